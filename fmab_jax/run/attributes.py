@@ -167,7 +167,7 @@ def fault(data: xr.Dataset) -> str | None:
             except (TypeError, ValueError, RecursionError):
                 return name
         if (path := misfit(value, form)) is not None:
-            return f"{name}.{path}".rstrip(".")
+            return f"{name}.{path}".replace(".[", "[").rstrip(".")
     study = said["study"]
     if not alike(said["ledger"]):
         return "ledger"

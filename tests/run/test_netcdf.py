@@ -176,6 +176,7 @@ FORGED: dict[str, tuple[str, Any]] = {
     "a leak below 0": ("ledger[0].leaks[0][0]", [{**LEDGER[0], "leaks": [[-1, 1]]}]),
     "a leak beyond all floats": ("ledger[0].leaks[0][0]", [{**LEDGER[0], "leaks": [[10**400, 1]]}]),
     "no leaks": ("ledger[0].leaks", [{**LEDGER[0], "leaks": []}]),
+    "a title of one row of two": ("ledger", [LEDGER[0], {**LEDGER[0], "title": "x"}]),
     "a study that is a list": ("study", [STUDY]),
     "a list where nothing is swept": ("study.agents", {**STUDY, "agents": [3, 4]}),
     "an axis of one value": ("study.spread", {**STUDY, "spread": 0.5}),
@@ -207,9 +208,12 @@ def test_a_forged_attribute_is_refused_where_it_is_read(tmp_path: Path, what: st
 
 
 def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
-    """Would catch a check that refuses what is right, or words of a variable that are no text."""
-    path = fmab.save(result(**GOOD), tmp_path / "x.nc")
-    assert fmab.load(path).attrs["labels"] == GOOD["labels"]
+    """Would catch a check that refuses what is right, such as no settings and a leak of 0; or words
+    of a variable that are no text."""
+    none = {"settings": "{}", "ledger": json.dumps([{**LEDGER[0], "leaks": [[0, 1], [None, 0]]}])}
+    for number, right in enumerate((GOOD, GOOD | none)):
+        path = fmab.save(result(**right), tmp_path / f"{number}.nc")
+        assert fmab.load(path).attrs["labels"] == GOOD["labels"]
     wrong = result(**GOOD)
     wrong.regret.attrs["long_name"] = 5
     path = fmab.save(wrong, tmp_path / "y.nc")

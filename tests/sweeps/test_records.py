@@ -123,6 +123,7 @@ def test_no_header_with_a_right_seal_ends_in_a_traceback(
         (("keep",), "curves", "until"),
         (("study",), {}, "study.axes"),
         (("study", "agents"), [4, 5], "study.agents"),
+        (("study", "outputs"), ["pulls"], "number_bits"),
         (("cells", 1, "links"), {"actions": -1}, "cells[1].links"),
     ],
 )
