@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import re
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 from altered import altered
 from plugs import Geometric, Greedy
+from scipy.integrate import quad
 from scipy.optimize import brentq
+from scipy.special import gamma, kv
 from scipy.stats import norm
 
 import fmab_jax as fmab
@@ -750,3 +753,108 @@ def test_pages_and_ledgers_say_what_an_epsilon_is_about() -> None:
     for none in (fmab.dp_se(0.5), fmab.cdp_mab(0.5, participation=0.5)):
         assert ("up to δ" in lines_of(none)) == (note in lines_of(none))
     assert note not in lines_of(fmab.dp_se(0.5))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"), [(1.0, 26.21075196), (0.1, 1.98121380), (0.02, 0.358927689)]
+)
+def test_the_sum_over_the_papers_agents(epsilon: float, expected: float) -> None:
+    """Would catch another scale, shift or divergence: 50 agents, delta = 1e-6.
+
+    Expected: bisection on the same mixture of Gamma laws in decimals of 120 digits.
+    """
+    found = laplace_sum_epsilon(50, 1 / (50 * epsilon))
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("agents", [2, 3])
+@pytest.mark.parametrize(("pure", "delta"), [(0.2, 1e-4), (2.0, 1e-6), (12.0, 1e-3)])
+def test_few_variables_by_quadrature(agents: int, pure: float, delta: float) -> None:
+    """Would catch a wrong mixture weight or tail: quadrature of max(f - e^epsilon f(. + 1), 0).
+
+    The density is the one with a Bessel function, which for 2 and 3 variables is a polynomial.
+    """
+
+    def density(x: float) -> float:
+        u = abs(x) * pure
+        if agents == 2:
+            return pure * (1 + u) * math.exp(-u) / 4
+        return pure * (3 + 3 * u + u * u) * math.exp(-u) / 16
+
+    u = 1.7 * pure
+    bessel = u ** (agents - 0.5) * kv(agents - 0.5, u) / 2 ** (agents - 0.5)
+    assert density(1.7) == pytest.approx(pure * bessel / (math.sqrt(math.pi) * gamma(agents)))
+
+    def divergence(epsilon: float) -> float:
+        def excess(x: float) -> float:
+            return max(density(x) - math.exp(epsilon) * density(x + 1), 0.0)
+
+        kinks = [-1.0, -0.5, 0.0]
+        # Where the excess begins is a kink as well.
+        rising = [x for x in np.linspace(-1, 60 / pure, 2000) if excess(x) > 0]
+        start = brentq(
+            lambda x: math.log(density(x) / density(x + 1)) - epsilon, -0.5, rising[0] + 1e-9
+        )
+        kinks = [start, *[x for x in kinks if x > start]]
+        ends = [*kinks, kinks[-1] + 5 / pure, kinks[-1] + 60 / pure]
+        parts = [quad(excess, a, b, epsabs=1e-15)[0] for a, b in zip(ends, ends[1:], strict=False)]
+        return sum(parts)
+
+    found = laplace_sum_epsilon(agents, 1 / pure, delta)
+    assert 0 < found < pure
+    assert divergence(found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_twenty_variables_in_decimals() -> None:
+    """Would catch cancellation: delta at the epsilon that is found, in 60 digits."""
+    agents, pure = 20, 8
+    found = laplace_sum_epsilon(agents, 1 / pure, 1e-10)
+    with localcontext() as context:
+        context.prec = 60
+        two, n = Decimal(2), agents
+        weight = [math.comb(2 * n - m - 1, n - m) / two ** (2 * n - m) for m in range(1, n + 1)]
+
+        def mixed(x: Decimal, factors: list[Decimal]) -> Decimal:
+            terms = (c * x**j / math.factorial(j) for j, c in enumerate(factors))
+            return sum(terms, Decimal(0)) * (-x).exp()
+
+        beyond = [sum(weight[j:], Decimal(0)) for j in range(n)]
+
+        def gain(x: Decimal) -> Decimal:
+            return (mixed(x, weight) / mixed(x + pure, weight)).ln()
+
+        low, high = Decimal(0), Decimal(300)
+        for _ in range(120):
+            middle = (low + high) / 2
+            low, high = (middle, high) if gain(middle) < Decimal(found) else (low, middle)
+        delta = mixed(low, beyond) - Decimal(found).exp() * mixed(low + pure, beyond)
+    assert float(delta) == pytest.approx(1e-10, rel=1e-6)
+
+
+@pytest.mark.parametrize(("left", "shares"), [(49, 50), (4, 5), (2, 3)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_shares_by_quadrature(left: int, shares: int, epsilon: float) -> None:
+    """Would catch another shape, scale or shift: the density is integrated from Gamma laws."""
+    shape = left / shares
+
+    def density(x: float) -> float:
+        # Of a difference of two Gamma(shape) variables; y = u^(1 / shape) takes the pole away.
+        def inside(u: float) -> float:
+            y = u ** (1 / shape)
+            return math.exp(-2 * y - x) * (x + y) ** (shape - 1)
+
+        whole = quad(inside, 0.0, 60.0**shape, limit=400, epsabs=0, epsrel=1e-10)[0]
+        return whole / (shape * math.gamma(shape) ** 2)
+
+    def ratio(x: float) -> float:
+        return math.log(density(x) / density(x + epsilon))
+
+    # At 0 in closed form: the integral of y^(2 a - 2) e^(-2 y).
+    order = 2 * shape - 1
+    at_zero = math.gamma(order) * 2.0**-order / math.gamma(shape) ** 2
+    expected = math.log(at_zero / density(epsilon))
+    assert laplace.share_epsilon(epsilon, left, shares) == pytest.approx(expected, rel=1e-6)
+    # Elsewhere it is smaller, and reaches epsilon far out.
+    further = [ratio(x) for x in (0.01, 0.3, 2.0, 9.0)]
+    assert max(further) < expected and further == sorted(further, reverse=True)
+    assert min(further) > epsilon

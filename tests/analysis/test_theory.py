@@ -569,3 +569,45 @@ def test_a_wait_costs_slot_by_slot():
     assert waiting.max() <= most * (1 + 1e-9)
     # A wait goes on at one rate for all of its slots.
     assert 400 <= (waiting > 0.5 * waiting.max()).sum()
+
+
+def test_scaling_with_epsilon_and_agents():
+    """Catches a privacy term that is not proportional to 1 / epsilon and 1 / sqrt(M)."""
+
+    def cost(epsilon: float | None, agents: int = 16, participation: float = 1.0) -> float:
+        table = exchange.server(agents, participation)
+        found = theory.closed_form(GAPS, table, 10**12, epsilon)
+        return found.regret_exploration - agents * GAPS[1:] @ last
+
+    last = np.ceil(np.log2(2 / GAPS[1:]))
+    assert cost(1e-5) == pytest.approx(10 * cost(1e-4), rel=1e-9, abs=0)
+    assert cost(1e-5, 64) == pytest.approx(cost(1e-5) / 2, rel=1e-9, abs=0)
+    assert cost(1e-5, 16, 0.25) == pytest.approx(cost(1e-5) * 0.25**-1.5, rel=1e-9, abs=0)
+    # At a fixed leak per message, N epsilon, more agents cost more: sqrt(M).
+    assert cost(1e-5 * 16 / 64, 64) == pytest.approx(2 * cost(1e-5), rel=1e-9, abs=0)
+    # Where the rewards decide, neither epsilon nor the number of agents matters, only 1 / p.
+    assert cost(1e4) == cost(None) == pytest.approx(cost(None, 64), rel=1e-9, abs=0)
+    assert cost(None, 16, 0.25) == pytest.approx(4 * cost(None), rel=1e-9, abs=0)
+
+
+def test_monotone():
+    """Catches a swapped quotient: each bound against each argument, one at a time."""
+    base = dict(gaps=GAPS, horizon=10**7, epsilon=0.01, agents=8, participation=1.0)
+
+    def regret(**changed: object) -> float:
+        case = base | changed
+        server = exchange.server(case["agents"], case["participation"])
+        return theory.bounds(case["gaps"], server, case["horizon"], case["epsilon"]).regret
+
+    for name, values in (
+        ("epsilon", [None, 1.0, 0.01, 0.001]),
+        ("horizon", [10**4, 10**5, 10**6, 10**9]),
+        ("participation", [1.0, 0.5, 0.25, 0.1]),
+        ("gaps", [GAPS[:2], GAPS[:5], GAPS]),
+    ):
+        found = [regret(**{name: value}) for value in values]
+        assert (np.diff(found) > 0).all(), name
+    few, many = (theory.bounds([0, gap], exchange.server(8), 10**9, 1.0) for gap in (0.4, 0.01))
+    assert few.rounds < many.rounds and few.regret < many.regret
+    curve = theory.regret_curve(np.arange(0, 10**5, 97), GAPS, exchange.flooding(RING), 10**5, 0.5)
+    assert (np.diff(curve) >= 0).all() and curve[0] == 0

@@ -30,6 +30,7 @@ from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.core import keys
 from fmab_jax.run import batches, cache, facts
+from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
 
 PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
@@ -654,3 +655,17 @@ def test_the_key_of_a_run_is_documented():
         for number in (5, 2, keys.NOISE):
             expected = jax.random.fold_in(expected, number)
         assert [int(word) for word in key] == jax.random.key_data(expected).tolist()
+
+
+def test_a_failed_rename_leaves_the_old_file(tmp_path):
+    """Would catch a temporary file left behind, or an old result lost, when writing breaks off."""
+    target = tmp_path / "kept.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError):
+        with store.whole_file(target) as temporary:
+            temporary.write_text("new, half of it")
+            raise RuntimeError
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["kept.txt"]
+    with store.whole_file(target) as temporary:
+        temporary.write_text("new")
+    assert target.read_text() == "new" and os.listdir(tmp_path) == ["kept.txt"]

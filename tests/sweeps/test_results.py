@@ -905,3 +905,13 @@ def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path: Path) -> Non
     np.testing.assert_allclose(found["mean"], 100, atol=0.135)
     np.testing.assert_allclose(found["mean"], found["final"], rtol=1e-12)
     assert found["zero"]
+
+
+def test_reading_again_gives_the_same_bytes(stores: Path) -> None:
+    """Would catch a value that depends on what was read before."""
+    data = open_sweep(stores / "curves")
+    digests = {
+        hashlib.sha256(np.ascontiguousarray(data.regret.isel(seed=order)).tobytes()).hexdigest()
+        for order in (slice(None), list(range(20)), np.arange(-20, 0))
+    }
+    assert len(digests) == 1

@@ -524,3 +524,17 @@ def test_killed_sweeps_go_on_to_the_same_bytes(words):
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "0 unreadable, 0 wrong, 0 lost" in done.stdout
+
+
+def test_cells_share_their_seeds(whole):
+    """Would catch cells with randomness of their own: differences would not be paired."""
+    data = fmab.open_sweep(whole)
+    first = data.regret.sel(epsilon=0.5, rounds="none").isel(time=-1).values
+    second = data.regret.sel(epsilon="none", rounds="none").isel(time=-1).values
+    assert np.corrcoef(first, second)[0, 1] > 0.5
+    band = fmab.paired_difference(
+        data.regret.sel(epsilon=0.5, rounds="none"), data.regret.sel(epsilon="none", rounds="none")
+    )
+    paired = float((band["upper"] - band["lower"])[-1])
+    alone = fmab.confidence_band(data.regret.sel(epsilon=0.5, rounds="none"))
+    assert paired < 0.9 * float((alone["upper"] - alone["lower"])[-1])
