@@ -29,15 +29,15 @@ from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output
-from fmab_jax.errors import Busy, Shown, count, did_you_mean, refuse
+from fmab_jax.errors import Shown, count, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import Config
-from fmab_jax.run.outputs import of_study
 from fmab_jax.run.resources import Estimate
-from fmab_jax.sweeps import records, results
+from fmab_jax.sweeps import results
 from fmab_jax.sweeps.blocks import Chunk, Series, chunk_of, run_job
 from fmab_jax.sweeps.chunks import Memory, Results
+from fmab_jax.sweeps.claims import claim, intact, look
 from fmab_jax.sweeps.cluster import Cluster, Task
 from fmab_jax.sweeps.grid import header_of
 from fmab_jax.sweeps.layout import (
@@ -239,7 +239,7 @@ def run(
         header = header_of(study, made_by)
         found = Results(header, Memory(), [], study.outputs)
         if store is not None and keeps:
-            found = _look(store, header, allow_changes)
+            found = look(store, header, allow_changes)
         # The others' disks, and their memory, hold no results.
         plan = work.plan(found, store if keeps else None, in_memory=store is None)
         teller.planned(plan)
@@ -256,8 +256,8 @@ def run(
             folder = Store(store, create=True)
             name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
             stack.enter_context(folder.writing(name))
-            _claim(folder, header, allow_changes, alone=worker is None)
-            found = Results(header, folder, _intact(folder, layout.hashes, teller), study.outputs)
+            claim(folder, header, allow_changes, alone=worker is None)
+            found = Results(header, folder, intact(folder, layout.hashes, teller), study.outputs)
         else:
             found = Results(header, folder, [], study.outputs)
         compiled = batches.executable.cache_info().misses
@@ -582,99 +582,6 @@ def _checked_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
         remedy = "every worker of the client uses its own; drop one"
         refuse("devices", Shown("..."), "left out with a client", remedy)
     return Cluster(client)
-
-
-def _look(
-    store: str | os.PathLike[str], header: Mapping[str, Any], allow_changes: Collection[str]
-) -> Results:
-    """Returns what a store seems to hold of a study; refuses one that holds another."""
-    try:
-        empty = not os.path.lexists(store) or (
-            os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
-        )
-    except ValueError:  # a NUL character
-        empty = False
-    if empty:
-        return Results(header, Memory(), [], of_study(header["study"].get("outputs", [])))
-    folder = Store(store)
-    _compare(folder, header, allow_changes)
-    return Results(
-        header, folder, folder.entries()[0], of_study(header["study"].get("outputs", []))
-    )
-
-
-def _compare(
-    folder: Store, header: Mapping[str, Any], allow_changes: Collection[str]
-) -> dict[str, Any] | None:
-    """Returns the store's header; refuses it where a field differs that may not."""
-    old = records.header_in(folder)
-    if old is None:
-        return None
-    before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
-    for name in allow_changes:
-        if name not in before and name not in now:
-            remedy = did_you_mean(name, {**before, **now}, "name the field that was refused")
-            refuse("allow_changes", name, "a field of the study or a package", remedy)
-    # More or fewer seeds, and another order of the dimensions, change no chunk.
-    free = {"seeds", "until", "axes", *allow_changes}
-    names = set(before) | set(now)
-    for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
-        if name not in free and before.get(name) != now.get(name):
-            refuse(
-                name,
-                now.get(name),
-                f"{_short(before.get(name))}, as in the store {folder.path}",
-                f"use another store, or let it change: allow_changes=[{name!r}]",
-            )
-    return old
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _claim(
-    folder: Store, header: Mapping[str, Any], allow_changes: Collection[str], *, alone: bool
-) -> None:
-    """Writes what the store is for; one process at a time, so that two cannot both be first."""
-    for _ in range(100):
-        try:
-            with Store(folder.path).writing("header"):
-                old = _compare(folder, header, allow_changes)
-                # A worker that was started with an older study takes no seeds from the others.
-                fewer = old is not None and old["seeds"] > header["seeds"] and not alone
-                if old != header and not fewer:
-                    folder.write_header(header)
-                return
-        except Busy as busy:
-            if busy.writer != "header":
-                raise
-            time.sleep(0.1)
-    refuse("store", str(folder.path), "free for its header to be written", "try again")
-
-
-def _intact(folder: Store, cells: Collection[str], teller: Progress) -> list[Entry]:
-    """Returns the chunks that are as they were written; the others go to quarantine."""
-    entries, damage = folder.entries()
-    for line in damage:
-        teller.damaged(f"{folder.path / line}; the line is passed over")
-    wanted, intact = set(cells), []
-    for entry in entries:
-        reason: str | None = "its facts are not those of a chunk"
-        if records.fit(entry.facts):
-            if not wanted & set(entry.facts["cells"]):
-                continue
-            # Looked at twice: another worker may just be putting it in place again.
-            reason = folder.check(entry) and folder.check(entry)
-        if reason is None:
-            intact.append(entry)
-            continue
-        moved = folder.quarantine(entry, reason)
-        where = f", now {moved}," if moved else ""
-        path = folder.path / "chunks" / f"{entry.chunk}.npz"
-        teller.damaged(f"{path}: {reason}; the chunk{where} is computed again")
-    return intact
 
 
 def _free_bytes(store: str | os.PathLike[str]) -> int:

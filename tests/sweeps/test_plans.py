@@ -12,7 +12,7 @@ import pytest
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal
-from fmab_jax.sweeps import chunks, cluster, grid, layout, progress, runner
+from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress, runner
 from fmab_jax.sweeps.blocks import Chunk
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.progress import Plan
@@ -135,7 +135,7 @@ def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path: Path) -> Non
     headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
     wanted = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
     for seeds, alone, kept in wanted:
-        runner._claim(store, headers[seeds], (), alone=alone)
+        claims.claim(store, headers[seeds], (), alone=alone)
         header = store.header()
         assert header is not None and header["seeds"] == kept
 

@@ -1,0 +1,108 @@
+"""What a store is for: the study that it holds, or that takes it, and which chunks are intact."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from fmab_jax.errors import Busy, did_you_mean, refuse
+from fmab_jax.run.outputs import of_study
+from fmab_jax.sweeps import records
+from fmab_jax.sweeps.chunks import Memory, Results
+from fmab_jax.sweeps.progress import Progress
+from fmab_jax.sweeps.store import Entry, Store
+
+
+def look(
+    store: str | os.PathLike[str], header: Mapping[str, Any], allow_changes: Collection[str]
+) -> Results:
+    """Returns what a store seems to hold of a study; refuses one that holds another."""
+    try:
+        empty = not os.path.lexists(store) or (
+            os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
+        )
+    except ValueError:  # a NUL character
+        empty = False
+    if empty:
+        return Results(header, Memory(), [], of_study(header["study"].get("outputs", [])))
+    folder = Store(store)
+    _compare(folder, header, allow_changes)
+    return Results(
+        header, folder, folder.entries()[0], of_study(header["study"].get("outputs", []))
+    )
+
+
+def _compare(
+    folder: Store, header: Mapping[str, Any], allow_changes: Collection[str]
+) -> dict[str, Any] | None:
+    """Returns the store's header; refuses it where a field differs that may not."""
+    old = records.header_in(folder)
+    if old is None:
+        return None
+    before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
+    for name in allow_changes:
+        if name not in before and name not in now:
+            remedy = did_you_mean(name, {**before, **now}, "name the field that was refused")
+            refuse("allow_changes", name, "a field of the study or a package", remedy)
+    # More or fewer seeds, and another order of the dimensions, change no chunk.
+    free = {"seeds", "until", "axes", *allow_changes}
+    names = set(before) | set(now)
+    for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
+        if name not in free and before.get(name) != now.get(name):
+            refuse(
+                name,
+                now.get(name),
+                f"{_short(before.get(name))}, as in the store {folder.path}",
+                f"use another store, or let it change: allow_changes=[{name!r}]",
+            )
+    return old
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def claim(
+    folder: Store, header: Mapping[str, Any], allow_changes: Collection[str], *, alone: bool
+) -> None:
+    """Writes what the store is for; one process at a time, so that two cannot both be first."""
+    for _ in range(100):
+        try:
+            with Store(folder.path).writing("header"):
+                old = _compare(folder, header, allow_changes)
+                # A worker that was started with an older study takes no seeds from the others.
+                fewer = old is not None and old["seeds"] > header["seeds"] and not alone
+                if old != header and not fewer:
+                    folder.write_header(header)
+                return
+        except Busy as busy:
+            if busy.writer != "header":
+                raise
+            time.sleep(0.1)
+    refuse("store", str(folder.path), "free for its header to be written", "try again")
+
+
+def intact(folder: Store, cells: Collection[str], teller: Progress) -> list[Entry]:
+    """Returns the chunks that are as they were written; the others go to quarantine."""
+    entries, damage = folder.entries()
+    for line in damage:
+        teller.damaged(f"{folder.path / line}; the line is passed over")
+    wanted, intact = set(cells), []
+    for entry in entries:
+        reason: str | None = "its facts are not those of a chunk"
+        if records.fit(entry.facts):
+            if not wanted & set(entry.facts["cells"]):
+                continue
+            # Looked at twice: another worker may just be putting it in place again.
+            reason = folder.check(entry) and folder.check(entry)
+        if reason is None:
+            intact.append(entry)
+            continue
+        moved = folder.quarantine(entry, reason)
+        where = f", now {moved}," if moved else ""
+        path = folder.path / "chunks" / f"{entry.chunk}.npz"
+        teller.damaged(f"{path}: {reason}; the chunk{where} is computed again")
+    return intact
