@@ -454,8 +454,10 @@ def fresh(script: str, *words: str, devices: int) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path, whole):
+@pytest.mark.as_users_have_it
+def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path):
     """Would catch a chunk that depends on how many devices computed it."""
+    swept(whole := tmp_path / "whole")
     process = fresh(ON_DEVICES, str(tmp_path), devices=8)
     said, _ = process.communicate(timeout=300)
     assert process.returncode == 0, said[-2000:]
@@ -477,8 +479,10 @@ print("values", values(swept(None)))
 
 
 @pytest.mark.slow
-def test_two_processes_of_one_program_give_the_same_bytes(tmp_path, whole):
+@pytest.mark.as_users_have_it
+def test_two_processes_of_one_program_give_the_same_bytes(tmp_path):
     """Would catch results that depend on jax.distributed, or two processes writing one store."""
+    swept(whole := tmp_path / "whole")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
