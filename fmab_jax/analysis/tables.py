@@ -68,7 +68,9 @@ def final_table(
         (('epsilon',), True)
     """
     if not isinstance(data, xr.Dataset) or (
-        "seeds" not in data or ("rounds_made" not in data and "rounds_made_mean" not in data)
+        "seeds" not in data
+        or ("rounds_made" not in data and "rounds_made_mean" not in data)
+        or ("regret" in data and "seed" not in data.sizes)
     ):
         allowed = "the Dataset of simulate or of a sweep"
         refuse("data", type(data).__name__, allowed, "pass it unchanged")

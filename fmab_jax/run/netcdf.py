@@ -119,11 +119,12 @@ def _with_numbers(data: xr.Dataset) -> xr.Dataset:
     """Returns results whose labels are again what `_with_texts` was given."""
     for name, coordinate in data.coords.items():
         if _MIXED in coordinate.attrs:
-            texts = coordinate.values.tolist()
-            labels = np.empty(len(texts), object)
-            labels[:] = [text if (x := number_of(text)) is None else x for text in texts]
+            labels = np.empty(coordinate.shape, object)
+            for place, text in np.ndenumerate(coordinate.values):
+                number = number_of(str(text))
+                labels[place] = str(text) if number is None else number
             attrs = {n: value for n, value in coordinate.attrs.items() if n != _MIXED}
-            data = data.assign_coords({name: (name, labels, attrs)})
+            data = data.assign_coords({name: (coordinate.dims, labels, attrs)})
     return data
 
 

@@ -275,7 +275,9 @@ def state(
     for name, value in given.items():
         if name not in known:
             _refuse_unknown(name, value, known)
-        swept = axis_of(name, value, known[name])
+        # What an algorithm was made with is one value, whatever it is.
+        made = isinstance(algorithm, Maker) and algorithm.fixed and name in algorithm.options
+        swept = None if made else axis_of(name, value, known[name])
         if swept is None:
             settings[name] = value
         else:

@@ -415,3 +415,15 @@ def test_conditions_and_columns_that_are_none(how, line):
     with pytest.raises(Refusal) as caught:
         fmab.overview(some_sweep(), **how)
     assert str(caught.value).startswith(line)
+
+
+def test_a_table_counts_the_seeds_that_were_selected():
+    """Would catch intervals of all seeds where some were selected, and a table of a single one."""
+    data = some_sweep().sel(epsilon=0.2)
+    regret = data.regret.values[1:4, -1]
+    table = fmab.final_table(data.isel(seed=slice(1, 4)))
+    half = stats.t.ppf(0.975, 2) * stats.sem(regret)
+    assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
+    assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
+    with pytest.raises(Refusal, match="must be the Dataset of simulate or of a sweep"):
+        fmab.final_table(data.isel(seed=2))

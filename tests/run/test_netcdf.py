@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
+from fmab_jax.parameters import Kind
 from fmab_jax.run import netcdf
 
 
@@ -219,3 +221,30 @@ def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
     path = fmab.save(wrong, tmp_path / "y.nc")
     with pytest.raises(Refusal, match="its attribute 'regret.long_name' is none"):
         fmab.load(path)
+
+
+@pytest.mark.parametrize("place", [slice(None), [1], 0, 1], ids=str)
+def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path: Path, place: Any) -> None:
+    """Would catch "none" beside texts that were numbers, and one label that is read letter by
+    letter."""
+    labels = np.empty(3, object)
+    labels[:] = [0.1, "none", 12]
+    data = xr.concat([result()] * 3, "epsilon").assign_coords(
+        epsilon=("epsilon", labels, {"a": "b"})
+    )
+    data = data.isel(epsilon=place)
+    found = fmab.load(fmab.save(data, tmp_path / "x.nc"))
+    assert found.epsilon.values.tolist() == data.epsilon.values.tolist()
+    assert found.epsilon.attrs == {"a": "b"} and found.epsilon.dims == data.epsilon.dims
+
+
+def test_what_an_algorithm_was_made_with_is_one_value() -> None:
+    """Would catch a tuple that an algorithm of one's own holds taken for values to sweep."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Two(fmab.cdp_mab):
+        name = "two"
+        pair: tuple[int, int] = fmab.parameter(Kind(), "Two numbers.", default=(1, 2))
+
+    data = fmab.simulate(Two(0.5, pair=(3, 4)), fmab.Problem.uniform(2, 2), 50, 2, times=2)
+    assert data.regret.dims == ("seed", "time") and '"pair": [3, 4]' in data.attrs["study"]
