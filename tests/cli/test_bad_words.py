@@ -38,8 +38,8 @@ INSTANCE = (
     "must be a whole number in [0, 4,294,967,295]; give the seed whose means all seeds shall have"
 )
 COMMANDS = (
-    "run, sweep, show, plot, compare, report, export, problem, bounds, audit, benchmark, "
-    "algorithms, outputs, doctor"
+    "run, sweep, show, plot, compare, report, algorithms, audit, benchmark, bounds, doctor, "
+    "export, outputs, problem"
 )
 NAMES = ", ".join(sorted(known()))
 OPTION = "must be an option of fmab"
