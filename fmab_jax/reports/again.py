@@ -87,6 +87,9 @@ def described(data: xr.Dataset) -> dict[str, Any]:
 def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> Again:
     if not study["axes"] and ("means" in data or "listed" in study):
         return _script(study, data)
+    if "listed" in study:
+        note = "Their seeds were listed, which no command states: pass data.seed to sweep."
+        return Again("", "", False, note)
     if study["problem"] != "Drawn":
         if (found := _of_means(study, path)) is not None:
             return found

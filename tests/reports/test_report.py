@@ -843,6 +843,13 @@ def test_it_is_checked_against_what_the_page_shows(changed, seeds):
     assert not again(data.assign_attrs(changed)).checked
 
 
+def test_a_sweep_of_listed_seeds_has_no_command():
+    """Would catch a command of seeds 0, 1 and 2 for results of 3, 5 and 9."""
+    study = state("cdp", fmab.Problem.uniform(3, 4), epsilon=[0.1, 1], horizon=100, seeds=[3, 5, 9])
+    found = again(xr.Dataset(attrs=attributes_of(study)))
+    assert found.text == "" and "Their seeds were listed" in found.note
+
+
 @pytest.mark.parametrize("where", ["algorithm", "horizon", "seeds", "keep", "epsilon", "agents"])
 def test_code_in_a_forged_study_is_not_handed_on(where, grid):
     """Would catch a word of a file that a shell runs, and a command called checked that is not the
