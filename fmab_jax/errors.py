@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import json
 import math
 import numbers
 import os
@@ -14,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -34,10 +35,64 @@ _COMMAS = re.compile(r"[+-]?[0-9.]*(,[0-9.]+)+(e[+-]?[0-9]+)?", re.I | re.A)
 
 
 class Shown(str):
-    """A text that a refusal prints as it is: without quotes, and not cut again."""
+    """A text that a refusal prints as it is: without quotes, and not cut again.
+
+    Attributes:
+        typed: The same as people type it, without Python's quotes.
+    """
+
+    typed: str
+
+    def __new__(cls, text: str, typed: str | None = None) -> Shown:
+        """Keeps both forms; what is typed is the text itself by default."""
+        made = super().__new__(cls, text)
+        made.typed = str(text) if typed is None else typed
+        return made
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Spelling(NamedTuple):
+    """How a door writes what the marks of a refusal stand for.
+
+    Attributes:
+        setting: Writes an argument with its value, such as ``epsilon=None``.
+        value: Writes a value, such as ``None``.
+        help: Writes where the help of a public name is, such as ``help(fmab_jax.ucb1)``.
+    """
+
+    setting: Callable[[str, Any], str]
+    value: Callable[[Any], str]
+    help: Callable[[str], str]
+
+
+PYTHON = Spelling("{}={!r}".format, repr, "help({})".format)
+
+
+def setting(**given: Any) -> str:
+    """Marks an argument with its value in a refusal's text, such as ``setting(epsilon=None)``."""
+    return _mark(given)
+
+
+def literal(value: Any) -> str:
+    """Marks a value in a refusal's text, such as ``literal(None)``."""
+    return _mark([value])
+
+
+def help_of(name: str) -> str:
+    """Marks where help is in a refusal's text, by the public name that has it."""
+    return _mark(name)
+
+
+def _mark(what: Any) -> str:
+    return f"\x02{json.dumps(what, default=repr)}\x03"
+
+
+NONE = literal(None)
+"""None in a refusal's text."""
+EITHER = f"{literal(True)} or {literal(False)}"
+"""The values of a flag."""
 
 
 class Refusal(ValueError):
@@ -46,8 +101,7 @@ class Refusal(ValueError):
     Attributes:
         field: The public name of what was refused; "" for a line of prose.
         value: What was given, as it is shown.
-        allowed: The allowed range, completing "must be ...".
-        remedy: What to do instead.
+        marked: The allowed range and the remedy with their marks, from which lines are made.
     """
 
     def __init__(self, field: str, value: Any, allowed: str, remedy: str) -> None:
@@ -59,10 +113,20 @@ class Refusal(ValueError):
             allowed: Completes "must be ...".
             remedy: What to do instead, in a few words.
         """
-        said = value if isinstance(value, Shown) else Shown(shown(value))
+        said = value if isinstance(value, Shown) else _shown(value)
         # The arguments by which an exception is copied and pickled.
         super().__init__(field, said, allowed, remedy)
-        self.field, self.value, self.allowed, self.remedy = field, str(said), allowed, remedy
+        self.field, self.value, self.marked = field, said, (allowed, remedy)
+
+    @property
+    def allowed(self) -> str:
+        """The allowed range in Python's words, completing "must be ..."."""
+        return spelt(self.marked[0], PYTHON)
+
+    @property
+    def remedy(self) -> str:
+        """What to do instead, in Python's words."""
+        return spelt(self.marked[1], PYTHON)
 
     def __str__(self) -> str:
         if not self.field:
@@ -76,53 +140,38 @@ class Refusal(ValueError):
 
     def renamed(self, field: str) -> Refusal:
         """Returns the same refusal of another field, such as of a part of what was given."""
-        return Refusal(field, Shown(self.value), self.allowed, self.remedy) if self.field else self
+        return Refusal(field, self.value, *self.marked) if self.field else self
 
-    def spelt(self, option: str, options: Iterable[str] = (), command: str = "") -> str:
+    def spelt(self, spelling: Spelling) -> Refusal:
+        """Returns the same refusal in the words of another door, such as a study file."""
+        allowed, remedy = (spelt(each, spelling) for each in self.marked)
+        return Refusal(self.field, self.value, allowed, remedy)
+
+    def typed(self, option: str, spelling: Spelling = PYTHON) -> str:
         """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
-
-        Python's words become those of the command line: ``epsilon=None`` is ``--epsilon none``,
-        ``overwrite=True`` is ``--overwrite``, ``help(...)`` is the command's own help.
 
         Args:
             option: What stands in place of the field, such as "--horizon"; may be empty.
-            options: Arguments that are options of the command.
-            command: Such as "fmab run cdp".
+            spelling: The words of the command.
         """
         if not self.field:
             return str(self)
-        # As typed: a text without Python's quotes, and none for None.
-        value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", self.value, flags=re.S)
-        said = f"must be {self.allowed}; {self.remedy}"
-        known = {*options}
+        allowed, remedy = (spelt(each, spelling) for each in self.marked)
+        return f"{option} {self.value.typed}: must be {allowed}; {remedy}".lstrip()
 
-        def argument(found: re.Match[str]) -> str:
-            name, given = found[1], found[2].strip("'\"[]")
-            if name not in known:
-                return found[0]
-            flag = f"--{name.replace('_', '-')}"
-            return flag if given == "True" else f"{flag} {given}"
 
-        said = re.sub(r"""\b([a-z]\w*)=(\['[^']*'\]|'[^']*'|"[^"]*"|\w+)""", argument, said)
-        if command:
-            said = re.sub(r"\bhelp\([\w.]*\)", f"{command} --help", said)
-        said = re.sub(r"\bNone\b", "none", f"{value}: {said}")
-        return f"{option} {said}" if option else said
+def spelt(text: str, spelling: Spelling) -> str:
+    """Returns a refusal's text with each mark as a door writes it."""
 
-    def in_study(self) -> Refusal:
-        """Returns the refusal as a study file says it: ``epsilon = "none"``."""
+    def written(mark: re.Match[str]) -> str:
+        what = json.loads(mark[1])
+        if isinstance(what, str):
+            return spelling.help(what)
+        if isinstance(what, list):
+            return spelling.value(what[0])
+        return ", ".join(spelling.setting(*each) for each in what.items())
 
-        def toml(text: str) -> str:
-            value = r"""('[^']*'|"[^"]*"|\w+)"""
-            text = re.sub(rf"\b([a-z]\w*)={value}", r"\1 = \2", text)
-            text = re.sub(r"= '([^']*)'", r'= "\1"', text)
-            text = re.sub(r"\b(True|False)\b", lambda found: found[0].lower(), text)
-            text = re.sub(r"\bhelp\(fmab_jax\.([a-z]\w*)\)", r"fmab sweep \1 --help", text)
-            return re.sub(r"\bNone\b", '"none"', text)
-
-        if not self.field:
-            return self
-        return Refusal(self.field, Shown(self.value), toml(self.allowed), toml(self.remedy))
+    return re.sub("\x02(.*?)\x03", written, text)
 
 
 class Busy(Refusal):
@@ -335,7 +384,7 @@ def flag(field: str, value: Any, remedy: str = "leave it out") -> bool:
         Refusal: If it is anything else.
     """
     if not isinstance(value, bool):
-        refuse(field, value, "True or False", remedy)
+        refuse(field, value, EITHER, remedy)
     return value
 
 
@@ -349,7 +398,7 @@ def privacy(field: str, value: Any) -> float:
     """
     if value is None or (isinstance(value, (float, np.floating)) and value == math.inf):
         return math.inf
-    remedy = "give a privacy parameter, or None for no noise"
+    remedy = f"give a privacy parameter, or {NONE} for no noise"
     return real(field, value, 0.0, _MOST, remedy, open_low=True)
 
 
@@ -471,6 +520,14 @@ def _is_real(value: Any) -> bool:
     # NumPy counts durations among the whole numbers.
     other = isinstance(value, (bool, np.bool_, np.timedelta64))
     return isinstance(value, numbers.Real) and not other
+
+
+def _shown(value: Any) -> Shown:
+    """Returns a value as Python and as people write it."""
+    text = shown(value)
+    if isinstance(value, str):
+        return Shown(text, text[1:].removesuffix(text[0]))
+    return Shown(text, "none" if value is None else text)
 
 
 def shown(value: Any) -> str:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import flag, refuse, setting
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
@@ -219,7 +219,7 @@ def refuse_taken(path: Path, overwrite: bool) -> None:
     if "\0" in str(path):
         refuse("path", str(path), "a name that files can have", "leave the NUL character out")
     if os.path.lexists(path) and not overwrite:
-        remedy = "it exists: choose another, or add overwrite=True"
+        remedy = f"it exists: choose another, or add {setting(overwrite=True)}"
         refuse("path", str(path), "a new name", remedy)
     if os.path.isdir(path) and not os.path.islink(path):
         refuse("path", str(path), "the name of a file", "a folder has that name: choose another")

@@ -245,7 +245,7 @@ GRAPH = (
     "preferential-m, a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
 )
 PARTS = "must be parts SIZExCOUNT:graph joined by '+', e.g. '20x5:star+10:ring'"
-LISTED = "for example components='20x5:star' or components=[20, (30, 'ring')]"
+LISTED = "for example components='20x5:star'"
 NETCDF = "must be a file name ending in .nc; change the ending"
 
 # (what is tried, the line that refuses it).
@@ -260,7 +260,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: fmab.cdp_mab(1j), f"epsilon=1j: {EPSILON}"),
     (
         lambda: fmab.cdp_mab(),
-        "epsilon=<not given>: must be given, or epsilon_message; pass epsilon=None for no noise",
+        "epsilon=<not given>: must be given, or epsilon_message; "
+        "pass epsilon=1, or epsilon=None for no noise",
     ),
     (
         lambda: fmab.cdp_mab(1.0, epsilon_message=50.0),
@@ -314,7 +315,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: fmab.Problem(0.5), f"means=(): {SHAPE}"),
     (
         lambda: fmab.Problem([0.9, 0.1]),
-        "agents=None: must be given with [arm] means; pass agents=M or [agent, arm] means",
+        "agents=None: must be given with [arm] means; give agents too, or [agent, arm] means",
     ),
     (
         lambda: fmab.Problem([[0.9, 0.1], [0.9, 0.1]], agents=3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import pickle
@@ -11,14 +12,28 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import fmab_jax as fmab
 from fmab_jax import files, resources
-from fmab_jax.errors import Busy, Refusal, count, number_of, privacy, real, refuse
+from fmab_jax.cli import options
+from fmab_jax.cli.options import Call, Command
+from fmab_jax.errors import (
+    NONE,
+    Busy,
+    Refusal,
+    count,
+    help_of,
+    number_of,
+    privacy,
+    real,
+    refuse,
+    setting,
+)
+from fmab_jax.sweeps.study_file import TOML
 
 
 def message(function: Any, *args: Any, **kwargs: Any) -> str:
@@ -150,15 +165,15 @@ def test_the_parts_of_a_refusal_are_fields():
     assert (error.field, error.value) == ("horizon", r"'0\n'")
     assert (error.allowed, error.remedy) == ("a number", "None is none")
     assert str(error.renamed("T")) == r"T='0\n': must be a number; None is none"
-    assert error.spelt("--horizon") == r"--horizon 0\n: must be a number; none is none"
-    assert error.spelt("") == r"0\n: must be a number; none is none"
+    assert error.typed("--horizon") == r"--horizon 0\n: must be a number; None is none"
+    assert error.typed("") == r"0\n: must be a number; None is none"
 
 
 def test_a_line_of_prose_is_a_refusal_without_fields():
     """Catches a line that is changed on its way to the terminal."""
     line = Refusal.line("--x 3: must be left out; drop it")
     assert line.field == ""
-    assert str(line) == line.spelt("--y") == "--x 3: must be left out; drop it"
+    assert str(line) == line.typed("--y") == "--x 3: must be left out; drop it"
 
 
 @pytest.mark.parametrize(
@@ -241,21 +256,39 @@ def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
 
 def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
     """Catches Python's words on the command line or in a study, or others where Python is read."""
-    remedy = "pass epsilon=None, keep='summary' or overwrite=True; see help(fmab_jax.ucb1)"
-    made = Refusal("epsilon", 0, "given or None", remedy)
-    assert str(made) == f"epsilon=0: must be given or None; {remedy}"
-    names = ("epsilon", "keep", "overwrite")
-    assert made.spelt("--epsilon", names, "fmab run ucb1") == (
-        "--epsilon 0: must be given or none; "
+    flags = f"{setting(keep='summary')} or {setting(overwrite=True)}"
+    remedy = f"pass {setting(epsilon=None)}, {flags}; see {help_of('fmab_jax.ucb1')}"
+    made = Refusal("epsilon", None, f"given or {NONE}, not that None", remedy)
+    again = pickle.loads(pickle.dumps(made))
+    python = "pass epsilon=None, keep='summary' or overwrite=True; see help(fmab_jax.ucb1)"
+    for each in (made, again, made.renamed("epsilon")):
+        assert str(each) == f"epsilon=None: must be given or None, not that None; {python}"
+        assert each.remedy == python
+
+    @dataclasses.dataclass
+    class All:
+        epsilon: Any = None
+        keep: str = ""
+        overwrite: bool = False
+        command: ClassVar[str] = "fmab run ucb1"
+
+    @dataclasses.dataclass
+    class Few:
+        epsilon: Any = None
+
+    call = Call(All(), Command("", All, "", []), [], [], [])
+    assert options.spelt(made, call) == (
+        "--epsilon none: must be given or none, not that None; "
         "pass --epsilon none, --keep summary or --overwrite; see fmab run ucb1 --help"
     )
     # What is no option of the command stays Python's.
-    assert "pass epsilon=none" in made.spelt("--epsilon", ("keep",))
-    assert str(made.in_study()) == (
-        'epsilon=0: must be given or "none"; '
+    few = options.spelt(made, call._replace(options=Few()))
+    assert "pass --epsilon none, keep='summary' or overwrite=True; see help(fmab" in few
+    assert str(made.spelt(TOML)) == (
+        'epsilon=None: must be given or "none", not that None; '
         'pass epsilon = "none", keep = "summary" or overwrite = true; see fmab sweep ucb1 --help'
     )
-    assert str(Refusal.line("a line").in_study()) == "a line"
+    assert str(Refusal.line("a line").spelt(TOML)) == "a line"
 
 
 def test_the_remedy_that_a_parameter_lacks_leads_to_help_that_there_is():

@@ -21,7 +21,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth, registered
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import flag
 
 # Bytes that the compiled loop holds: for an agent's arm, an agent's recorded slot, an agent, an
 # arm, a recorded slot and a seed.
@@ -109,9 +109,7 @@ class DEMAB(Private):
             ValueError: If agents differ, or an epsilon is claimed for rewards that may lie outside
                 [0, 1].
         """
-        if not problem.homogeneous:
-            allowed = f"one whose agents share their means, for {self.name}"
-            refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        problem.check_homogeneous(self.name)
         law, noisy = problem.rewards, math.isfinite(self.noise_level)
         check_unit_rewards(law, self.noise_level)
         flag("sum_agents", sum_agents)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import choice, count, real, refuse
+from fmab_jax.errors import choice, count, real, refuse, setting
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
@@ -198,7 +198,7 @@ def paired_difference(
     """
     for field, values in (("first", first), ("second", second)):
         if not isinstance(values, xr.DataArray) or "seed" not in values.dims:
-            remedy = "pass data.regret.sel(...) of a sweep with keep='curves'"
+            remedy = f"pass data.regret.sel(...) of a sweep with {setting(keep='curves')}"
             refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
     for dim in ("seed", "time"):
         same = first.sizes.get(dim) == second.sizes.get(dim)

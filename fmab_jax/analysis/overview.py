@@ -17,7 +17,7 @@ import xarray as xr
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
-from fmab_jax.errors import flag, number_of, refuse
+from fmab_jax.errors import flag, number_of, refuse, setting
 from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
@@ -277,7 +277,7 @@ def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
         )
         refuse("arms", arms, allowed, remedy)
     if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
-        remedy = "leave arms out, or run with keep='ends' or 'curves'"
+        remedy = f"leave arms out, or run with {setting(keep='ends')} or {setting(keep='curves')}"
         refuse("arms", arms, "left out with results that do not keep each seed", remedy)
     return np.array([*listed, "undecided"], object)
 

@@ -27,7 +27,7 @@ from fmab_jax.analysis.statements import (
     up_to,
     whoever,
 )
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import real, refuse, setting
 
 
 class Entrant(NamedTuple):
@@ -420,7 +420,7 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
         refuse("entrants", asked, "asked the same question", "compare those of one T and problem")
     takes = sorted({each.takes for each in entrants})
     if len(takes) > 1 and not unlike:
-        remedy = "compare those of one trust and leak, or pass unlike=True"
+        remedy = f"compare those of one trust and leak, or pass {setting(unlike=True)}"
         refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
     return level
 

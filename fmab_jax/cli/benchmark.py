@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, chosen, option, visible
+from fmab_jax.cli.options import Call, Command, chosen, flag_of, option, visible
 from fmab_jax.cli.tables import plain_table, show_table
 from fmab_jax.errors import Refusal
 from fmab_jax.files import told
@@ -69,7 +69,7 @@ def _of_file(file: str, words: Sequence[str]) -> str:
         names = [owner.name for owner in load_plugin(file)]
     except Refusal as error:
         own = error.field not in ("plugin", "")
-        line = f"{visible(file)}: {error}" if own else error.spelt("")
+        line = f"{visible(file)}: {error}" if own else error.typed("")
         raise Refusal.line(line) from None
     if not names:
         raise Refusal.line(f"{visible(file)}: must hold an algorithm; it holds a reward law only")
@@ -101,7 +101,7 @@ def execute(call: Call) -> None:
     for name in matching.PARAMETERS:
         if given.get(name) is not None:
             remedy = "leave it out, or write none for no noise"
-            line = f"--{name.replace('_', '-')} {given[name]}: must be left to the benchmark"
+            line = f"{flag_of(name)} {given[name]}: must be left to the benchmark"
             raise Refusal.line(f"{line}, which sets it so that leaks match; {remedy}")
     if options.algorithm not in (None, owner.name):
         line = f"--algorithm {visible(options.algorithm)}: must be {owner.name}; leave it out"

@@ -172,6 +172,9 @@ def _print(
     print(_NOTE.format(share=share))
     if several:
         print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
+    if alone is not None and alone.seeds.size > comparisons.ALL_PAIRS:
+        base = comparisons.label_of(alone, comparisons.contrasts(alone)[0][1])
+        print(f"One parameter varies at a time; the others stay at the reference, {base}.")
     print("\n".join(dict.fromkeys(f"{each.how}." for each in found)))
     print(f"\n{tally(found)}." if several else "")
     for each in found:

@@ -163,7 +163,7 @@ def find(words: list[str]) -> tuple[Any, Command]:
             except Refusal as error:
                 # Of what the file holds, with the file.
                 own = error.field not in ("plugin", "")
-                line = f"--plugin {visible(plugin)}: {error}" if own else error.spelt("--plugin")
+                line = f"--plugin {visible(plugin)}: {error}" if own else error.typed("--plugin")
                 raise Refusal.line(line) from None
     if command := getattr(module, "command", None):
         return module, command(rest[1:])

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
+import json
 import os
 import shlex
 import shutil
@@ -20,10 +21,12 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fmab_jax.errors import Refusal, did_you_mean, number_of
+from fmab_jax.errors import PYTHON, Refusal, Spelling, did_you_mean, number_of
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole, parameters_of
 
 _TEXT = Kind()
+# What Python and other tools call an option.
+_MEANT = {"--store": "--out", "--output": "--out", "--path": "--out"}
 
 
 class Answered(Exception):
@@ -261,7 +264,8 @@ def parse(command: Command) -> tuple[Any, list[str]]:
     for option, *values in given:
         if option not in takes:
             near = [known for known in takes if known.startswith(option)]
-            remedy = did_you_mean(option, near or takes, f"see {name} --help", str)
+            meant = _MEANT.get(option, option)
+            remedy = did_you_mean(meant, near or takes, f"see {name} --help", str)
             raise Refusal.line(f"{visible(option)}: must be an option of {name}; {remedy}")
         if named.get(option) in found:
             remedy = f"several values go after one {option}"
@@ -309,7 +313,7 @@ def _help(command: Command) -> str:
     for field in dataclasses.fields(command.options):
         about: About = field.metadata["about"]
         said = about.help or texts[field.name]
-        flag, many = "--" + field.name.replace("_", "-"), isinstance(field.default, tuple)
+        flag, many = flag_of(field.name), isinstance(field.default, tuple)
         if field.name in wanted:
             rows.append((wanted[field.name], said))
         elif isinstance(field.default, bool):
@@ -362,6 +366,25 @@ def spelt(error: Refusal, call: Call | None) -> str:
     if call is None or field not in names:
         return str(error)
     # A word of the command's own has no option before it.
-    word = field in getattr(call.options, "words", {})
-    option = "" if word else f"--{field.replace('_', '-')}"
-    return error.spelt(option, names, getattr(call.options, "command", ""))
+    option = "" if field in getattr(call.options, "words", {}) else flag_of(field)
+
+    def setting(name: str, value: Any) -> str:
+        if name not in names:
+            return PYTHON.setting(name, value)
+        return flag_of(name) if value is True else f"{flag_of(name)} {_typed(value)}"
+
+    command = getattr(call.options, "command", "")
+    own = PYTHON.help if not command else lambda name: f"{command} --help"
+    return error.typed(option, Spelling(setting, _typed, own))
+
+
+def _typed(value: Any) -> str:
+    """Returns a value as a command line takes it."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def flag_of(name: str) -> str:
+    """Returns how a field is written as an option."""
+    return f"--{name.replace('_', '-')}"

@@ -110,7 +110,7 @@ def execute(call: Call) -> None:
                 study = study_file.study_of(document)
                 points = study.points  # refuses what does not go together
             except Refusal as error:
-                raise error.in_study() from None
+                raise error.spelt(study_file.TOML) from None
     else:
         document, study = stated.study_of(options, call.command.subject, call.typed)
         points = study.points

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fmab_jax.cli.options import called, option, visible
-from fmab_jax.errors import Refusal, Shown, number_of, refuse
+from fmab_jax.errors import Refusal, Shown, number_of, refuse, setting
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> x
         try:
             return results.read(path, partial=partial)
         except Refusal as error:
-            if "partial=True" not in error.remedy:
+            if setting(partial=True) not in error.marked[1]:
                 raise
             remedy = "resume it, or look at what is there with fmab show"
-            raise Refusal(error.field, Shown(error.value), error.allowed, remedy) from None
+            raise Refusal(error.field, error.value, error.marked[0], remedy) from None
 
 
 def _dims(data: xr.Dataset) -> list[str]:

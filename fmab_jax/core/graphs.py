@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core.graph_files import names_file, read
-from fmab_jax.errors import count, did_you_mean, refuse
+from fmab_jax.errors import count, did_you_mean, refuse, setting
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 
@@ -144,7 +144,7 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         # Before anything is built: "1x999999999" must cost nothing.
         shown = spec if isinstance(spec, str) else [size for size, _, _ in runs]
         remedy = "change the sizes or the number of agents"
-        allowed = f"sizes that sum to agents={agents} (they sum to {total})"
+        allowed = f"sizes that sum to {setting(agents=agents)} (they sum to {total})"
         refuse("components", shown, allowed, remedy)
     made: list[nx.Graph] = []
     shared: dict[tuple[int, str], nx.Graph] = {}
@@ -245,7 +245,7 @@ def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
         else:
             return _named(shown, agents, seed, field)
     else:
-        refuse(field, graph, f"one of {_ALLOWED}", "for example graph='ring'")
+        refuse(field, graph, f"one of {_ALLOWED}", f"for example {setting(graph='ring')}")
     made = _validated(found, field, shown)
     nodes = made.number_of_nodes()
     if nodes != agents:
@@ -327,7 +327,7 @@ def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
         if name != "preferential":
             edges = int(name.removeprefix("preferential-"))
             if not 1 <= edges < agents:
-                allowed = f"preferential-m with 1 <= m < agents={agents}"
+                allowed = f"preferential-m with 1 <= m < {agents}, the agents"
                 refuse(field, name, allowed, "choose m in that range or more agents")
         _affordable(edges * agents, field, name)
         remedy = "choose a larger m"
@@ -356,7 +356,7 @@ def _degree(degree: int, agents: int, field: str, name: str) -> int:
     if degree != nearest:
         allowed = (
             f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents "
-            f"(agents={agents})"
+            f"({setting(agents=agents)})"
         )
         refuse(field, name, allowed, f"the nearest is regular-{nearest}")
     return degree
@@ -411,7 +411,7 @@ def _grammar(spec: str) -> list[_Run]:
     return runs
 
 
-_COMPONENTS = "for example components='20x5:star' or components=[20, (30, 'ring')]"
+_COMPONENTS = f"for example {setting(components='20x5:star')}"
 
 
 def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
@@ -485,7 +485,7 @@ def checked_name(value: Any, field: str = "graph") -> str:
         ValueError: For any other text, or another type.
     """
     if not isinstance(value, str):
-        refuse(field, value, f"one of {_ALLOWED}", "for example graph='ring'")
+        refuse(field, value, f"one of {_ALLOWED}", f"for example {setting(graph='ring')}")
     if not _KNOWN.fullmatch(value):
         remedy = did_you_mean(value.lower(), _EXAMPLES, "for example 'ring'")
         refuse(field, value, f"one of {_ALLOWED}", remedy)

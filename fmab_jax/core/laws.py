@@ -87,7 +87,8 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         stated = zip(parameters_of(owner).items(), words, strict=False)
         return owner(**{key: each.check(_value_of(each, word)) for (key, each), word in stated})
     except Refusal as error:
-        refuse(field, value, f"{allowed} with {error.field} {error.allowed}", error.remedy)
+        within, remedy = error.marked
+        refuse(field, value, f"{allowed} with {error.field} {within}", remedy)
     except BaseException as error:  # a plug-in's error
         if not foreign(error):
             raise

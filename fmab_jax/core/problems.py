@@ -21,7 +21,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import array_of, count, length, real, refuse
+from fmab_jax.errors import NONE, array_of, count, length, real, refuse, setting
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
@@ -121,10 +121,11 @@ class Problem:
             )
         spread = real("spread", spread, 0.0, 1.0, "0 makes the agents alike, 1 is the most")
         if instance_gap is not None:
-            remedy = "give the smallest non-zero gap, or None to leave it to chance"
+            remedy = f"give the smallest non-zero gap, or {NONE} to leave it to chance"
             instance_gap = real("instance_gap", instance_gap, 1e-9, 1.0, remedy, open_high=True)
             if arms < 2:
-                refuse("instance_gap", instance_gap, "None with one arm", "use at least two arms")
+                only = f"{NONE} with one arm"
+                refuse("instance_gap", instance_gap, only, "use at least two arms")
         digest = hashlib.sha256()
         for array in (means, probabilities):
             if array is not None:
@@ -334,6 +335,20 @@ class Problem:
         """Whether all agents share the means."""
         return self.rows == 1 if self.means is not None else self.spread == 0.0
 
+    def check_homogeneous(self, what: str) -> None:
+        """Refuses agents whose means differ.
+
+        Args:
+            what: Needs agents that are alike.
+
+        Raises:
+            ValueError: If they differ.
+        """
+        if not self.homogeneous:
+            remedy = f"choose another algorithm or {setting(spread=0)}"
+            allowed = f"one whose agents share their means, for {what}"
+            refuse("problem", "heterogeneous", allowed, remedy)
+
     @property
     def rows(self) -> int:
         """Rows of the means: 1 where all agents share them, else the number of agents."""
@@ -491,7 +506,7 @@ def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple
     if array.ndim < axes:
         if agents is None:
             shapes = ("[arm]", "[agent, arm]") if axes == 2 else ("[arm, level]", "[agent, ...]")
-            remedy = f"pass agents=M or {shapes[1]} {field}"
+            remedy = f"give agents too, or {shapes[1]} {field}"
             refuse("agents", None, f"given with {shapes[0]} {field}", remedy)
         return array[None], agents
     if agents is not None and agents != len(array):

@@ -168,7 +168,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         each[np.ix_(up.order, across.order)] for each in triple(finals, metric, [y, x])
     )
     rows, columns = mean.shape
-    height = min(max(0.26 * rows, 0.6), 3.2)
+    height = min(max(0.26 * rows, 0.9), 3.2)
 
     figure, (axes,) = style.panels([height])
     axes.grid(False)
@@ -177,7 +177,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
     mesh = axes.pcolormesh(*edges, mean, cmap="cividis", norm=_norm(mean))
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(captions.axis_label(finals[y]))
-    thin = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.02}
+    thin = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
     bar = figure.colorbar(mesh, ax=axes, location="top", **thin).ax
     style.dress(bar)
     bar.grid(False)

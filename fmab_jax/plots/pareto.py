@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
@@ -172,7 +174,6 @@ def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray
 
 def _short(words: list[str]) -> str:
     """Writes the parameters of a cell in a few short lines."""
-    words = [word.replace(" = ", "=") for word in words]
     return "\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))
 
 
@@ -186,8 +187,14 @@ def _label_points(axes: Axes, points: np.ndarray, front: np.ndarray, texts: list
     inside = axes.get_window_extent().padded(-2 * point)
     pixels = axes.transData.transform(points.T)
     steps = axes.transData.transform(np.asarray(axes.lines[0].get_path().vertices))
-    # What a label had better not cover: the step line, and lines from other labels to their points.
-    drawn = [np.linspace(a, b, 30) for a, b in zip(steps[:-1], steps[1:], strict=True)]
+    bars: list[Any] = [
+        axes.transData.transform(bar)
+        for lines in axes.collections
+        if isinstance(lines, LineCollection)
+        for bar in lines.get_segments()
+    ]
+    # What a label had better not cover: the step line, bars, and lines from other labels to points.
+    drawn = [np.linspace(*ends, 30) for ends in [*itertools.pairwise(steps), *bars]]
     ways = np.stack([np.cos(_TURNS), np.sin(_TURNS)], axis=1)
     boxes: list[Bbox] = []
     chosen = np.linspace(0, len(front) - 1, min(_LABELLED, len(front)))

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.prices import communication_cost
-from fmab_jax.errors import array_of, price, refuse
+from fmab_jax.errors import array_of, price, refuse, setting
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
@@ -145,7 +145,8 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         ValueError: If it holds no curves, or two configurations would have the same label.
     """
     if "regret" not in data:
-        refuse("runs", "without regret", "a result with curves", "sweep with keep='curves'")
+        remedy = f"sweep with {setting(keep='curves')}"
+        refuse("runs", "without regret", "a result with curves", remedy)
     dims = [str(dim) for dim in data.regret.dims if dim not in ("seed", "time")]
     for name in dims:
         if name not in data.coords:

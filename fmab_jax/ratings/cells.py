@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.cluster.vq import ClusterError, kmeans2
 
 from fmab_jax.core import tables
-from fmab_jax.errors import refuse
+from fmab_jax.errors import refuse, setting
 from fmab_jax.ratings.labels import Labelled
 from fmab_jax.ratings.layouts import legible
 from fmab_jax.ratings.options import Options
@@ -75,7 +75,8 @@ class Cells:
         if math.prod(shape) > tables.MAX_CELLS:
             sizes = " x ".join(f"{size:,}" for size in shape)
             allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
-            refuse("agent", sizes, allowed, "use groups=10, or most_arms=100")
+            remedy = f"use {setting(groups=10)}, or {setting(most_arms=100)}"
+            refuse("agent", sizes, allowed, remedy)
         table = np.zeros(shape, np.int64)
         np.add.at(table, (self.agent, self.arm, self.level), self.number)
         return table
@@ -210,7 +211,8 @@ class Cells:
             names = legible(self.agents[i])[:40], legible(self.arms[k])[:40]
             first = f"{agent} {names[0]} with {arm} {names[1]}"
             allowed = f"'arm', since {len(places):,} of {lacks.size:,} cells have {few} ({first})"
-            remedy = "or have fewer agents (groups=10) or fewer arms (most_arms=10)"
+            agents, arms = setting(groups=10), setting(most_arms=10)
+            remedy = f"or have fewer agents ({agents}) or fewer arms ({arms})"
             refuse("fill", None, allowed, remedy)
         total = np.maximum(number + wanted.smoothing, 1e-300)
         table = (counts + wanted.smoothing * like) / total

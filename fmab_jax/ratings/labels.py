@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from fmab_jax.core.rewards import MAX_LEVELS, checked_levels
-from fmab_jax.errors import refuse
+from fmab_jax.errors import refuse, setting
 from fmab_jax.ratings import sources
 from fmab_jax.ratings.layouts import Column, Source, legible
 
@@ -47,7 +47,7 @@ class Side:
             if kind == "items" and name in ("genres", "genre", "title", "category"):
                 published = source.published
                 where = published.items[0] if published and published.items else "movies.csv"
-                remedy = f"it stands in another table, such as items={where!r}"
+                remedy = f"it stands in another table, such as {setting(items=where)}"
                 refuse(field, name, f"a column of {source.shown}", remedy)
             sources.lacking(field, name, source.columns, source.shown)
         if name not in beside.named:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fmab_jax.errors import choice, count, real, refuse
+from fmab_jax.errors import NONE, choice, count, real, refuse
 
 _ENOUGH = (1, 2**40, "give the fewest ratings that are enough")
 # The least and the largest of each number, and the remedy; those of `_OR_NONE` may be left out.
 _COUNTS = {
-    "groups": (2, 10**4, "give the number of groups, or None for an agent for each value"),
+    "groups": (2, 10**4, f"give the number of groups, or {NONE} for an agent for each value"),
     "groups_seed": (0, 2**63 - 1, "give a seed of the clustering"),
-    "most_arms": (2, 10**6, "give the number of arms to keep, or None for all"),
+    "most_arms": (2, 10**6, f"give the number of arms to keep, or {NONE} for all"),
     **dict.fromkeys(("least_per_agent", "least_per_arm", "least_per_cell"), _ENOUGH),
 }
 _OR_NONE = ("groups", "most_arms")
@@ -43,11 +43,12 @@ class Options(NamedTuple):
         numbers["smoothing"] = real("smoothing", self.smoothing, 0.0, 1e9, remedy)
         choice("toward", self.toward, ("arm", "uniform"), "choose what added ratings are like")
         if self.fill is not None:
-            remedy = "None refuses cells without data"
-            choice("fill", self.fill, ("arm",), remedy, "'arm' or None")
+            remedy = f"{NONE} refuses cells without data"
+            choice("fill", self.fill, ("arm",), remedy, f"'arm' or {NONE}")
         choice("uneven_rows", self.uneven_rows, ("refuse", "drop"), "choose what becomes of them")
         if self.split is not None and not (isinstance(self.split, str) and self.split):
-            refuse("split", self.split, "a text that separates parts, or None", "'|' is usual")
+            allowed = f"a text that separates parts, or {NONE}"
+            refuse("split", self.split, allowed, "'|' is usual")
         return self._replace(**numbers)
 
     @property

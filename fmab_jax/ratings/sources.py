@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from fmab_jax.core import tables
-from fmab_jax.errors import did_you_mean, refuse
+from fmab_jax.errors import did_you_mean, refuse, setting
 from fmab_jax.files import checked_path
 from fmab_jax.ratings import frames
 from fmab_jax.ratings.layouts import (
@@ -260,7 +260,8 @@ def _refuse_other_form(path: Path, line: str, layout: str | None, form: Form, fi
         if len(user) == 10 and not user.startswith("A") and item.startswith("A") and len(item) > 10:
             other = "amazon-2018" if layout == "amazon-2014" else "amazon-2014"
             allowed = f"{layout}: columns {', '.join(form.columns[:2])}"
-            refuse(field, str(path), allowed, f"users and items are swapped: layout={other!r}?")
+            remedy = f"users and items are swapped: {setting(layout=other)}?"
+            refuse(field, str(path), allowed, remedy)
 
 
 def _flagged(row: Sequence[str]) -> str:

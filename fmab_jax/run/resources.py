@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 
 from fmab_jax import __version__
-from fmab_jax.errors import count, refuse
+from fmab_jax.errors import count, refuse, setting
 from fmab_jax.resources import available_bytes as available_bytes
 from fmab_jax.resources import refuse_after_fork
 
@@ -115,7 +115,8 @@ def refuse_what_does_not_fit(needs: Estimate) -> None:
     total = needs.working_bytes + needs.result_bytes
     if not needs.fits:
         larger = needs.result_bytes > needs.working_bytes
-        remedy = "record fewer times or seeds" if larger else "use fewer agents or arms, or batch=1"
+        smaller = f"use fewer agents or arms, or {setting(batch=1)}"
+        remedy = "record fewer times or seeds" if larger else smaller
         refuse(
             "memory",
             f"{total / 1e9:.1f} GB",

@@ -50,7 +50,7 @@ class Progress:
 
     _noun, _timed = "trials", True
     _bar = Bar("trials", 0, "")
-    _cells = 0
+    _cells, _part = 0, ""
     _waited = False
 
     def __init__(self, where: str = "") -> None:
@@ -68,6 +68,8 @@ class Progress:
     def planned(self, plan: Plan) -> None:
         """Is told the plan, before anything is compiled."""
         self._cells = plan.distinct
+        # Of a resumed sweep only what is computed now is looked at.
+        self._part = " of the seeds computed now" if plan.missing != plan.trials else ""
         self._bar.expect(plan.missing)
         self._bar.besides(self._complete(0, math.nan), "")
         if self._bar.where != "notebook":
@@ -117,7 +119,7 @@ class Progress:
     def _complete(self, cells_done: int, widest: float) -> str:
         return (
             f"{cells_done:,} of {self._cells:,} configurations done, "
-            f"widest 95 % interval {_percent(widest)} of the mean"
+            f"widest 95 % interval{self._part} {_percent(widest)} of the mean"
         )
 
 

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Shown, choice, count, did_you_mean, flag, length, refuse
+from fmab_jax.errors import NONE, Shown, choice, count, did_you_mean, flag, length, refuse, setting
 from fmab_jax.parameters import UNSET, Kind, Parameter, Whole, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
@@ -263,7 +263,8 @@ def state(
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     seeds, listed = _seeds_of(seeds)
     if listed is not None and keep != "curves":
-        refuse("seeds", Shown("..."), "a number with keep='summary'", "a list is for curves")
+        allowed = f"a number with {setting(keep='summary')}"
+        refuse("seeds", Shown("..."), allowed, "a list is for curves")
     if until is not None:
         _check_until(until, keep, seeds)
     flag("sum_agents", sum_agents)
@@ -329,9 +330,9 @@ def _seeds_of(given: Any) -> tuple[int, range | np.ndarray | None]:
 
 def _check_until(until: Any, keep: str, seeds: int) -> None:
     if not isinstance(until, Precision):
-        refuse("until", until, "fmab_jax.until_precise(...) or None", "state the precision")
+        refuse("until", until, f"fmab_jax.until_precise(...) or {NONE}", "state the precision")
     if keep != "summary":
-        allowed = "given with keep='summary'"
+        allowed = f"given with {setting(keep='summary')}"
         refuse("until", until.relative, allowed, "configurations then differ in seeds")
     if seeds < 2:
         refuse("seeds", seeds, "at least 2 with until", "a band needs 2 seeds")

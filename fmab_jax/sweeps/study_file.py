@@ -20,6 +20,7 @@ parameter says what that means. Algorithms are named, never loaded::
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -31,7 +32,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Shown, did_you_mean, number_of, refuse
+from fmab_jax.errors import Shown, Spelling, did_you_mean, number_of, refuse
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
@@ -49,6 +50,18 @@ _TOP = (
     *("outputs", "parameters", "problem", "until"),
 )
 _TABLES = ("parameters", "problem", "until")
+
+
+def _toml(value: Any) -> str:
+    return json.dumps("none" if value is None else value, ensure_ascii=False)
+
+
+TOML = Spelling(
+    lambda name, value: f"{name} = {_toml(value)}",
+    _toml,
+    lambda name: f"fmab sweep {name.removeprefix('fmab_jax.')} --help",
+)
+"""How a study file writes what a refusal tells to state."""
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:

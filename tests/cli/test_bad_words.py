@@ -60,6 +60,7 @@ WORDS: list[tuple[str, str]] = [
         "--agents 3",
         f"--agents: must be one of {COMMANDS}; see fmab --help",
     ),
+    ("sweep cdp --store x", f"--store: {OPTION} sweep cdp; did you mean --out?"),
     ("run cdp --hroizon 9", f"--hroizon: {OPTION} run cdp; did you mean --horizon?"),
     ("run cdp --graph ring", f"--graph: {OPTION} run cdp; see fmab run cdp --help"),
     (
@@ -77,7 +78,7 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         f"report x.nc --out {300 * 'a'}.html",
-        f"--out {76 * 'a'}: must be a path of at most 4,000 bytes, at most 255 from / to /; "
+        f"--out {76 * 'a'}...: must be a path of at most 4,000 bytes, at most 255 from / to /; "
         "choose a shorter one",
     ),
     (
@@ -194,7 +195,7 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         f"run cdp --out {300 * 'x'}",
-        f"--out {76 * 'x'}: must be a file name in an existing folder that can be written; "
+        f"--out {76 * 'x'}...: must be a file name in an existing folder that can be written; "
         ".: File name too long",
     ),
     ("doctor --arms 0", f"--arms 0: {ARMS}"),

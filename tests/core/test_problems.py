@@ -278,7 +278,7 @@ REFUSED = [
     (lambda: Problem([0.5j], 2), f"means=[0.5j]: {NUMBERS}"),
     (
         lambda: Problem([0.5, 0.4]),
-        "agents=None: must be given with [arm] means; pass agents=M or [agent, arm] means",
+        "agents=None: must be given with [arm] means; give agents too, or [agent, arm] means",
     ),
     (
         lambda: Problem([[0.5, 0.4], [0.1, 0.2]], 3),
@@ -923,7 +923,7 @@ LAW_REFUSALS = [
     (
         lambda: Problem.ratings([1, 2], [[0.5, 0.5]]),
         "agents=None: must be given with [arm, level] probabilities; "
-        "pass agents=M or [agent, ...] probabilities",
+        "give agents too, or [agent, ...] probabilities",
     ),
     (
         lambda: Problem.ratings([1, 2], [0.5, 0.5], 3),

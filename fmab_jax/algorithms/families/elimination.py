@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import NONE, flag, refuse, setting
 
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
@@ -254,8 +254,8 @@ class Elimination(Algorithm):
             what, remedy = f"{type(self).__name__}.privacy", "return epsilon and epsilon_message"
             refuse(what, "that of no noise", "its own where noisy = True", remedy)
         if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
-            remedy = "clip the rewards to a range (Problem.ratings), or pass epsilon=None"
-            allowed = "None (no noise) where rewards have no range"
+            remedy = f"clip rewards to a range (Problem.ratings), or pass {setting(epsilon=None)}"
+            allowed = f"{NONE} (no noise) where rewards have no range"
             refuse("epsilon", epsilon, allowed, remedy)
 
 

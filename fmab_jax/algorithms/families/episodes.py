@@ -30,7 +30,7 @@ from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_sta
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth, registered
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import flag
 
 Own = dict[str, Any]
 State = Any
@@ -157,9 +157,8 @@ class Episodes(Algorithm):
             ValueError: If agents that play together differ, or an epsilon is claimed for rewards
                 that may lie outside [0, 1].
         """
-        if self.homogeneous_only and not problem.homogeneous:
-            allowed = f"one whose agents share their means, for {self.name} over a sum"
-            refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        if self.homogeneous_only:
+            problem.check_homogeneous(f"{self.name} over a sum")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         flag("sum_agents", sum_agents)
         room = problem.agents if room is None else room

@@ -222,9 +222,8 @@ class IndexPolicy(Algorithm):
             limit = max(1, MAX_STEPS // (rows * problem.arms))
             allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
-        if self.homogeneous_only and not problem.homogeneous:
-            allowed = f"one whose agents share their means, for {self.name}"
-            refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        if self.homogeneous_only:
+            problem.check_homogeneous(self.name)
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         room = problem.agents if room is None else room
         rows = 1 if self.shared else room

@@ -18,7 +18,7 @@ from fmab_jax.algorithms.base import (
 )
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.errors import refuse
+from fmab_jax.errors import NONE, refuse, setting
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
@@ -32,7 +32,7 @@ def epsilon_parameter(default: Any, **more: Any) -> Any:
         "Privacy parameter > 0, or none for no noise.",
         default=default,
         keyword=False,
-        remedy="give a privacy parameter, or None for no noise",
+        remedy=f"give a privacy parameter, or {NONE} for no noise",
         symbol="ε",
         label="privacy parameter ε",
         **more,
@@ -64,7 +64,8 @@ class Private(Algorithm):
     def check(self) -> None:
         """Refuses an epsilon that was not given."""
         if self.epsilon is UNSET:
-            refuse("epsilon", UNSET, "given", "pass epsilon=None for no noise")
+            remedy = f"pass {setting(epsilon=1)}, or {setting(epsilon=None)} for no noise"
+            refuse("epsilon", UNSET, "given", remedy)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds epsilon, infinite for no noise."""
@@ -100,8 +101,9 @@ def check_unit_rewards(law: Any, epsilon: float) -> None:
         ValueError: Naming the law of the rewards.
     """
     if math.isfinite(epsilon) and not (law.low >= 0.0 and law.high <= 1.0):
-        remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
-        refuse("epsilon", epsilon, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
+        remedy = f"clip and scale the rewards (Problem.ratings), or pass {setting(epsilon=None)}"
+        allowed = f"{NONE} with {law.name} rewards: noise is for [0, 1]"
+        refuse("epsilon", epsilon, allowed, remedy)
 
 
 def secure_sum(
