@@ -38,7 +38,7 @@ _LEFT = re.compile(
 _LONGEST_PATH = 4000
 
 
-class _Told(io.TextIOBase):
+class _ErrorStream(io.TextIOBase):
     """Standard error for telling how far something is: what cannot be written is dropped.
 
     A closed descriptor, a full disk or a reader that has left never decides about a run.
@@ -72,9 +72,9 @@ class _Told(io.TextIOBase):
         return len(text)
 
 
-def told() -> Any:
+def error_stream() -> Any:
     """Returns standard error as it is now, as a stream that drops what it cannot write."""
-    return _Told()
+    return _ErrorStream()
 
 
 def hold_standard_streams() -> None:

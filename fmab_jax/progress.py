@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from fmab_jax.files import told
+from fmab_jax.files import error_stream
 
 # A log gets a line so often at most, and a browser another text.
 _EVERY_S = {"lines": 10.0, "notebook": 0.2}
@@ -22,7 +22,7 @@ def place(wanted: bool | None) -> str:
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    terminal, notebook = told().isatty(), getattr(shell, "kernel", None) is not None
+    terminal, notebook = error_stream().isatty(), getattr(shell, "kernel", None) is not None
     if not (terminal or notebook if wanted is None else wanted):
         return ""
     return "notebook" if notebook else "terminal" if terminal else "lines"
@@ -43,7 +43,7 @@ class Bar:
         self.noun, self.total, self.where, self.timed = noun, total, where, timed
         self.done, self.more = 0, ""
         self.began = time.perf_counter()
-        self._out, self._last = told(), self.began if where == "lines" else -math.inf
+        self._out, self._last = error_stream(), self.began if where == "lines" else -math.inf
         if where == "notebook":
             from IPython.display import display
 

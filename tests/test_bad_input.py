@@ -461,7 +461,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: fmab.load("x.npz"), f"path='x.npz': {NETCDF}"),
     (
         lambda: fmab.load("nowhere.nc"),
-        "path='nowhere.nc': must be an existing file; save a result there first",
+        "path='nowhere.nc': must be an existing file; check the path or save one there first",
     ),
 ]
 

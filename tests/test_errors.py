@@ -256,11 +256,14 @@ def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
 
 def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
     """Catches Python's words on the command line or in a study, or others where Python is read."""
-    flags = f"{setting(keep='summary')} or {setting(overwrite=True)}"
+    flags = f"{setting(keep='summary')}, {setting(outputs=['a', 'b'])} or {setting(overwrite=True)}"
     remedy = f"pass {setting(epsilon=None)}, {flags}; see {help_of('fmab_jax.ucb1')}"
     made = Refusal("epsilon", None, f"given or {NONE}, not that None", remedy)
     again = pickle.loads(pickle.dumps(made))
-    python = "pass epsilon=None, keep='summary' or overwrite=True; see help(fmab_jax.ucb1)"
+    python = (
+        "pass epsilon=None, keep='summary', outputs=['a', 'b'] or overwrite=True; "
+        "see help(fmab_jax.ucb1)"
+    )
     for each in (made, again, made.renamed("epsilon")):
         assert str(each) == f"epsilon=None: must be given or None, not that None; {python}"
         assert each.remedy == python
@@ -269,6 +272,7 @@ def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
     class All:
         epsilon: Any = None
         keep: str = ""
+        outputs: tuple[str, ...] = ()
         overwrite: bool = False
         command: ClassVar[str] = "fmab run ucb1"
 
@@ -279,14 +283,16 @@ def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
     call = Call(All(), Command("", All, "", []), [], [], [])
     assert options.spelt(made, call) == (
         "--epsilon none: must be given or none, not that None; "
-        "pass --epsilon none, --keep summary or --overwrite; see fmab run ucb1 --help"
+        "pass --epsilon none, --keep summary, --outputs a b or --overwrite; "
+        "see fmab run ucb1 --help"
     )
     # What is no option of the command stays Python's.
     few = options.spelt(made, call._replace(options=Few()))
-    assert "pass --epsilon none, keep='summary' or overwrite=True; see help(fmab" in few
+    assert "--epsilon none, keep='summary', outputs=['a', 'b'] or overwrite=True; see he" in few
     assert str(made.spelt(TOML)) == (
         'epsilon=None: must be given or "none", not that None; '
-        'pass epsilon = "none", keep = "summary" or overwrite = true; see fmab sweep ucb1 --help'
+        'pass epsilon = "none", keep = "summary", outputs = ["a", "b"] or overwrite = true; '
+        "see fmab sweep ucb1 --help"
     )
     assert str(Refusal.line("a line").spelt(TOML)) == "a line"
 

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import fmab_jax as fmab
-from fmab_jax.cli.options import read
+from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, parameters_of
 
@@ -130,4 +130,4 @@ def test_the_battery_tries_arguments_that_are_there() -> None:
 @pytest.mark.parametrize(("word", "read_as"), [("true", True), ("False", False), ("yes", "yes")])
 def test_the_command_line_reads_truth_values(word: str, read_as: Any) -> None:
     """Would catch words that reach an algorithm as texts, which it refuses."""
-    assert read(Flag(), word) is read_as
+    assert value_of(Flag(), word) is read_as

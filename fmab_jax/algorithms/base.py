@@ -59,8 +59,13 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _NAME_WANTED = "a short plain name"
 _NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
 _WANTED = "a module that defines an algorithm, a reward law or an output"
-# Dimensions and coordinates of results.
-_TAKEN = ("time", "seed", "meter", "agent", "arm", "algorithm", "problem", "outputs", "asked")
+# What results, studies and problems call something else.
+_TAKEN = {
+    *("time", "seed", "meter", "agent", "arm", "algorithm", "problem", "outputs", "asked"),
+    *("horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep", "until"),
+    *("axes", "listed", "agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance"),
+    *("name", "title"),
+}
 _loaded: dict[str, type[Algorithm]] = {}
 
 
@@ -485,9 +490,35 @@ def _checked_class(owner: Any, where: str) -> None:
                 each.check(each.default)
             except Refusal as error:
                 raise error.renamed(f"{owner.__name__}.{name}") from None
+    check_names(owner)
+
+
+def check_names(owner: type) -> None:
+    """Refuses parameters of a class whose names mean something else in a study or its results.
+
+    Raises:
+        ValueError: Naming the first.
+    """
+    for name in parameters_of(owner):
         if name in _TAKEN or name.startswith(("no_", "_")):
             allowed = "a name that nothing else has, and that begins with no 'no_' or '_'"
             refuse(f"{owner.__name__}.{name}", Shown("a parameter"), allowed, "rename it")
+
+
+def stated(owner: type[Algorithm], name: str) -> str:
+    """Returns what a class says, such as whom it trusts; whose words they are where it is silent.
+
+    Args:
+        owner: The class. One of a plug-in may do other than what it derives from.
+        name: "heard" or "trusted".
+    """
+    text = str(getattr(owner, name))
+    package = f"{__name__.partition('.')[0]}."
+    by = next(each for each in owner.__mro__ if name in vars(each))
+    if owner.__module__.startswith(package) or not by.__module__.startswith(package) or not text:
+        return text
+    title = getattr(by, "title", "") or by.__name__
+    return f"{text} (said of {title}, not of {owner.name})"
 
 
 def list_algorithms() -> list[dict[str, Any]]:
@@ -507,8 +538,8 @@ def list_algorithms() -> list[dict[str, Any]]:
             "name": owner.name,
             "title": owner.title or owner.name,
             "source": owner.source,
-            "heard": owner.heard,
-            "trusted": owner.trusted,
+            "heard": stated(owner, "heard"),
+            "trusted": stated(owner, "trusted"),
             "parameters": list(parameters_of(owner)),
             "summary": (inspect.getdoc(owner) or "").partition("\n")[0],
         }

@@ -24,7 +24,7 @@ from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.costs import Cost, cost_of
 from fmab_jax.analysis.statements import Comparison, Participant, Question
-from fmab_jax.analysis.tables import seeds_of
+from fmab_jax.analysis.tables import held
 from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.run.attributes import study_at
 
@@ -235,8 +235,9 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
         if (seed := study.get("fixed_instance")) is not None:
             study["problem"] = f"{_ONE_INSTANCE}{seed} under root seed {study['root_seed']}"
     for name in ("agents", "arms"):  # a maker of one's own may choose them
-        if name in data.attrs or name in data.coords:
-            study[name] = int(data.coords.get(name, data.attrs.get(name)))
+        size = data.coords.get(name, xr.DataArray(data.attrs.get(name))).item()
+        if words.is_number(size):  # else a label, whose value the study states
+            study[name] = int(size)
     found = {name: study[name] for name in QUESTIONS if name in study}
     if "means" in data:
         found["means"] = _digest(data.means.values)
@@ -374,6 +375,7 @@ def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[C
 
 
 def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[Comparison]:
+    data = held(data)
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
@@ -444,6 +446,7 @@ def _single(field: str, data: Any) -> xr.Dataset:
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         remedy = "pass what simulate or sweep returned"
         refuse(field, type(data).__name__, "a Dataset with regret", remedy)
+    data = held(data)
     if "seeds" not in data or not {"seed", "time_2"} & set(data.sizes):
         refuse(field, "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
@@ -458,7 +461,7 @@ def _single(field: str, data: Any) -> xr.Dataset:
 
 def _finals(field: str, data: xr.Dataset) -> _Finals:
     """Reads the regret at T of one configuration."""
-    number = seeds_of(data)
+    number = int(data.seeds)
     if number < 2:
         refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
     slots = data["slot"] if "slot" in data.coords else data["time"]

@@ -181,7 +181,7 @@ class Statement(ABC):
         """Rule, level and leak, for the caption of what shows it."""
         parts = [self.how, f"{100 * self.level:.6g} % intervals"]
         if self.question.horizon is not None:
-            parts.append(words.counted("T = ", self.question.horizon, "slot"))
+            parts.append(words.quantity("T = ", self.question.horizon, "slot"))
         return "; ".join([*parts, *filter(None, [self._took])])
 
     def row(self) -> dict[str, Any]:

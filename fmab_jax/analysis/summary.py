@@ -159,7 +159,7 @@ def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, np.where(place > 0, low * (1 + BIN_WIDTH), 1e-12 * (place == 0))
 
 
-def counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def tallied(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the distinct whole numbers among ``values`` and how often each occurs."""
     found, counts = np.unique(values, return_counts=True)
     return found.astype(np.int64), counts.astype(np.int64)

@@ -74,6 +74,7 @@ def final_table(
     ):
         allowed = "the Dataset of simulate or of a sweep"
         refuse("data", type(data).__name__, allowed, "pass it unchanged")
+    data = held(data)
     both = [price("server_price", server_price), price("peer_price", peer_price)]
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
@@ -92,7 +93,7 @@ def final_table(
     final = _final_curves if "regret" in data else _final_summary
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        used[place] = seeds = seeds_of(cell)
+        used[place] = seeds = int(cell.seeds)
         table["leak_epsilon"][place], _ = leak_of(cell)
         if seeds < 2:
             continue
@@ -133,10 +134,20 @@ def final_table(
     )
 
 
-def seeds_of(cell: xr.Dataset) -> int:
-    """Returns how many seeds a configuration has: those that it says, or that were selected."""
-    stated = int(cell.seeds)
-    return min(stated, cell.sizes["seed"]) if "seed" in cell.sizes else stated
+def held(data: xr.Dataset) -> xr.Dataset:
+    """Returns results whose ``seeds`` counts those that are there, not those that were run.
+
+    Some may have been selected, runs may have been joined, and variables left out.
+    """
+    if "seed" not in data.sizes:
+        return data
+    number, dims = data.sizes["seed"], {"seed", "time", "meter", "row", "agent", "arm"}
+    if "seeds" in data and "seed" not in data.seeds.dims:
+        return data.assign(seeds=data.seeds.clip(max=number, keep_attrs=True))
+    if "seeds" in data:
+        # Joined along seeds, each with its own number.
+        return data.assign(seeds=data.seeds.isel(seed=0, drop=True) * 0 + number)
+    return data if {*map(str, data.sizes)} - dims else data.assign(seeds=number)
 
 
 def asked_numbers(data: xr.Dataset) -> list[str]:

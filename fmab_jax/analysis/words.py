@@ -75,7 +75,7 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
-def counted(symbol: str, number: Any, noun: str) -> str:
+def quantity(symbol: str, number: Any, noun: str) -> str:
     """Writes a fact such as "M = 50 agents"."""
     return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
 
@@ -96,12 +96,12 @@ def value_label(coordinate: xr.DataArray, value: Any) -> str:
 def told(coordinate: xr.DataArray, value: Any) -> str:
     """Writes a swept parameter with its value, such as "ε = 0.5", "ring" or "no round budget"."""
     label = value_label(coordinate, value)
-    symbol = coordinate.attrs.get("symbol", plain(coordinate))
+    symbol = coordinate.attrs.get("symbol", name_of(coordinate))
     spoken = label == coordinate.attrs.get("none") or not symbol
     return label if spoken else f"{symbol} = {label}"
 
 
-def plain(coordinate: xr.DataArray) -> str:
+def name_of(coordinate: xr.DataArray) -> str:
     """Writes a coordinate's name."""
     return str(coordinate.name).replace("_", " ")
 
@@ -161,7 +161,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     elif "epsilon" in settings and "epsilon" not in varied:
         found.append(settings["epsilon"])
     sizes = [each for each in _SIZES if is_number(known.get(each[0]))]
-    found += [counted(symbol, known[name], noun) for name, symbol, noun in sizes]
+    found += [quantity(symbol, known[name], noun) for name, symbol, noun in sizes]
     done = {"epsilon", *(name for name, _, _ in sizes), *_DERIVED}
     for name in (name for name in single if name in known and name not in done):
         settings[name] = told(data[name], single[name])

@@ -13,7 +13,7 @@ from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
 from fmab_jax.analysis.several import mean_with_ends
 from fmab_jax.analysis.statements import interval_text, whoever
-from fmab_jax.analysis.words import counted, short, whole, written
+from fmab_jax.analysis.words import quantity, short, whole, written
 from fmab_jax.benchmark.contest import EVERYBODY, Group, Plan, plan, play
 from fmab_jax.benchmark.matching import (
     NO_BOUND,
@@ -92,7 +92,7 @@ def made(
         planned = plans[suite.name]
         runs = len(set(planned.algorithms.values()))
         if runs:
-            tell(f"{suite.name}: {counted('', runs, 'run')} of {planned.seeds} seeds ...")
+            tell(f"{suite.name}: {quantity('', runs, 'run')} of {planned.seeds} seeds ...")
         rankings = {}
         for groups, played in play(planned, suite):
             for group in groups:
@@ -199,8 +199,8 @@ def _ranks(results: Sequence[Result]) -> tuple[Block, ...]:
 def _suite(found: Result, standings: Standings, label: str, parameter: str | None) -> Section:
     suite = found.suite
     about = (
-        f"{suite.about} {counted('M = ', suite.problem.agents, 'agent')}, "
-        f"{counted('K = ', suite.problem.arms, 'arm')}, T = {whole(suite.horizon)}, "
+        f"{suite.about} {quantity('M = ', suite.problem.agents, 'agent')}, "
+        f"{quantity('K = ', suite.problem.arms, 'arm')}, T = {whole(suite.horizon)}, "
         f"{found.plan.seeds:,} seeds."
     )
     blocks: list[Block] = []

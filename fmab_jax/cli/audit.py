@@ -64,7 +64,7 @@ def command(words: list[str]) -> Command:
 def execute(call: Call) -> None:
     """Prints the table, and draws the figure."""
     from fmab_jax.analysis.audit import audit
-    from fmab_jax.analysis.words import counted, written
+    from fmab_jax.analysis.words import quantity, written
 
     options, owner = call.options, call.command.subject
     values = {name: getattr(options, name) for name in parameters_of(owner)}
@@ -72,7 +72,8 @@ def execute(call: Call) -> None:
     path = None if options.out is None else _figure_path(options.out)
     with called(path="out"):
         if path is not None:
-            refuse_taken(checked_path("path", path), options.overwrite)
+            for each in (path, path.with_suffix(".txt")):  # the caption beside the figure
+                refuse_taken(checked_path("path", each), options.overwrite)
         algorithm = owner(**stated.suggested(owner, given))
         found = audit(
             algorithm,
@@ -84,7 +85,7 @@ def execute(call: Call) -> None:
             root_seed=options.root_seed,
         )
     facts = [owner.title or owner.name, *algorithm.settings().values()]
-    facts += [counted("M = ", found.agents, "agent")]
+    facts += [quantity("M = ", found.agents, "agent")]
     print(f"{', '.join(facts)}; {found.runs:,} runs of each data set\n")
     table = plain_table()
     for heading in ("who", "what is seen", "claim", "lower bound", "share", "if exact", "verdict"):

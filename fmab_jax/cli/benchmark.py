@@ -21,7 +21,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, chosen, flag_of, option, visible
 from fmab_jax.cli.tables import plain_table, show_table
 from fmab_jax.errors import Refusal
-from fmab_jax.files import told
+from fmab_jax.files import error_stream
 from fmab_jax.parameters import UNSET, Whole, parameters_of
 
 
@@ -108,7 +108,7 @@ def execute(call: Call) -> None:
         raise Refusal.line(line)
 
     def tell(line: str) -> None:
-        told().write(f"{line}\n")
+        error_stream().write(f"{line}\n")
 
     paths = page.checked_paths(options.out, options.overwrite)
     every = suites.shipped()

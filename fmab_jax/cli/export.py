@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fmab_jax.cli.options import Call, called, option
-from fmab_jax.cli.tables import Source, opened
-from fmab_jax.files import told
+from fmab_jax.cli.tables import Stored, opened
+from fmab_jax.files import error_stream
 from fmab_jax.sweeps.progress import size_text
 
 # From so many bytes on, a table is announced.
@@ -26,7 +26,7 @@ _LARGE = 100_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Source):
+class Options(Stored):
     """Results as netCDF, Zarr, CSV or Parquet."""
 
     words: ClassVar[dict[str, str]] = {"folder": "FOLDER", "file": "FILE"}
@@ -44,7 +44,7 @@ def execute(call: Call) -> None:
     data = opened(options, partial=False)
     if options.file.endswith(".csv") and (size := exports.csv_bytes(data)) > _LARGE:
         rows = "a row for each configuration, seed and slot"
-        told().write(
+        error_stream().write(
             f"about {size_text(size)} of CSV, {rows}; fmab show --format csv writes a row for each "
             "configuration\n"
         )

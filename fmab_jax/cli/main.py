@@ -26,7 +26,7 @@ from fmab_jax.cli.options import (
     wants_help,
 )
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
-from fmab_jax.files import drop_unwritable_errors, hold_standard_streams, told
+from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
 
 # Of the modules here, what is no command; and which commands help tells first.
 _SHARED = ("__init__", "main", "options", "stated", "tables")
@@ -202,7 +202,7 @@ def _without_end(words: list[str]) -> list[str]:
 
 
 def _fail(status: int, line: str) -> int:
-    told().write(f"fmab: {' '.join(line.split())}\n")
+    error_stream().write(f"fmab: {' '.join(line.split())}\n")
     return status
 
 

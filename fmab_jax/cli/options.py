@@ -90,7 +90,7 @@ class Call(NamedTuple):
     written: list[Path]
 
 
-def read(kind: Kind, text: str) -> Any:
+def value_of(kind: Kind, text: str) -> Any:
     """Reads a word: a number or a truth value where the kind is one, None for "none".
 
     Any other text stays, for the package's own check to refuse.
@@ -278,7 +278,7 @@ def parse(command: Command) -> tuple[Any, list[str]]:
             raise Refusal.line(f"{told}: must be given with {takes[option]}; see {name} --help")
         if option in named:
             field = fields[named[option]]
-            several = tuple(read(field.metadata["about"].kind, value) for value in values)
+            several = tuple(value_of(field.metadata["about"].kind, value) for value in values)
             if isinstance(field.default, tuple):
                 found[field.name] = several
             else:
@@ -382,6 +382,8 @@ def _typed(value: Any) -> str:
     """Returns a value as a command line takes it."""
     if value is None:
         return "none"
+    if isinstance(value, list):
+        return " ".join(map(_typed, value))
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -80,7 +80,7 @@ def execute(call: Call) -> None:
     data = selected(opened(options), options.select)
     _check_dims(options, data)
     with called(path="out"):
-        figure = _drawn(options, data)
+        figure = _figure(options, data)
         plots.save_figure(figure, Path(path), overwrite=options.overwrite)
     call.written.extend(plots.files_of(figure, Path(path)))
     for each in call.written:
@@ -139,7 +139,7 @@ def _check_dims(options: Any, data: xr.Dataset) -> None:
         raise Refusal.line(f"--{kind}: {told}; add --select")
 
 
-def _drawn(options: Any, data: xr.Dataset) -> Any:
+def _figure(options: Any, data: xr.Dataset) -> Any:
     from fmab_jax.analysis.tables import final_table
 
     name, asked = _kind(options), vars(options)

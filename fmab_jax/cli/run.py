@@ -24,7 +24,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
 from fmab_jax.cli.tables import MOST_CURVES, arms_run, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
-from fmab_jax.files import refuse_taken, told
+from fmab_jax.files import error_stream, refuse_taken
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def execute(call: Call) -> None:
     _, study = stated.study_of(options, owner, call.typed)
     with called(kind="band", **stated.RENAMED):
         _check(options)
-        drawn = _drawn(options, study)
+        kind = _kind_of(options, study)
         figure_path, data_path = _paths(options, owner, study)
         if options.dry_run:
             runner.run(study, progress=True, dry=True)
@@ -84,10 +84,10 @@ def execute(call: Call) -> None:
         from fmab_jax.sweeps import exports
 
         call.written.append(exports.export(data, data_path, overwrite=options.overwrite))
-    if drawn:
+    if kind:
         from fmab_jax.plots import runs as plots
 
-        figure = _figure(data, options, drawn)
+        figure = _figure(data, options, kind)
         plots.save_figure(figure, figure_path, overwrite=options.overwrite)
         call.written.extend(plots.files_of(figure, figure_path))
     level = None if study.until else options.level
@@ -110,12 +110,12 @@ def _simulated(study: Study) -> xr.Dataset:
 
     class Says(Progress):
         def compiling(self, layout: int, layouts: int) -> None:
-            told().write(
+            error_stream().write(
                 f"compiling {layout} of {layouts} ...\n" if layouts > 1 else "compiling ...\n"
             )
 
     # On a terminal the progress bar says so.
-    return runner.run(study, progress=None if told().isatty() else Says())
+    return runner.run(study, progress=None if error_stream().isatty() else Says())
 
 
 def _check(options: Any) -> None:
@@ -129,7 +129,7 @@ def _check(options: Any) -> None:
     checked_band(options.level, options.band)
 
 
-def _drawn(options: Any, study: Study) -> str:
+def _kind_of(options: Any, study: Study) -> str:
     """Returns which figure can be drawn: "curves", "parameters", or "" for none.
 
     Raises:
@@ -149,9 +149,9 @@ def _drawn(options: Any, study: Study) -> str:
     return "parameters"
 
 
-def _figure(data: xr.Dataset, options: Any, drawn: str) -> Any:
+def _figure(data: xr.Dataset, options: Any, kind: str) -> Any:
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    if drawn == "curves":
+    if kind == "curves":
         from fmab_jax.plots.runs import plot_runs
 
         return plot_runs(data, level=options.level, kind=options.band, **prices)

@@ -97,7 +97,8 @@ def command_of(
     known = dict(sorted((algorithms.known() if known is None else known).items()))
     first = words[0] if words else None
     if wants_help(words) and first in (None, "-h", "--help"):
-        listed = "\n".join(f"  {each:<12} {_summary(owner)}" for each, owner in known.items())
+        width = max(map(len, known))
+        listed = "\n".join(f"  {each:<{width}} {_summary(owner)}" for each, owner in known.items())
         text = str(sys.modules[base.__module__].__doc__)
         answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
     owner: Any = known[chosen(first, [*known, *others], name)]
@@ -120,8 +121,11 @@ def _summary(owner: type) -> str:
 
 def _help(owner: Any, name: str, examples: Sequence[str]) -> str:
     """Returns what an algorithm's class says of it, with examples."""
+    from fmab_jax.algorithms.base import stated
+
     told = f"{owner.title or owner.name}. {_summary(owner)}"
-    told += f"\nHeard: {owner.heard}.\nTrusted: {owner.trusted}."
+    for what in ("heard", "trusted"):
+        told += f"\n{what.capitalize()}: {stated(owner, what)}."
     told += f"\nSource: {owner.source}." * bool(owner.source)
     return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}".rstrip() for each in examples)
 

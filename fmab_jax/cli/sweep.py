@@ -31,7 +31,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, OutOfSpace, Stopped, as_word, called, option
 from fmab_jax.cli.tables import Reading, arms_run, print_results
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.files import told
+from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
 
@@ -97,7 +97,7 @@ def command(words: list[str]) -> Command:
 def execute(call: Call) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
     from fmab_jax.sweeps import cluster, runner, study_file
-    from fmab_jax.sweeps.progress import counted
+    from fmab_jax.sweeps.progress import quantity
 
     options = call.options
     if call.command.subject is None:
@@ -126,7 +126,7 @@ def execute(call: Call) -> None:
     if options.save_study is not None:
         wrote = f"wrote {study_file.write_study(document, options.save_study)}\n"
         # Standard output of a plan is its JSON alone.
-        (told() if options.plan else sys.stdout).write(wrote)
+        (error_stream() if options.plan else sys.stdout).write(wrote)
     planned = _Planned()
     with ExitStack() as stack:
         stack.enter_context(called(**stated.RENAMED))
@@ -153,9 +153,9 @@ def execute(call: Call) -> None:
     if missing:
         print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")
         return
-    compiled = counted(data.attrs["compilations"], "compilation")
+    compiled = quantity(data.attrs["compilations"], "compilation")
     elapsed = data.attrs["elapsed_s"]
-    print(f"{out}: {counted(len(points), 'configuration')}, {compiled}, {elapsed:.3g} s")
+    print(f"{out}: {quantity(len(points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
         stated_means = document.get("problem", {}).get("means")
         means = [stated_means] if isinstance(stated_means, str) else []
@@ -171,7 +171,7 @@ class _Planned(Progress):
 
     def workers(self, number: int, threads: int) -> None:
         if not threads:
-            told().write(workers_text(number, threads) + "\n")
+            error_stream().write(workers_text(number, threads) + "\n")
 
     def planned(self, plan: Plan) -> None:
         self.told = {
@@ -201,7 +201,7 @@ def _stoppable(words: list[str]) -> Iterator[None]:
     again = "fmab " + shlex.join(words)
 
     def say() -> None:
-        told().write(f"fmab: stopped; what is computed is kept; go on with: {again}\n")
+        error_stream().write(f"fmab: stopped; what is computed is kept; go on with: {again}\n")
 
     def give_up(number: int) -> None:
         say()

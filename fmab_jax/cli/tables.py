@@ -24,7 +24,7 @@ MOST_CURVES = 28
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class Stored:
     """What the commands share that read results."""
 
     words: ClassVar[dict[str, str]] = {"folder": "FOLDER"}
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(Source):
+class Reading(Stored):
     """What the commands share that make a table or a figure of results."""
 
     level: Any = option(None, kind=Real(), shown="0.95")
@@ -48,7 +48,7 @@ class Reading(Source):
     """Only configurations with these values."""
 
 
-def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
+def opened(options: Stored, *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a sweep's folder or a netCDF file."""
     return opened_at(options, options.folder, "folder", partial=partial)
 

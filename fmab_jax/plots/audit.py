@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.audit import Audit, Finding
-from fmab_jax.analysis.words import counted, whole, written
+from fmab_jax.analysis.words import quantity, whole, written
 from fmab_jax.errors import count, refuse
 from fmab_jax.plots import style
 
@@ -79,7 +79,7 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     style.scale_linear(above, "y")
     algorithm = found.algorithm
     facts = [algorithm.title or algorithm.name, *algorithm.settings().values()]
-    facts.append(counted("M = ", found.agents, "agent"))
+    facts.append(quantity("M = ", found.agents, "agent"))
     at = f" up to delta = {found.delta:g}" if found.delta else ""
     bound = f"epsilon{at} is at least {one.lower:.4g}"
     bound = "no epsilon is large enough" if one.infinite else bound

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.words import counted, is_number, plain, told, whole, written
+from fmab_jax.analysis.words import is_number, name_of, quantity, told, whole, written
 
 # Leaks that a caption lists one by one.
 _LEAKS = 8
@@ -35,13 +35,13 @@ def arrays(finals: xr.Dataset, names: Iterable[str], dims: Sequence[str]) -> lis
 
 def axis_label(coordinate: xr.DataArray) -> str:
     """Writes a swept parameter's name on an axis."""
-    return str(coordinate.attrs.get("long_name") or plain(coordinate))
+    return str(coordinate.attrs.get("long_name") or name_of(coordinate))
 
 
 def seeds_of(run: xr.Dataset) -> str:
     """Writes how many seeds a run has, and which if they are not the first ones."""
     seeds = run.seed.values if "seed" in run.coords else np.arange(run.sizes["seed"])
-    number = counted("", len(seeds), "seed")
+    number = quantity("", len(seeds), "seed")
     low, high = (int(end) for end in (seeds.min(), seeds.max()))
     return number if (low, high) == (0, len(seeds) - 1) else f"{number} from {low} to {high}"
 
@@ -55,7 +55,7 @@ def seeds_per_cell(finals: xr.Dataset) -> str:
 def spread(symbol: str, numbers: Iterable[int], noun: str) -> str:
     """Writes "1000 seeds", or "200 to 3000 seeds" where numbers differ."""
     every = sorted({*map(int, numbers)})
-    return symbol + " to ".join([*map(whole, every[:-1][:1]), counted("", every[-1], noun)])
+    return symbol + " to ".join([*map(whole, every[:-1][:1]), quantity("", every[-1], noun)])
 
 
 def size(seeds: str, results: Iterable[xr.Dataset]) -> str:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from fmab_jax.analysis.words import counted, told
+from fmab_jax.analysis.words import quantity, told
 from fmab_jax.plots import captions, parameters, style
 from fmab_jax.plots.parameters import values_of
 from fmab_jax.plots.style import FONT, text_size
@@ -142,7 +142,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         long = [
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
             f"Filled points{where}: the Pareto front, {price}; "
-            f"{len(front)} of {counted('', cost.size, 'configuration')}, {labelled}",
+            f"{len(front)} of {quantity('', cost.size, 'configuration')}, {labelled}",
             *rest,
         ]
         return parameters.caption_of(finals, short, long, paid=True)
@@ -194,7 +194,7 @@ def _label_points(axes: Axes, points: np.ndarray, front: np.ndarray, texts: list
         for bar in lines.get_segments()
     ]
     # What a label had better not cover: the step line, bars, and lines from other labels to points.
-    drawn = [np.linspace(*ends, 30) for ends in [*itertools.pairwise(steps), *bars]]
+    drawn = [np.linspace(ends[0], ends[1], 30) for ends in [*itertools.pairwise(steps), *bars]]
     ways = np.stack([np.cos(_TURNS), np.sin(_TURNS)], axis=1)
     boxes: list[Bbox] = []
     chosen = np.linspace(0, len(front) - 1, min(_LABELLED, len(front)))

@@ -38,7 +38,7 @@ class Cells:
     rated: np.ndarray  # [agent] rows of the table; a row that counts for several arms is one
 
     @classmethod
-    def counted(
+    def tallied(
         cls,
         user: np.ndarray,
         raw: np.ndarray,

@@ -312,7 +312,7 @@ def from_table(
     if not rows.kept.any():
         refuse_empty(source)
 
-    cells = Cells.counted(user, item, level, rows.kept, who.names, what, len(points))
+    cells = Cells.tallied(user, item, level, rows.kept, who.names, what, len(points))
     cells, left_out = cells.with_enough(wanted, agent, arm)
     members = None
     if wanted.groups is not None:

@@ -85,7 +85,9 @@ def described(data: xr.Dataset) -> dict[str, Any]:
 
 
 def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> Again:
-    if not study["axes"] and ("means" in data or "listed" in study):
+    one = not study["axes"]
+    # A command takes no single seed: it has no interval.
+    if one and ("means" in data or "listed" in study or study["seeds"] < 2):
         return _script(study, data)
     if "listed" in study:
         note = "Their seeds were listed, which no command states: pass data.seed to sweep."
@@ -113,20 +115,20 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
             if study[name] == plain and name not in ("agents", "arms"):
                 continue
         values[name] = value
+    items = (i for v in values.values() for i in (v if isinstance(v, list) else [v]))
+    if not all(isinstance(item, (int, float, str, bool, type(None))) for item in items):
+        if one:
+            return _script(study, data)
+        raise ValueError("a value that no command line can state")
     shared = {name: study[name] for name in ("horizon", "seeds", "root_seed", "times", "spacing")}
     shared |= {name: study[name] for name in ("sum_agents", "keep")}
     shared["outputs"] = [each.name for each in of_study(study.get("outputs", []))]
     until = study["until"]
     # Whatever is not a study of these types is refused here, before anything of it is written.
     state(names, None, **shared, until=None if until is None else Precision(**until), **values)
-    plain_values = all(
-        isinstance(item, (int, float, str, bool, type(None)))
-        for value in values.values()
-        for item in (value if isinstance(value, list) else [value])
-    )
-    if not plain_values:
-        raise ValueError("a value that no command line can state")
-    if len(owners) > 1 or not shared["sum_agents"] or (until and until["level"] != 0.95):
+    # On the command line one number is how many slots.
+    slot = isinstance(study["times"], list) and len(study["times"]) == 1
+    if len(owners) > 1 or not shared["sum_agents"] or slot or (until and until["level"] != 0.95):
         text = _toml(study, values, set(parameters_of(Drawn)))
         out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
         note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
@@ -269,7 +271,7 @@ def _toml(study: Mapping[str, Any], values: Mapping[str, Any], problem: set[str]
 
 
 def _script(study: Mapping[str, Any], data: xr.Dataset) -> Again:
-    """Writes a script for one configuration that no command states: fixed means, listed seeds."""
+    """Writes a script for one configuration that no command states, such as one of listed seeds."""
     owner = named(study["algorithm"])
     given = {}
     for name, each in parameters_of(owner).items():
@@ -352,7 +354,8 @@ def _problem(made: Problem) -> str:
         rows = np.asarray(made.means)
         if rows.size > 60:
             row = "[0]" * (len(rows) == 1)
-            return f'fmab.Problem(fmab.load("run.nc").means.values{row}, agents={made.agents})'
+            from_file = f'fmab.load("run.nc").means.values{row}'
+            return f"fmab.Problem({from_file}, agents={made.agents}{rewards})"
         shared = f", agents={made.agents}" * (len(rows) == 1 and made.agents > 1)
         return f"fmab.Problem({(rows[0] if len(rows) == 1 else rows).tolist()}{shared}{rewards})"
     size, gap = f"agents={made.agents}, arms={made.arms}", made.instance_gap

@@ -16,7 +16,7 @@ from fmab_jax.analysis.bands import confidence_band, describe, student_quantile
 from fmab_jax.analysis.overview import overview
 from fmab_jax.analysis.prices import prices
 from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.tables import final_table
+from fmab_jax.analysis.tables import final_table, held
 from fmab_jax.errors import refuse
 from fmab_jax.plots import captions
 from fmab_jax.reports.again import Again, again, described
@@ -163,7 +163,7 @@ def gathered(
         options: What a command adds to the paths of the results, to make the same report.
     """
     several = len(results) > 1
-    labelled = dict(results)
+    labelled = {label: (held(data), path) for label, (data, path) in results.items()}
     number = sum(int(data.seeds.size) for data, _ in labelled.values())
     if number > MOST_CELLS:
         remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
@@ -514,7 +514,7 @@ def _settings(
             if name in (every := base.known()):
                 owners[name] = every[name]
     for owner in owners.values():
-        about = f"{owner.heard}; trusted: {owner.trusted}"
+        about = f"{base.stated(owner, 'heard')}; trusted: {base.stated(owner, 'trusted')}"
         about += f" ({owner.source})" * bool(owner.source)
         rows.append((owner.title or owner.name, f"heard: {about}"))
     rows += [(axis.title, ", ".join(axis.ticks)) for axis in axes if axis.name != "result"]

@@ -557,7 +557,7 @@ def run_trials(
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.seen(outcome, seed, work.configs[0].algorithm.name)
+        contract.judge(outcome, seed, work.configs[0].algorithm.name)
         return start, outcome
 
     starts = iter(range(0, len(work.seeds), batch))

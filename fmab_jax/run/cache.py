@@ -167,7 +167,7 @@ def _bounded(folder: Path) -> None:
 
 
 @functools.cache
-def source(*parts: str) -> str:
+def source_digest(*parts: str) -> str:
     """Returns a hash of the source of rooms or files of this package."""
     digest = hashlib.sha256()
     package = Path(str(package_files.files("fmab_jax")))
@@ -186,7 +186,7 @@ def _file(static: Any) -> Path | None:
     if _own is None or _asked() != str(_own):
         return None
     try:
-        text = "\n".join((_spelled(static), _settings(), source(*_ROOMS), repr(versions())))
+        text = "\n".join((_spelled(static), _settings(), source_digest(*_ROOMS), repr(versions())))
     except _Foreign:
         return None
     return _own / f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"

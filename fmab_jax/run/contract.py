@@ -136,7 +136,7 @@ def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -
     return outcome
 
 
-def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
+def judge(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
     """Checks a batch of results.
 
     Args:

@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     """
     path = _netcdf(path)
     if not path.is_file():
-        refuse("path", str(path), "an existing file", "save a result there first")
+        refuse("path", str(path), "an existing file", "check the path or save one there first")
     try:
         data = xr.load_dataset(path, engine="h5netcdf")
     except Exception as error:  # h5py raises whatever the damaged bytes lead it to.

@@ -152,7 +152,7 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
         "numbers_sent": of_all(NUMBERS),
     }
     for name, values in counted.items():
-        found = [summary.counted(row) for row in values]
+        found = [summary.tallied(row) for row in values]
         rows = [np.full(len(value), row) for row, (value, _) in enumerate(found)]
         arrays[f"{name}_row"] = np.concatenate(rows)
         arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])

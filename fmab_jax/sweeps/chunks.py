@@ -27,7 +27,7 @@ _MOMENTS = ("anchor", "offset", "scatter")
 
 
 @runtime_checkable
-class Source(Protocol):
+class Chunks(Protocol):
     """Where chunks are read from."""
 
     def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
@@ -56,7 +56,7 @@ class Results:
     def __init__(
         self,
         header: Mapping[str, Any],
-        source: Source,
+        source: Chunks,
         entries: Iterable[Entry],
         outputs: tuple[Output, ...] = (),
     ) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fmab_jax.errors import Busy, did_you_mean, refuse
+from fmab_jax.errors import Busy, did_you_mean, refuse, setting
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -55,7 +55,7 @@ def _compare(
                 name,
                 now.get(name),
                 f"{_short(before.get(name))}, as in the store {folder.path}",
-                f"use another store, or let it change: allow_changes=[{name!r}]",
+                f"use another store, or let it change: {setting(allow_changes=[name])}",
             )
     return old
 

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.costs import leak_of
+from fmab_jax.analysis.tables import held
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import (
     aside,
@@ -83,6 +84,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
 def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
     """Yields the tidy table of `export`, a configuration at a time."""
+    data = held(data)
     dims = list(data.seeds.dims) if "seeds" in data else []
     sizes = [data.sizes[name] for name in dims]
     for place in np.ndindex(*sizes):

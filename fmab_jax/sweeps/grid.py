@@ -24,7 +24,7 @@ SHARED = (
     *("algorithm", "title", "epsilon", "epsilon_message", "agents", "arms", "horizon"),
     *("reporting", "wait"),
 )
-# Axes whose labels stand for values that only the study states.
+# Axes whose labels always stand for values that only the study states.
 _WORDED = ("problem", "rewards", "algorithm")
 # What outputs are made of besides what trials record.
 _FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
@@ -181,7 +181,9 @@ class Grid:
         if by:
             shared["settings_by"] = json.dumps(by)
         shared["ledger"] = json.dumps(self._ledger())
-        labels = {name: labels for name, labels, _ in self.header["dims"] if name in _WORDED}
+        labels = {
+            name: labels for name, labels, _ in self.header["dims"] if self._worded(name, labels)
+        }
         if labels:
             shared["labels"] = json.dumps(labels)
         made_by = {f"{name}_version": version for name, version in made_by.items()}
@@ -232,6 +234,14 @@ class Grid:
         return privacy.merged(
             [(title, own, rows) for (title, rows), own in zip(told, swept, strict=True)]
         )
+
+    def _worded(self, name: str, labels: Sequence[Any]) -> bool:
+        """Tells whether labels are not the values of their axis, numbers and texts, as they are."""
+        if name in _WORDED:
+            return True
+        values = self.header["study"][name]
+        plain = not any(isinstance(value, (list, dict)) for value in values)
+        return plain and ["none" if value is None else value for value in values] != [*labels]
 
     def _looks(self) -> dict[str, Any]:
         if self.header["until"] is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as data_field
 from typing import Any
 
-from fmab_jax.algorithms.base import Algorithm, installed, named
+from fmab_jax.algorithms.base import Algorithm, check_names, installed, named
 from fmab_jax.core.laws import KNOWN, law_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import NONE, refuse
@@ -213,6 +213,7 @@ def algorithms(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, A
         ValueError: If something is no algorithm.
     """
     if isinstance(given, Algorithm):
+        check_names(type(given))
         own = {name: getattr(given, name) for name in parameters_of(type(given))}
         for name in own:
             if name in parameters:
@@ -226,6 +227,8 @@ def algorithms(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, A
         if isinstance(make, Algorithm) or not callable(make):
             remedy = "in a list pass the algorithm itself, such as fmab_jax.cdp_mab"
             refuse("algorithm", item, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
+        if isinstance(make, type) and issubclass(make, Algorithm):
+            check_names(make)
         return _maker(make, Algorithm)
 
     return _each(one, given, "algorithm"), parameters

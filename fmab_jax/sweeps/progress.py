@@ -75,7 +75,7 @@ class Progress:
         if self._bar.where != "notebook":
             self._bar.say(describe_plan(plan))
         elif not plan.missing:
-            self._bar.say(f"nothing left to compute: {counted(plan.trials, 'trial')} are there")
+            self._bar.say(f"nothing left to compute: {quantity(plan.trials, 'trial')} are there")
 
     def damaged(self, line: str) -> None:
         """Is told of a chunk that has to be computed again."""
@@ -135,10 +135,6 @@ class Brief(Progress):
     def compiling(self, layout: int, layouts: int) -> None:
         """Is told that its program is about to be compiled."""
 
-    def calibrated(self, seconds: float) -> None:
-        """Is told how long the rest will take, about."""
-        self._bar.began = time.perf_counter()
-
     def written(self, cells_done: int, widest: float) -> None:
         """Is told that all is there."""
 
@@ -159,16 +155,15 @@ def teller_of(
 
 def describe_plan(plan: Plan) -> str:
     """Returns a plan in a line or two."""
-    cells = counted(plan.cells, "configuration")
+    cells = quantity(plan.cells, "configuration")
     if plan.distinct != plan.cells:
         cells += f" ({plan.distinct:,} different)"
     least = "at least " * plan.until
     done = f", {plan.missing:,} of them to do" if plan.missing != plan.trials else ""
-    lines = (
-        f"{cells} x {least}{counted(plan.seeds, 'seed')} = {counted(plan.trials, 'trial')}{done}: "
-    )
-    lines += f"{counted(plan.layouts, 'compilation')}, "
-    lines += f"{counted(plan.blocks, 'chunk')}, "
+    seeds, trials = quantity(plan.seeds, "seed"), quantity(plan.trials, "trial")
+    lines = f"{cells} x {least}{seeds} = {trials}{done}: "
+    lines += f"{quantity(plan.layouts, 'compilation')}, "
+    lines += f"{quantity(plan.blocks, 'chunk')}, "
     if plan.free_bytes:
         lines += f"{size_text(plan.disk_bytes)} of {size_text(plan.free_bytes)} free disk, "
     memory = f"{size_text(plan.memory_bytes)} of {size_text(plan.available_bytes)} free memory"
@@ -179,10 +174,10 @@ def workers_text(number: int, threads: int) -> str:
     """Writes how many workers a cluster has."""
     if not threads:
         return "waiting for workers"
-    return f"computing on {counted(number, 'worker')} with {counted(threads, 'thread')}"
+    return f"computing on {quantity(number, 'worker')} with {quantity(threads, 'thread')}"
 
 
-def counted(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """Writes a number with its noun."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 

@@ -236,6 +236,8 @@ def run(
             chunk = min(study.seeds, MOST_BYTES // bytes_per_trial(study.points[0].config))
         layout = Layout(study, made_by["platform"], chunk, worker)
         work = _Work(layout, used, batch, cluster)
+        # Of one configuration nobody is told how long it takes.
+        work.timed = whole
         header = header_of(study, made_by)
         found = Results(header, Memory(), [], study.outputs)
         if store is not None and keeps:

@@ -390,7 +390,7 @@ def _engine() -> str:
 
 def engine_source() -> str:
     """Returns a hash of the source that a seed's numbers depend on."""
-    return cache.source(*_ENGINE)[:12]
+    return cache.source_digest(*_ENGINE)[:12]
 
 
 def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> None:

@@ -30,7 +30,7 @@ def summaries(
     def over_cells(values: list[Any]) -> np.ndarray:
         return grid.table(values)
 
-    def known(stored: str, *, full: bool) -> list[summary.Moments]:
+    def moments(stored: str, *, full: bool) -> list[summary.Moments]:
         found = []
         for cell, fact in zip(hashes, grid.cells, strict=True):
             columns = grid.columns(fact, points)
@@ -52,7 +52,7 @@ def summaries(
                 )
         return found
 
-    regret = known("regret", full=True)
+    regret = moments("regret", full=True)
     series: dict[str, Any] = {
         "regret_mean": ([*grid.dims, "time"], over_cells([m.mean for m in regret])),
         "regret_covariance": (
@@ -61,7 +61,7 @@ def summaries(
         ),
     }
     for name, stored in (("waiting_regret", "waiting_regret"), ("rounds", "rounds_by")):
-        parts = known(stored, full=False)
+        parts = moments(stored, full=False)
         mean = over_cells([part.mean for part in parts])
         variance = over_cells([part.covariance for part in parts])
         if name == "waiting_regret":

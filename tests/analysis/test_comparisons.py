@@ -605,3 +605,34 @@ def test_runs_of_other_sizes_are_refused_by_name():
     with pytest.raises(ValueError, match=r"^second\.arms='20': must be 10, the first's; the regr"):
         fmab.compare(a, b)
     assert fmab.compare(a, b.assign_attrs(arms=10)).seeds == (3, 3)
+
+
+def test_results_count_the_seeds_that_they_hold():
+    """Would catch selected or joined seeds counted as those of one run, in table and comparison."""
+    problem = fmab.Problem.uniform(agents=4, arms=5)
+    runs = [fmab.simulate(fmab.ucb1(), problem, 300, seeds) for seeds in (6, range(6, 9), 9)]
+    first, more, whole = (run[["regret", "rounds_made", *KEPT]] for run in runs)
+    joined = xr.concat([first, more], "seed", data_vars="all")
+    other = fmab.simulate(fmab.uniform_play(), problem, 300, 9)
+    for data in (joined, joined.isel(seed=slice(5)), first[["regret"]]):
+        number = data.sizes["seed"]
+        found = fmab.compare(data, other)
+        expected = fmab.compare(whole.isel(seed=slice(number)), other)
+        assert found.seeds == expected.seeds == (number, number)
+        assert (found.difference, found.lower) == (expected.difference, expected.lower)
+    table, expected = (fmab.final_table(data) for data in (joined, whole))
+    assert int(table.seeds) == 9 and float(table.regret_upper) == float(expected.regret_upper)
+
+
+KEPT = ("links", "seeds", "chosen_arm", "best_arm_lost", "worse_arm_played")
+
+
+def test_labels_of_ones_own_stand_for_the_sizes_that_the_study_states():
+    """Would catch a label read as a number of agents, and runs of other sizes that are compared."""
+    named = {"agents": {"few": 4, "many": 6}, "arms": 5, "horizon": 500, "seeds": 4}
+    data = fmab.sweep(fmab.uniform_play, **named)
+    assert comparisons.question_of(data.sel(agents="many"))["agents"] == 6
+    alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(4, 5), 500, 4)
+    assert fmab.compare(alone, data.sel(agents="few")).seeds == (4, 4)
+    with pytest.raises(ValueError, match=r"^second\.agents='6': must be 4, the first's"):
+        fmab.compare(alone, data.sel(agents="many"))

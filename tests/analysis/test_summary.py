@@ -170,13 +170,13 @@ def test_histogram_quantiles_are_order_statistics_within_a_bin(seeds: int, kind:
         "huge": 2.0**53 * rng.random(seeds),
         "tiny": 1e-11 + 1e-9 * rng.random(seeds),
     }[kind]
-    found = summary.quantiles(*summary.counted(summary.bins(values)), LEVELS)
+    found = summary.quantiles(*summary.tallied(summary.bins(values)), LEVELS)
     np.testing.assert_allclose(found, order_statistics(values), rtol=BIN_WIDTH, atol=0)
 
 
 def test_a_quantile_at_a_whole_rank_is_that_rank() -> None:
     """Would catch 0.07 x 100 = 7.000000000000001 taken for rank 8, and 0.55 x 100 for 56."""
-    found = summary.quantiles(*summary.counted(summary.bins(np.arange(1.0, 101.0))), LEVELS)
+    found = summary.quantiles(*summary.tallied(summary.bins(np.arange(1.0, 101.0))), LEVELS)
     expected = [1, 5, 7, 25, 50, 55, 75, 95, 99, 100]
     np.testing.assert_allclose(found, expected, rtol=BIN_WIDTH)
 
@@ -184,7 +184,7 @@ def test_a_quantile_at_a_whole_rank_is_that_rank() -> None:
 def test_zeros_stay_zero() -> None:
     """Would catch the logarithm of 0, or a quantile of zeros that is a little above 0."""
     values = np.array([0.0] * 60 + [5.0] * 40)
-    place, counts = summary.counted(summary.bins(values))
+    place, counts = summary.tallied(summary.bins(values))
     assert (place[0], counts.tolist()) == (0, [60, 40])
     found = summary.quantiles(place, counts, np.array([0.0, 0.01, 0.6, 0.61]))
     assert found[:3].tolist() == [0.0, 0.0, 0.0]
@@ -207,7 +207,7 @@ def test_counts_merge_exactly_in_any_order() -> None:
     rng = np.random.default_rng(5)
     values = rng.poisson(3.0, 5000) ** 2
     whole, expected = np.unique(values, return_counts=True)
-    parts = [summary.counted(part) for part in np.split(values, [1, 20, 21, 1500, 4000])]
+    parts = [summary.tallied(part) for part in np.split(values, [1, 20, 21, 1500, 4000])]
     for _ in range(20):
         found, counts = summary.add_counts([parts[i] for i in rng.permutation(len(parts))])
         assert found.tolist() == whole.tolist() and counts.tolist() == expected.tolist()

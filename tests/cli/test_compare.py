@@ -130,6 +130,8 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
     """Would catch a missing adjustment, and comparisons other than those of a report."""
     out = said(capsys, "compare grid.nc --level 0.9").out
     assert "p-values of all 3 together are adjusted by Holm's method." in out
+    told = "One parameter varies at a time; the others stay at the reference, ε = 1, p = 1."
+    assert told in out
     sentences = [each.sentence for each in fmab.compare_all(swept(), level=0.9)]
     assert len(sentences) == 3 and sentences[0].startswith("With p = 1: ε = 0.1 costs ")
     count = "3 comparisons: more regret 0, less 3, no difference shown 0"
@@ -143,7 +145,7 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
         ("a b c", "fmab compare a b c: must be given one or two; see --help"),
         ("one.nc one.nc", "one.nc: must be another result; name each once"),
         ("one.nc ./one.nc", "./one.nc: must be another result; it is one.nc: name each once"),
-        ("no.nc", "no.nc: must be an existing file; save a result there first"),
+        ("no.nc", "no.nc: must be an existing file; check the path or save one there first"),
         ("one.nc", "one.nc: must hold two configurations; name a second file"),
         (
             "sizes.nc",

@@ -354,12 +354,12 @@ def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -> None:
     """Would catch the most curves that a figure can show drawn as points, and one that is empty."""
     study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
-    assert cli_run._drawn(SimpleNamespace(figure=False), study) == ""
+    assert cli_run._kind_of(SimpleNamespace(figure=False), study) == ""
     if "=" not in drawn:
-        assert cli_run._drawn(SimpleNamespace(figure=True), study) == drawn
+        assert cli_run._kind_of(SimpleNamespace(figure=True), study) == drawn
         return
     with pytest.raises(ValueError, match=f"^{re.escape(drawn)}"):
-        cli_run._drawn(SimpleNamespace(figure=True), study)
+        cli_run._kind_of(SimpleNamespace(figure=True), study)
 
 
 @pytest.mark.parametrize("looks", [None, 4])
@@ -1002,6 +1002,11 @@ def test_an_existing_file_is_refused_alike_everywhere(
         assert said(capsys, words, 2)[1].endswith(f"y.nc: {told} --overwrite\n"), words
     words = "plot y.nc --curves --out y.png"
     assert said(capsys, words, 2)[1] == f"fmab: --out y.png: {told} --overwrite\n"
+    # A caption of somebody else's is found before anything is computed.
+    Path("z.txt").write_text("mine")
+    monkeypatch.setattr("fmab_jax.analysis.audit.audit", None)
+    words = "audit cdp --agents 5 --runs 1e4 --out z"
+    assert said(capsys, words, 2)[1] == f"fmab: --out z.txt: {told} --overwrite\n"
     for again in (fmab.save, fmab.export):
         with pytest.raises(ValueError, match=f"^path='y.nc': {told} overwrite=True$"):
             again(fmab.load("y.nc"), "y.nc")

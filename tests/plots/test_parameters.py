@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import LogNorm, Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Annotation
+from matplotlib.text import Annotation, Text
 from plots.made import BAND, EPSILONS, GRAPHS, NAMES, caption, table
 
 from fmab_jax.plots import captions, pareto, style
@@ -240,8 +240,8 @@ def test_equal_cells_share_one_label():
             data[name + end] = (("epsilon", "graph"), np.array(values)[:, None])
     labels = [t for t in plot_pareto(data).axes[0].texts if isinstance(t, Annotation)]
     assert {(t.get_text(), t.xy) for t in labels} == {
-        ("ε=1\n(+ 2 equal)", (3.0, 1.0)),
-        ("ε=2", (1.0, 9.0)),
+        ("ε = 1\n(+ 2 equal)", (3.0, 1.0)),
+        ("ε = 2", (1.0, 9.0)),
     }
 
 
@@ -271,10 +271,8 @@ def test_the_front_takes_the_leak():
     assert filled.get_xydata().tolist() == [[1, 9], [2, 5], [2, 8]]
     assert hollow.get_xydata().tolist() == [[2, 8], [3, 9]]
     labels = [t.get_text() for t in figure.axes[0].texts if isinstance(t, Annotation)]
-    assert (
-        set(labels) <= {"p=0.2, leak ε=50", "p=0.4, leak ε=50", "p=0.6, leak ε=10"}
-        and len(labels) >= 2
-    )
+    leaks = {f"p = {p}, leak ε = {leak}" for p, leak in ((0.2, 50), (0.4, 50), (0.6, 10))}
+    assert set(labels) <= leaks and len(labels) >= 2
     text = caption(figure)
     assert "Nε, what a message leaks: 50 (p = 0.2 / p = 0.4); 10 (p = 0.6 / p = 1); 20 (p" in text
     assert "Filled points: the Pareto front, of cost, regret and leak; 3 of 5 conf" in text
@@ -313,7 +311,7 @@ def test_labels_name_the_cells_of_the_front():
     cells = {}
     for epsilon, graph in itertools.product(data.epsilon.values, GRAPHS):
         cell = data.sel(epsilon=epsilon, graph=graph).squeeze()
-        name = "no noise" if epsilon == math.inf else f"ε={epsilon:g}"
+        name = "no noise" if epsilon == math.inf else f"ε = {epsilon:g}"
         cells[f"{name}, {graph}"] = (float(cell.cost), float(cell.regret))
     figure = plot_pareto(data)
     labels = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
@@ -324,7 +322,23 @@ def test_labels_name_the_cells_of_the_front():
     counts = f"{len(step)} of 25 configurations, {len(labels)} of them labelled. "
     assert counts in caption(figure)
     short = plot_pareto(data.sel(graph=["star"]), "epsilon").axes[0].texts
-    assert {text.get_text() for text in short} <= {"no noise", *(f"ε={e:g}" for e in EPSILONS)}
+    assert {text.get_text() for text in short} <= {"no noise", *(f"ε = {e:g}" for e in EPSILONS)}
+
+
+@pytest.mark.as_users_see_it
+def test_labels_keep_clear_of_bars():
+    """Would catch labels that are placed as if there were no bars."""
+    data = table(epsilon=[0.1, 1.0], participation=[0.4, 1.0])
+    for end, factor in (("lower", 0.9), ("upper", 1.15)):
+        for metric in ("regret", "cost"):
+            data[f"{metric}_{end}"] = factor * data[metric]
+    axes = plot_pareto(data, "epsilon").axes[0]
+    bars = [bar for lines in axes.collections for bar in lines.get_segments()]
+    labels = [text for text in axes.texts if isinstance(text, Annotation)]
+    assert len(bars) == 8 and len(labels) == 3  # the fourth is beaten
+    for bar in bars:
+        places = np.linspace(*axes.transData.transform(bar), 200)
+        assert not any(Text.get_window_extent(label).count_contains(places) for label in labels)
 
 
 def test_the_caption_states_what_the_cells_share_and_the_band():

@@ -30,7 +30,7 @@ from fmab_jax.cli.stated import command_of, study_of
 from fmab_jax.reports import again as again_
 from fmab_jax.reports import content, page, pictures
 from fmab_jax.reports.again import again
-from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps import exports, study_file
 from fmab_jax.sweeps.grid import attributes_of
 from fmab_jax.sweeps.results import read
 from fmab_jax.sweeps.study import state
@@ -922,6 +922,38 @@ def uniform():
     return fmab.Problem.uniform(agents=5, arms=10)
 
 
+MANY = fmab.Problem(np.linspace(0, 1, 70), 4, "gaussian:0.1")
+PAIRS = fmab.hdp_mab(1.0, components=[(2, "ring"), (3, "star")])
+
+
+@pytest.mark.parametrize(
+    ("what", "more", "kind", "told", "checked"),
+    [
+        ((PAIRS, uniform()), {}, "python", "components=[[2, 'ring'], [3, 'star']]", True),
+        ((fmab.ucb1(), uniform()), {"times": [5]}, "toml", "times = [\n    5,\n]", True),
+        ((fmab.ucb1(), uniform()), {"seeds": 1}, "python", "seeds=1,", True),
+        ((fmab.ucb1(), MANY), {}, "python", "agents=4, rewards='gaussian:0.1')", False),
+    ],
+)
+def test_what_a_command_would_say_otherwise_is_a_script_or_a_file(what, more, kind, told, checked):
+    """Would catch pairs called code of one's own, a slot told as a number of slots, one seed, which
+    commands refuse, and means of a file whose law of rewards is left out."""
+    found = again(fmab.simulate(*what, **{"horizon": 100, "seeds": 2, **more}))
+    assert found.kind == kind and told in found.text and found.checked == checked
+
+
+def test_a_report_counts_the_seeds_that_were_selected():
+    """Would catch bands of links, and a number of seeds, of all seeds that were run."""
+    data = fmab.simulate(fmab.cdp_mab(1.0), uniform(), 10**4, 12).isel(seed=slice(5))
+    found = gathered({"a": data})
+    links = data.links.sel(meter="server").values[:, -1].astype(float)
+    low, high = stats.t.interval(0.95, 4, links.mean(), links.std(ddof=1) / 5**0.5)
+    drawn = found.curves["cells"][0]["links"]["server"]
+    np.testing.assert_allclose([each[-1] for each in drawn[1:]], [low, high], rtol=1e-4)
+    assert ("seeds", "5, root seed 0") in found.settings
+    assert [set(frame.seeds) for frame in exports.tidy(data)] == [{5}]
+
+
 def test_results_that_do_not_say_enough_are_told_so(grid):
     """Would catch a command made up for foreign code, and a page without its reason."""
     assert again(grid.drop_attrs()).note == "These results do not say how they were made."
@@ -974,7 +1006,10 @@ def test_the_command_line_writes_a_report_and_its_command_works(folder, capsys, 
     "words, line",
     [
         ("report", "fmab report: must be given PATH...; see fmab report --help"),
-        ("report nothing.nc", "nothing.nc: must be an existing file; save a result there first"),
+        (
+            "report nothing.nc",
+            "nothing.nc: must be an existing file; check the path or save one there first",
+        ),
         ("report grid.nc --out a.pdf", "--out a.pdf: must be a file name ending in .html; change"),
         ("report grid.nc --out no/a.html", "--out no/a.html: must be in an existing folder; make"),
         ("report grid.nc --out there.html", "--out there.html: must be a new name; it exists: "),

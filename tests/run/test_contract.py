@@ -33,9 +33,9 @@ def outcome(**changed: Any) -> Outcome:
 
 def test_kept_promises_are_taken() -> None:
     """Would catch a rounding of a large regret that is taken for a fall."""
-    contract.seen(outcome(), [7, 9], "x")
-    contract.seen(outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x")
-    contract.seen(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
+    contract.judge(outcome(), [7, 9], "x")
+    contract.judge(outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x")
+    contract.judge(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
 
 
 BROKEN = {
@@ -60,7 +60,7 @@ def test_a_broken_promise_is_told_with_its_seed_and_slot(what: str) -> None:
     """Would catch numbers that no run can have, or a line that names another seed or slot."""
     changed, told = BROKEN[what]
     with pytest.raises(Refusal) as caught:
-        contract.seen(outcome(**{k: np.array(v) for k, v in changed.items()}), [7, 9], "x")
+        contract.judge(outcome(**{k: np.array(v) for k, v in changed.items()}), [7, 9], "x")
     said = str(caught.value)
     assert said.startswith("x breaks the contract of algorithms: ") and told in said
 

@@ -205,7 +205,7 @@ def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said[1] == "expected to take 3 min"
     assert said[-1] == (
         "5 of 20 trials, 0.1 trials/s, 2 min left, 3 of 6 configurations done, "
-        "widest 95 % interval +-1.2 % of the mean"
+        "widest 95 % interval of the seeds computed now +-1.2 % of the mean"
     )
     # A precision may ask for more than was planned; then no more is left than nothing.
     lines.extended(4)
@@ -253,9 +253,9 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: progress.size_text(1000), "1 kB"),
         (lambda: progress.size_text(2_340_000), "2.34 MB"),
         (lambda: progress.size_text(5e12), "5e+03 GB"),
-        (lambda: progress.counted(0, "seed"), "0 seeds"),
-        (lambda: progress.counted(1, "seed"), "1 seed"),
-        (lambda: progress.counted(1234, "seed"), "1,234 seeds"),
+        (lambda: progress.quantity(0, "seed"), "0 seeds"),
+        (lambda: progress.quantity(1, "seed"), "1 seed"),
+        (lambda: progress.quantity(1234, "seed"), "1,234 seeds"),
         (lambda: progress.workers_text(0, 0), "waiting for workers"),
         (lambda: progress.workers_text(1, 8), "computing on 1 worker with 8 threads"),
     ],

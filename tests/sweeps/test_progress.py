@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fmab_jax.errors import Refusal
-from fmab_jax.files import told
+from fmab_jax.files import error_stream
 from fmab_jax.sweeps.progress import Plan, Progress, teller_of
 
 PACKAGE = Path(__file__).parents[2]
@@ -125,7 +125,7 @@ def test_what_can_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_descriptor_gets_the_text_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     """Would catch text that waits in a buffer, or letters that the encoding lacks raising."""
-    told().write("half a \udcff line\n")
+    error_stream().write("half a \udcff line\n")
     assert capfd.readouterr().err.startswith("half a ")
 
 

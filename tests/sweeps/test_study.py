@@ -676,7 +676,7 @@ def test_provenance_changes_with_the_engine_alone(
 
     def now() -> str:
         study._engine.cache_clear()
-        cache.source.cache_clear()
+        cache.source_digest.cache_clear()
         found = study.provenance(jax.devices("cpu"))
         assert found["platform"] == "cpu" and found["numpy"] == np.__version__
         return found["fmab_jax"]
@@ -701,7 +701,7 @@ def test_provenance_changes_with_the_engine_alone(
         assert now() == f"{fmab.__version__} (a-name)"
     finally:
         study._engine.cache_clear()
-        cache.source.cache_clear()
+        cache.source_digest.cache_clear()
 
 
 def test_an_algorithm_of_one_s_own_has_its_own_exchange():

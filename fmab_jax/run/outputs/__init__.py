@@ -19,7 +19,7 @@ import numpy as np
 
 from fmab_jax.core.outputs import DIMENSIONS, Gauge, Output, Record
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
-from fmab_jax.errors import Shown, did_you_mean, refuse
+from fmab_jax.errors import Shown, did_you_mean, refuse, setting
 from fmab_jax.run import schema
 from fmab_jax.run.outputs.usual import USUAL
 
@@ -76,7 +76,7 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     Raises:
         ValueError: If a name is unknown or asked for twice, or an output is not made as it has to.
     """
-    remedy = 'such as outputs=["pulls"]; fmab outputs lists them'
+    remedy = f"such as {setting(outputs=['pulls'])}; fmab outputs lists them"
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
     found: list[Output] = []
