@@ -39,7 +39,7 @@ from fmab_jax.core.ledgers import SHARER as SHARER
 from fmab_jax.core.ledgers import Seen as Seen
 from fmab_jax.core.ledgers import checked_rows, receivers
 from fmab_jax.core.ledgers import together as together
-from fmab_jax.core.outputs import Output
+from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import (
     defined_in,
     file_of,
@@ -60,11 +60,10 @@ _NAME_WANTED = "a short plain name"
 _NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
 _WANTED = "a module that defines an algorithm, a reward law or an output"
 # What results, studies and problems call something else.
-_TAKEN = {
-    *("time", "seed", "meter", "agent", "arm", "algorithm", "problem", "outputs", "asked"),
-    *("horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep", "until"),
-    *("axes", "listed", "agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance"),
-    *("name", "title"),
+_TAKEN = OF_RESULTS | {
+    *("algorithm", "problem", "outputs", "asked", "horizon", "seeds", "root_seed", "times"),
+    *("spacing", "sum_agents", "keep", "until", "axes", "listed", "name", "title"),
+    *("agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance"),
 }
 _loaded: dict[str, type[Algorithm]] = {}
 

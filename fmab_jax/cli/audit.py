@@ -72,8 +72,8 @@ def execute(call: Call) -> None:
     path = None if options.out is None else _figure_path(options.out)
     with called(path="out"):
         if path is not None:
-            for each in (path, path.with_suffix(".txt")):  # the caption beside the figure
-                refuse_taken(checked_path("path", each), options.overwrite)
+            for file in (path, path.with_suffix(".txt")):  # the caption beside the figure
+                refuse_taken(checked_path("path", file), options.overwrite)
         algorithm = owner(**stated.suggested(owner, given))
         found = audit(
             algorithm,

@@ -32,18 +32,18 @@ class Options:
     words: ClassVar[dict[str, str]] = {"file": "FILE"}
     file: str = option(metavar="FILE")
     """One rating a row: .csv, .tsv, .dat, .data, .txt (also .gz), .parquet."""
-    agent: str | None = option(None, metavar="COLUMN")
+    agent: str | None = option(None, metavar="COLUMN", shown=_OWN)
     """Column of the agents, of the ratings or of --users."""
-    arm: str | None = option(None, metavar="COLUMN")
+    arm: str | None = option(None, metavar="COLUMN", shown=_OWN)
     """Column of the arms, of the ratings or of --items."""
-    value: str | None = option(None, metavar="COLUMN")
+    value: str | None = option(None, metavar="COLUMN", shown=_OWN)
     """Column of the ratings."""
     layout: str | None = option(None, metavar="NAME", shown="recognised, or none")
     """Layout of the file: movielens, movielens-1m, movielens-100k, amazon-2014, amazon-2018 or
     amazon-2023."""
-    items: str | None = option(None, metavar="FILE")
+    items: str | None = option(None, metavar="FILE", shown=_BESIDE)
     """Table about what is rated; it shares one column with the ratings."""
-    users: str | None = option(None, metavar="FILE")
+    users: str | None = option(None, metavar="FILE", shown=_BESIDE)
     """Table about who rates; it shares one column with the ratings."""
     split: str = option("|", metavar="TEXT")
     """What separates several arms of one rating; none for nothing."""

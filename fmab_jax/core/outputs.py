@@ -97,6 +97,8 @@ def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Ar
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
 """Dimensions that a value of a seed may have, in this order."""
+OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
+"""Names of all dimensions of results, besides what is swept."""
 
 
 FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {

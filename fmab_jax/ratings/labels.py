@@ -19,7 +19,7 @@ class Labelled(NamedTuple):
 
     names: list[str]  # the labels of agents or arms; with ``parts``, of their raw labels
     places: np.ndarray  # [label] place in ``names``; -1 where there is none
-    why: list[str]  # [label] why there is none, a place in `_REASONS`
+    why: list[str]  # [label] why there is none, in a few words
     # For each of ``names`` the arms that it counts for, or None where it is one itself.
     parts: list[tuple[str, ...]] | None = None
     split: bool = False  # whether some name has several parts

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmab_jax.core.networks import FixedGraph
+from fmab_jax.core.outputs import OF_RESULTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import NONE, length, refuse, shown
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import Kind, Parameter
-from fmab_jax.sweeps.makers import Maker
+from fmab_jax.sweeps.makers import Maker, name_of
 
 MAX_CONFIGS = 100_000
 
@@ -61,7 +62,7 @@ def axis_of(name: str, value: Any, known: Parameter | None) -> Axis | None:
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
-    if name in ("time", "seed", "meter", "agent", "arm"):
+    if name in OF_RESULTS:
         refuse(name, value, "left out", f"{name} is a dimension of every result")
     words = {"long_name": name.replace("_", " "), "symbol": name.replace("_", " "), "none": "none"}
     if known is not None:
@@ -102,7 +103,7 @@ def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
     if isinstance(value, Law):
         return value.label()
     if callable(value):
-        return getattr(value, "__name__", type(value).__name__)
+        return name_of(value)
     if isinstance(value, (list, tuple)) and len(value) <= MAX_CONFIGS:
         parts = [p if isinstance(p, (tuple, list)) else [p] for p in value]
         if any(isinstance(item, (list, tuple, dict)) for part in parts for item in part):

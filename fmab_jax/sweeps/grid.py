@@ -239,9 +239,10 @@ class Grid:
         """Tells whether labels are not the values of their axis, numbers and texts, as they are."""
         if name in _WORDED:
             return True
-        values = self.header["study"][name]
-        plain = not any(isinstance(value, (list, dict)) for value in values)
-        return plain and ["none" if value is None else value for value in values] != [*labels]
+        values = self.header["study"].get(name)
+        if not isinstance(values, list) or any(isinstance(each, (list, dict)) for each in values):
+            return False
+        return ["none" if each is None else each for each in values] != [*labels]
 
     def _looks(self) -> dict[str, Any]:
         if self.header["until"] is None:

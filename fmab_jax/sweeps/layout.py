@@ -48,10 +48,19 @@ class Layout:
     """The blocks of a study."""
 
     def __init__(
-        self, study: Study, platform: str, chunk: int | None, worker: tuple[int, int] | None
+        self,
+        study: Study,
+        platform: str,
+        chunk: int | None,
+        worker: tuple[int, int] | None,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
-        """Lays a study out for a worker's platform; ``chunk`` and ``worker`` as in `sweep`."""
+        """Lays a study out for a worker's platform; ``chunk`` and ``worker`` as in `sweep`.
+
+        A chunk has at most ``most_bytes``.
+        """
         self.study, self.platform, self.worker = study, platform, worker
+        self.most_bytes = most_bytes
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
         self.programs: dict[Sort, list[str]] = {}
@@ -133,9 +142,14 @@ class Layout:
         kept = bytes_per_trial(some) * trials
         if self.study.keep == "summary":
             kept = bytes_per_summary(some)
-        if kept > MOST_BYTES:
+        if kept > self.most_bytes:
             field, value = ("chunk", trials) if self.chunk is not None else ("times", some.wanted)
-            refuse(field, value, f"such that a chunk has at most {MOST_BYTES:,} bytes", "use fewer")
+            refuse(
+                field,
+                value,
+                f"such that a chunk has at most {self.most_bytes:,} bytes",
+                "use fewer",
+            )
         return max(1, trials), cells
 
     @functools.cached_property
@@ -164,7 +178,7 @@ class Layout:
 
     def alone(self) -> Layout:
         """Returns the layout of all workers' blocks."""
-        return Layout(self.study, self.platform, self.chunk, None)
+        return Layout(self.study, self.platform, self.chunk, None, self.most_bytes)
 
     def kept_bytes(self, block: Block) -> int:
         """Returns the size of a block's chunk."""

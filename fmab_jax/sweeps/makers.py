@@ -288,7 +288,7 @@ def _maker(make: Any, wanted: type) -> Maker:
     if isinstance(make, type) and issubclass(make, Described):
         known = parameters_of(make)
         defaults = {name: each.default for name, each in known.items()}
-        return Maker(_name_of(make), wanted, make, defaults, known)
+        return Maker(name_of(make), wanted, make, defaults, known)
     try:
         given = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):
@@ -304,11 +304,12 @@ def _maker(make: Any, wanted: type) -> Maker:
         if name != "root_seed" or wanted is Algorithm:
             words = name.replace("_", " ")
             known[name] = Parameter(name, Kind(none="none"), default, symbol=words, label=words)
-    return Maker(_name_of(make), wanted, make, defaults, known)
+    return Maker(name_of(make), wanted, make, defaults, known)
 
 
-def _name_of(make: Any) -> str:
+def name_of(make: Any) -> str:
+    """Returns the name of a maker, or of another function."""
     if isinstance(make, functools.partial):
-        return _name_of(make.func)
+        return name_of(make.func)
     # Not its repr, which holds an address and so changes from run to run.
     return str(getattr(make, "name", "") or getattr(make, "__name__", type(make).__name__))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import numpy as np
 from msgspec import Meta
 
-from fmab_jax.core.outputs import Output
+from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.problems import MAX_AGENTS, MAX_ARMS
 from fmab_jax.errors import refuse
 from fmab_jax.run import attributes, schema
@@ -25,7 +25,6 @@ from fmab_jax.sweeps.store import Entry, Store
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 
-_TAKEN = {"seed", "time", "time_2", "quantile", "bin", "made", "meter", "agent", "arm"}
 # What is counted of the seeds of a summary.
 _COUNTED = (
     "regret_bin",
@@ -108,7 +107,7 @@ def header_in(store: Store) -> dict[str, Any] | None:
 def _contradiction(header: Mapping[str, Any]) -> str | None:
     """Returns a field that does not go with the others."""
     names = [name for name, _, _ in header["dims"]]
-    if len(set(names)) < len(names) or _TAKEN & {*names}:
+    if len(set(names)) < len(names) or OF_RESULTS & {*names}:
         return "dims"
     if wrong := attributes.unswept(header["study"]):
         return f"study.{wrong}"

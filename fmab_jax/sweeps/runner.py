@@ -232,9 +232,13 @@ def run(
     shows = keeps and (needs is None or needs.batches > 1)
     with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
         made_by = provenance(used) if cluster is None else cluster.agree(teller)
-        if whole:
-            chunk = min(study.seeds, MOST_BYTES // bytes_per_trial(study.points[0].config))
-        layout = Layout(study, made_by["platform"], chunk, worker)
+        most = MOST_BYTES
+        if needs is not None:
+            resources.refuse_what_does_not_fit(needs)
+            one = bytes_per_trial(study.points[0].config)
+            # A trial may be larger than a file may be.
+            chunk, most = max(1, min(study.seeds, most // one)), max(most, one)
+        layout = Layout(study, made_by["platform"], chunk, worker, most)
         work = _Work(layout, used, batch, cluster)
         # Of one configuration nobody is told how long it takes.
         work.timed = whole
@@ -245,9 +249,7 @@ def run(
         # The others' disks, and their memory, hold no results.
         plan = work.plan(found, store if keeps else None, in_memory=store is None)
         teller.planned(plan)
-        if needs is not None:
-            resources.refuse_what_does_not_fit(needs)
-        else:
+        if needs is None:
             _refuse_what_does_not_fit(plan, study)
         if dry:
             if calibrate:

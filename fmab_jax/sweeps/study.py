@@ -177,7 +177,7 @@ class Study:
         if isinstance(value, Maker):
             return value.name or _described_problem(value.fixed)
         if callable(value):
-            return getattr(value, "__name__", type(value).__name__)
+            return makers.name_of(value)
         if (known := self._known.get(name)) is not None:
             owners = (each for each in self._makers if each.described and name in each.parameters)
             owner = next(owners, None)

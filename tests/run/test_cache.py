@@ -70,7 +70,7 @@ def test_the_name_holds_all_that_a_program_depends_on(
     kept = run.traced
     assert kept == len(list(place.iterdir())) >= 3
     before = run.traced
-    monkeypatch.setattr(cache, "source", lambda *rooms: "edited")
+    monkeypatch.setattr(cache, "source_digest", lambda *rooms: "edited")
     run()
     monkeypatch.setattr(cache, "versions", lambda: {"jax": "0.99"})
     run()

@@ -675,6 +675,37 @@ def test_a_parameter_has_no_name_of_the_study(name):
             way()
 
 
+def test_a_trial_may_be_larger_than_a_file(monkeypatch):
+    """Would catch a chunk of no trials, which is refused as if somebody had asked for it."""
+    usual = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
+    monkeypatch.setattr(runner, "MOST_BYTES", 100)
+    small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
+    np.testing.assert_array_equal(small.regret, usual.regret)
+
+
+@pytest.mark.parametrize("name", ["quantile", "made", "seed", "agent"])
+def test_an_axis_has_no_name_of_a_dimension(name):
+    """Would catch a store that is written and never opened again."""
+    make = {"quantile": lambda quantile: 0, "made": lambda made: 0, "seed": lambda seed: 0}
+    maker = make.get(name, lambda agent: 0)
+    with pytest.raises(ValueError, match=f"{name} is a dimension of every result"):
+        fmab.sweep(maker, PROBLEM, horizon=100, seeds=2, **{name: [1, 2]})
+
+
+def test_functions_are_labelled_by_the_names_below_partial():
+    """Would catch functions of one's own that are all called partial, and so refused as equal."""
+
+    def one(_):
+        return fmab.uniform_play()
+
+    def two(_):
+        return fmab.uniform_play()
+
+    parts = [functools.partial(each) for each in (one, two)]
+    data = fmab.sweep(lambda fn: fn(0), PROBLEM, fn=parts, horizon=10, seeds=2)
+    assert data.fn.values.tolist() == ["one", "two"]
+
+
 def test_nobody_waits_for_an_estimate_that_nobody_hears(monkeypatch):
     """Would catch a run of one configuration that is timed first, which costs up to a tenth."""
     monkeypatch.setattr(runner, "_expected", None)

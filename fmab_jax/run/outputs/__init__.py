@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core.outputs import DIMENSIONS, Gauge, Output, Record
+from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.errors import Shown, did_you_mean, refuse, setting
 from fmab_jax.run import schema
@@ -26,7 +26,7 @@ from fmab_jax.run.outputs.usual import USUAL
 _NAME_WANTED = "a short plain name that no other variable has"
 # What results, and tables of them, call something else.
 _TAKEN = {
-    *(*DIMENSIONS, "seed", "seeds", "means", "slot", "time_2", "quantile", "bin", "made"),
+    *(*OF_RESULTS, "seeds", "means", "slot"),
     *("side", "priced", "counts", "algorithm", "problem", "undecided", "cost", "leak", "rounds"),
     *("leak_epsilon", "interval", "percent", "lost", "worse", "epsilon", "epsilon_message"),
     *("agents", "arms", "horizon", "reporting", "wait", "title", *schema.FIELDS),
