@@ -206,14 +206,10 @@ ROWS_OF_TEXT = {
     "empty lines": read(HEAD + b"\n\n" + ROWS + b"\r\n\n"),
     "a row of commas": read(HEAD + ROWS + b",,\n", dropped={"no rating": 1}),
     "uneven rows that may be dropped": read(
-        HEAD + b"a,x\n" + ROWS + b"a,x,1,2\n\nb,y\n",
-        dropped={"not 3 cells": 3},
-        uneven_rows="drop",
+        HEAD + b"a,x\n" + ROWS + b"a,x,1,2\n\nb,y\n", dropped={"not 3 cells": 3}, uneven_rows="drop"
     ),
     "uneven rows, another word": refused(HEAD + ROWS, "uneven_rows='keep'", uneven_rows="keep"),
-    "a comma at each end": read(
-        HEAD.replace(b"\n", b",\n") + ROWS.replace(b"\n", b",\n"),
-    ),
+    "a comma at each end": read(HEAD.replace(b"\n", b",\n") + ROWS.replace(b"\n", b",\n")),
     "a comment first": refused(b"# mine\n" + HEAD + ROWS, "first line names no columns"),
     "a second header": refused(HEAD + ROWS + HEAD + ROWS, "line 6, 'value'"),
     "no end of the last line": read(HEAD + ROWS[:-1]),
@@ -330,8 +326,7 @@ LABELS = {
         HEAD + ROWS + b",x,1\na, ,1\n", dropped={"no agent": 1, "no arm": 1}
     ),
     "agents called NA and null": read(
-        HEAD + ROWS.replace(b"a,", b"NA,").replace(b"b,", b"null,"),
-        called("NA", "null"),
+        HEAD + ROWS.replace(b"a,", b"NA,").replace(b"b,", b"null,"), called("NA", "null")
     ),
 }
 

@@ -546,10 +546,7 @@ def test_what_a_script_can_read():
     """Would catch NaN or infinity, which are no JSON, and text that ends the element."""
     given = {"a": (1.5, math.nan, -math.inf), "b": ["</script>", None, True, "\u2028"]}
     text = page._json(page._finite(given))
-    assert json.loads(text) == {
-        "a": [1.5, None, None],
-        "b": ["</script>", None, True, "\u2028"],
-    }
+    assert json.loads(text) == {"a": [1.5, None, None], "b": ["</script>", None, True, "\u2028"]}
     assert "<" not in text and "\u2028" not in text
     told = [page._typeset(each) for each in ("+5", "[-5.25, -0.1] %", "CDP-2", "1e-05")]
     assert told == ["+5", "[−5.25, −0.1] %", "CDP-2", "1e-05"]
@@ -830,9 +827,7 @@ def test_code_in_a_forged_run_is_not_handed_on(where, value):
 
 @pytest.mark.parametrize(
     "changed",
-    [
-        *({"epsilon": 0.7}, {"epsilon_message": 2.0}, {"title": "HDP-MAB"}, {"algorithm": "ddp"}),
-    ],
+    [*({"epsilon": 0.7}, {"epsilon_message": 2.0}, {"title": "HDP-MAB"}, {"algorithm": "ddp"})],
     ids=str,
 )
 @pytest.mark.parametrize("seeds", [2, [4, 9]], ids=["command", "script"])
@@ -869,8 +864,7 @@ def test_a_command_is_checked_by_what_it_says(grid, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "part, told",
-    [("_problem", "fmab.Problem.uniform(agents=4, arms=4)"), ("_seeds", "3")],
+    "part, told", [("_problem", "fmab.Problem.uniform(agents=4, arms=4)"), ("_seeds", "3")]
 )
 def test_a_script_is_checked_by_what_it_says(part, told, monkeypatch):
     """Would catch a script called checked for the values that it was made from."""
