@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -306,15 +307,78 @@ def ends() -> xr.Dataset:
 
 FINALS = ends()
 Door = Callable[[Any], Any]
+# Doors by name, of calls that take all else as it is here.
+BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
+    "cdp_mab": [
+        (fmab.cdp_mab, "epsilon epsilon_message"),
+        (partial(fmab.cdp_mab, 1.0), "rounds schedule_gap participation"),
+    ],
+    "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
+    "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
+    "from_table": [
+        (rated, "path agent value layout items users split groups groups_seed levels most_arms"),
+        (rated, "least_per_agent least_per_cell smoothing toward fill"),
+    ],
+    "simulate": [
+        (simulated, "algorithm problem horizon seeds root_seed times spacing batch sum_agents"),
+        (simulated, "devices"),
+    ],
+    "check_algorithm": [
+        (partial(fmab.check_algorithm, RUN), "problem"),
+        (partial(fmab.check_algorithm, RUN, PROBLEM), "horizon seeds reference runs"),
+    ],
+    "Exchange": [
+        (
+            partial(fmab.Exchange, name="x", agents=3, reporting=3, weights=np.full(3, 1 / 3)),
+            "agents weights reporting wait vectors numbers views links",
+        )
+    ],
+    "communication_cost": [
+        (
+            partial(fmab.communication_cost, data=DATA, server_price=1, peer_price=1),
+            "data server_price peer_price meter",
+        )
+    ],
+    "confidence_band": [(partial(fmab.confidence_band, CURVES), "level kind resamples seed")],
+    "compare": [(partial(fmab.compare, DATA, DATA), "level labels")],
+    "compare_all": [(partial(fmab.compare_all, DATA), "level")],
+    "audit": [(audited, "algorithm agents view delta runs level root_seed")],
+    "overview": [
+        (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns arms")
+    ],
+    "until_precise": [(partial(fmab.until_precise, 0.1), "level max_seeds")],
+    "sweep": [
+        (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),
+        (swept, "times spacing sum_agents keep store chunk batch devices"),
+        (partial(swept, problem=None, agents=3, arms=3), "agents spread fixed_instance rewards"),
+        (partial(swept, problem=None, agents=3, arms=3), "instance_gap"),
+        (partial(swept, algorithm="ddp"), "graph"),
+        (partial(swept, algorithm="hdp"), "components"),
+        (partial(swept, keep="summary"), "until"),
+        (partial(swept, store="there"), "worker allow_changes"),
+    ],
+    "final_table": [(partial(fmab.final_table, WHOLE), "level peer_price")],
+    "plot_runs": [
+        (partial(fmab.plot_runs, DATA), "level kind server_price"),
+        (partial(fmab.plot_runs, {"a": DATA}), "bounds"),
+    ],
+    "plot_parameter": [(partial(fmab.plot_parameter, FINALS, x="epsilon"), "x hue metric")],
+}
+
+
+def named(call: Callable[..., Any], name: str) -> Door:
+    """Returns the door to one argument of a call."""
+    return lambda value: call(**{name: value})
+
+
 DOORS: dict[str, Door] = {
-    "cdp_mab(epsilon)": fmab.cdp_mab,
-    "cdp_mab(epsilon_message)": lambda v: fmab.cdp_mab(epsilon_message=v),
-    "cdp_mab(rounds)": lambda v: fmab.cdp_mab(1.0, rounds=v),
-    "cdp_mab(schedule_gap)": lambda v: fmab.cdp_mab(1.0, schedule_gap=v),
-    "cdp_mab(participation)": lambda v: fmab.cdp_mab(1.0, participation=v),
+    f"{owner}({name})": named(call, name)
+    for owner, calls in BY_NAME.items()
+    for call, names in calls
+    for name in names.split()
+} | {
     "ddp_mab(graph)": lambda v: fmab.ddp_mab(1.0, graph=v).exchange(3),
     "hdp_mab(components)": lambda v: fmab.hdp_mab(1.0, components=v).exchange(3),
-    "hdp_mab(weights)": lambda v: fmab.hdp_mab(1.0, weights=v),
     "single_mab(epsilon)": fmab.single_mab,
     "Problem(means)": fmab.Problem,
     "Problem(means, 3)": lambda v: fmab.Problem(v, 3),
@@ -329,115 +393,30 @@ DOORS: dict[str, Door] = {
     "Gaussian(sd)": fmab.Gaussian,
     "Ratings(levels)": fmab.Ratings,
     "Problem.from_file(path)": fmab.Problem.from_file,
-    "from_table(path)": lambda v: rated(path=v),
-    **{
-        f"from_table({name})": lambda v, name=name: rated(**{name: v})  # type: ignore[misc]
-        for name in (
-            *("agent", "value", "layout", "items", "users", "split", "groups", "groups_seed"),
-            *("levels", "most_arms", "least_per_agent", "least_per_cell", "smoothing", "toward"),
-            "fill",
-        )
-    },
     "ObservedRatings.named(arms)": lambda v: rated().named(v),
     "ObservedRatings.save(path)": lambda v: rated().save(v),
     "Problem.fixed(seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(v),
     "Problem.fixed(root_seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(0, v),
-    "simulate(algorithm)": lambda v: simulated(algorithm=v),
-    "simulate(problem)": lambda v: simulated(problem=v),
-    "simulate(horizon)": lambda v: simulated(horizon=v),
-    "simulate(seeds)": lambda v: simulated(seeds=v),
-    "simulate(root_seed)": lambda v: simulated(root_seed=v),
-    "simulate(times)": lambda v: simulated(times=v),
-    "simulate(spacing)": lambda v: simulated(spacing=v),
-    "simulate(batch)": lambda v: simulated(batch=v),
-    "simulate(sum_agents)": lambda v: simulated(sum_agents=v),
-    "simulate(devices)": lambda v: simulated(devices=v),
     "check_algorithm(algorithm)": fmab.check_algorithm,
-    "check_algorithm(problem)": lambda v: fmab.check_algorithm(RUN, v),
-    "check_algorithm(horizon)": lambda v: fmab.check_algorithm(RUN, PROBLEM, horizon=v),
-    "check_algorithm(seeds)": lambda v: fmab.check_algorithm(RUN, PROBLEM, seeds=v),
-    "check_algorithm(reference)": lambda v: fmab.check_algorithm(RUN, PROBLEM, reference=v),
-    "check_algorithm(runs)": lambda v: fmab.check_algorithm(RUN, PROBLEM, runs=v),
-    "Exchange(agents)": lambda v: fmab.Exchange("x", v, 3, np.full(3, 1 / 3)),
-    "Exchange(weights)": lambda v: fmab.Exchange("x", 3, 3, v),
-    **{
-        f"Exchange({name})": lambda v, name=name: fmab.Exchange(  # type: ignore[misc]
-            **{"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3), name: v}
-        )
-        for name in ("reporting", "wait", "vectors", "numbers", "views")
-    },
-    "Exchange(links)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), links=v),
-    "communication_cost(data)": lambda v: fmab.communication_cost(v, 1, 1),
-    "communication_cost(server_price)": lambda v: fmab.communication_cost(DATA, v, 1),
-    "communication_cost(peer_price)": lambda v: fmab.communication_cost(DATA, 1, v),
-    "communication_cost(meter)": lambda v: fmab.communication_cost(DATA, 1, 1, v),
-    "ddp_mab(private_waiting)": lambda v: fmab.ddp_mab(1.0, private_waiting=v),
     "privacy_ledger(algorithm)": lambda v: fmab.privacy_ledger(v, 3),
     "privacy_ledger(agents)": lambda v: fmab.privacy_ledger(RUN, v),
     "privacy_ledger(delta)": lambda v: fmab.privacy_ledger(RUN, 3, v),
     "laplace_sum_epsilon(scale)": lambda v: laplace_sum_epsilon(3, v),
     "confidence_band(values)": fmab.confidence_band,
-    "confidence_band(level)": lambda v: fmab.confidence_band(CURVES, v),
-    "confidence_band(kind)": lambda v: fmab.confidence_band(CURVES, 0.9, v),
-    "confidence_band(resamples)": lambda v: fmab.confidence_band(CURVES, resamples=v),
-    "confidence_band(seed)": lambda v: fmab.confidence_band(CURVES, seed=v),
     "lost_interval(lost)": lambda v: lost_interval(v, 10),
     "lost_interval(seeds)": lambda v: lost_interval(1, v),
     "paired_difference(first)": lambda v: fmab.paired_difference(v, CURVES),
     "paired_difference(second)": lambda v: fmab.paired_difference(CURVES, v),
     "compare(first)": lambda v: fmab.compare(v, DATA),
     "compare(second)": lambda v: fmab.compare(DATA, v),
-    "compare(level)": lambda v: fmab.compare(DATA, DATA, level=v),
-    "compare(labels)": lambda v: fmab.compare(DATA, DATA, labels=v),
     "compare_all(data)": fmab.compare_all,
-    "compare_all(level)": lambda v: fmab.compare_all(DATA, level=v),
-    **{
-        f"audit({name})": lambda v, name=name: audited(**{name: v})  # type: ignore[misc]
-        for name in ("algorithm", "agents", "view", "delta", "runs", "level", "root_seed")
-    },
-    **{
-        f"overview({name})": lambda v, name=name: fmab.overview(  # type: ignore[misc]
-            **{"data": WHOLE, name: v}
-        )
-        for name in ("data", "level", "server_price", "sort", "where", "columns", "arms")
-    },
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "until_precise(relative)": fmab.until_precise,
-    "until_precise(level)": lambda v: fmab.until_precise(0.1, level=v),
-    "until_precise(max_seeds)": lambda v: fmab.until_precise(0.1, max_seeds=v),
-    "sweep(algorithm)": lambda v: swept(algorithm=v),
-    "sweep(problem)": lambda v: swept(problem=v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
-    "sweep(epsilon)": lambda v: swept(epsilon=v),
-    "sweep(participation)": lambda v: swept(participation=v),
-    "sweep(graph)": lambda v: swept(algorithm="ddp", graph=v),
-    "sweep(components)": lambda v: swept(algorithm="hdp", components=v),
-    "sweep(horizon)": lambda v: swept(horizon=v),
-    "sweep(seeds)": lambda v: swept(seeds=v),
-    "sweep(agents)": lambda v: swept(problem=None, arms=3, agents=v),
-    "sweep(spread)": lambda v: swept(problem=None, agents=3, arms=3, spread=v),
-    "sweep(fixed_instance)": lambda v: swept(problem=None, agents=3, arms=3, fixed_instance=v),
-    "sweep(schedule_gap)": lambda v: swept(schedule_gap=v),
-    "sweep(instance_gap)": lambda v: swept(problem=None, agents=3, arms=3, instance_gap=v),
-    "sweep(rewards)": lambda v: swept(problem=None, agents=3, arms=3, rewards=v),
-    "sweep(root_seed)": lambda v: swept(root_seed=v),
-    "sweep(times)": lambda v: swept(times=v),
-    "sweep(spacing)": lambda v: swept(spacing=v),
-    "sweep(sum_agents)": lambda v: swept(sum_agents=v),
-    "sweep(keep)": lambda v: swept(keep=v),
-    "sweep(until)": lambda v: swept(keep="summary", until=v),
-    "sweep(store)": lambda v: swept(store=v),
-    "sweep(worker)": lambda v: swept(store="there", worker=v),
-    "sweep(allow_changes)": lambda v: swept(store="there", allow_changes=v),
-    "sweep(chunk)": lambda v: swept(chunk=v),
-    "sweep(batch)": lambda v: swept(batch=v),
-    "sweep(devices)": lambda v: swept(devices=v),
     "open_sweep(path)": fmab.open_sweep,
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
     "open_sweep(chunks of seeds)": lambda v: fmab.open_sweep(stored(), chunks={"seed": v}),
     "final_table(data)": fmab.final_table,
-    "final_table(level)": lambda v: fmab.final_table(WHOLE, level=v),
-    "final_table(peer_price)": lambda v: fmab.final_table(WHOLE, peer_price=v),
     "save(data)": lambda v: fmab.save(v, f"{next(NUMBERS)}.nc"),
     "save(path)": lambda v: fmab.save(DATA, v),
     "load(path)": fmab.load,
@@ -445,15 +424,8 @@ DOORS: dict[str, Door] = {
     "export(path)": lambda v: fmab.export(DATA, v),
     "plot_runs(runs)": fmab.plot_runs,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
-    "plot_runs(level)": lambda v: fmab.plot_runs(DATA, level=v),
-    "plot_runs(kind)": lambda v: fmab.plot_runs(DATA, kind=v),
-    "plot_runs(server_price)": lambda v: fmab.plot_runs(DATA, server_price=v),
-    "plot_runs(bounds)": lambda v: fmab.plot_runs({"a": DATA}, bounds=v),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),
     "plot_parameter(finals)": lambda v: fmab.plot_parameter(v, "epsilon"),
-    "plot_parameter(x)": lambda v: fmab.plot_parameter(FINALS, v),
-    "plot_parameter(hue)": lambda v: fmab.plot_parameter(FINALS, "epsilon", v),
-    "plot_parameter(metric)": lambda v: fmab.plot_parameter(FINALS, "epsilon", metric=v),
     "plot_heat(finals)": lambda v: fmab.plot_heat(v, "epsilon", "participation"),
     "plot_heat(y)": lambda v: fmab.plot_heat(FINALS, "epsilon", v),
     "plot_pareto(finals)": fmab.plot_pareto,

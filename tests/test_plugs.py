@@ -682,11 +682,7 @@ def test_noise_that_no_result_would_tell_of_is_refused():
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table: dict[str, Any], field: str) -> None:
-    """Would catch weights, waits or links that make no sense and are computed with.
-
-    Mutants: without `weights.min() >= 0.0`, [2, -.5, -.5] passes; without `meter.name in found`, a
-    meter has two numbers and `on` tells the last; without `numbers.Integral`, 3.0 agents pass.
-    """
+    """Catches `weights.min()`, `meter.name in found` or `numbers.Integral` left unasked."""
     usual = {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)} | table
     algorithm = elimination(exchange=lambda self, agents: fmab.Exchange(**usual))
     with pytest.raises(Refusal, match=field):
@@ -803,11 +799,7 @@ class Coin(FiniteSupport):
 def test_a_plug_in_that_ends_the_process_is_named_in_one_line(
     place: str, raised: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch status 0 with nothing done, and a traceback for an error that has no words.
-
-    Mutants: `except Exception` in place of `except BaseException` in `asking`, in `load_plugin` or
-    in `_check_numbers`; `f"{kind}: {error}"` outside the `try` of `reason_of`.
-    """
+    """Catches `except Exception` in `asking`, `load_plugin`, `_check_numbers`; words untried."""
     path = tmp_path / "quits.py"
     held = dict.fromkeys(("top", "check", "exchange", "pulls", "law", "label"), "pass")
     path.write_text(ENDS.format(**held | {place: raised}), encoding="utf-8")
@@ -820,10 +812,7 @@ def test_a_plug_in_that_ends_the_process_is_named_in_one_line(
 
 
 def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch an interruption that is taken for an error of the plug-in.
-
-    Mutant: `foreign` that is true of KeyboardInterrupt.
-    """
+    """Catches an interruption taken for the plug-in's error: `foreign` of KeyboardInterrupt."""
     path = tmp_path / "stops.py"
     path.write_text("raise KeyboardInterrupt\n", encoding="utf-8")
     assert main(["algorithms", "--plugin", str(path)]) == 130
@@ -900,10 +889,7 @@ def test_what_is_no_algorithm_is_refused(given: tuple[Any, ...], told: str) -> N
 
 
 def test_weights_in_a_list_are_weights() -> None:
-    """Would catch a list that ends in an AttributeError, or that can be changed afterwards.
-
-    NumPy's own whole numbers are whole, and end as Python's, which JSON can say.
-    """
+    """Catches a list that is an AttributeError or changes later, and NumPy's whole numbers."""
     given = [1 / 3] * 3
     links = [(plugs.UPLINK, np.int64(2))]
     made = fmab.Exchange("x", np.int32(3), 3, given, links=links)  # type: ignore[arg-type]
@@ -1011,11 +997,7 @@ def loaded(path: Path) -> Any:
 
 
 def test_a_changed_helper_is_another_configuration(helped: Path) -> None:
-    """Would catch one sweep made of two versions of what a plug-in imports.
-
-    Mutants: `_helpers` that returns nothing; `left.append` left out of it, so that only direct
-    imports count; `_forget` that forgets nothing, so that the old helper runs under a new name.
-    """
+    """Catches `_helpers` of nothing, or of direct imports alone; `_forget` that forgets nothing."""
     study = partial(fmab.sweep, "helped", PROBLEM, horizon=500, seeds=8, store=helped / "runs")
     deeper = helped / "fmab_test_package/deeper.py"
     results = []
@@ -1040,8 +1022,7 @@ def test_a_changed_helper_is_another_configuration(helped: Path) -> None:
     ("name", "counts"), [(each, each != "fmab_test_beside.py") for each in HELPERS]
 )
 def test_every_helper_counts_and_nothing_else(helped: Path, name: str, counts: bool) -> None:
-    """Would catch an import within a function, within a package or through another helper that is
-    not a part of the identity, and a file of the same folder that is one without being imported."""
+    """Catches an import in a function, package or helper uncounted, or a file that counts."""
     before = plugins.source_digest(loaded(helped / "mine.py"))
     for text, same in ((HELPERS[name] + "# changed\n", not counts), (HELPERS[name], True)):
         (helped / name).write_text(text, encoding="utf-8")
@@ -1292,10 +1273,7 @@ class Token(Coin):
 def test_two_of_one_name_in_one_file_are_refused(
     old: str, new: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch an algorithm, a law or an exchange that another of its file silently replaces.
-
-    Mutants: `_distinct` replaced by `list`; `_defined_once` left out of `_executed`.
-    """
+    """Catches one that another replaces: `list` for `_distinct`, no `_defined_once`."""
     path = tmp_path / "own.py"
     path.write_text(TWICE, encoding="utf-8")
     assert [owner.name for owner in base.load_plugin(str(path))] == ["mine", "other"]

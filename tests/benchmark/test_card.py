@@ -173,8 +173,7 @@ def test_who_has_no_epsilon_in_a_view_is_told_why() -> None:
 
 
 def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch a view both ranked and absent, leaks after a missing one dropped, and a hidden
-    error of somebody's own code."""
+    """Catches a view both ranked and absent, later leaks dropped, and an error that is hidden."""
 
     def leak_of(algorithm: Any, agents: int, view: str) -> float:
         return 0.5 + algorithm.epsilon / (1.0 + algorithm.epsilon)

@@ -85,8 +85,7 @@ OWN = {
 
 
 def test_contestants_are_what_their_labels_say():
-    """Would catch another graph, radius or epsilon than the label has, one who pools among those
-    that are alone, and a contestant in another group of trust."""
+    """Catches a graph, radius, epsilon or group of trust unlike the label's, and one who pools."""
     private = set()
     for name, (trust, own) in OWN.items():
         entry = arena.LINE_UP[name]
@@ -104,8 +103,7 @@ def test_contestants_are_what_their_labels_say():
 
 
 def test_the_published_page_says_what_the_code_reads_and_counts():
-    """Would catch a reading, an epsilon of the ledger or links of a protocol that the published
-    page has otherwise."""
+    """Catches a reading, an epsilon or links of a protocol that the page has otherwise."""
     figures = Path(arena.__file__).parents[1] / "figures"
     page = (figures / "ARENA.md").read_text("utf-8")
     for name, text in arena_report.readings().items():
@@ -190,8 +188,7 @@ def leaked(view, name, algorithm):
 
 @pytest.mark.parametrize("view", list(arena.VIEWS))
 def test_all_that_take_part_leak_what_is_asked_for(view):
-    """Would catch an epsilon of one agent's parameter in place of what is seen, noise of 50 agents
-    for a star of five, a pure epsilon where others have one up to delta, and another delta."""
+    """Catches a parameter for what is seen, noise of 50 for five, pure for up to δ, another δ."""
     what = arena.VIEWS[view]
     for name, maker in what.makers.items():
         for leak in (0.1, 3.0, 50.0):
@@ -215,8 +212,7 @@ def test_a_message_may_leak_more_where_noise_adds_up():
 
 
 def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
-    """Would catch the pure epsilon of one release for pooled LDP-UCB, whose actions follow from
-    sums over 50 agents as CDP-MAB's do, and bits that hide each other as Laplace variables do."""
+    """Catches the ε of one release for one in a sum of 50, and bits taken for Laplace variables."""
     for law, wanted in (
         (base.BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
         (base.LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
@@ -241,8 +237,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
 
 
 def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
-    """Would catch a view in which CDP-MAB and HDP-MAB seem to come with secure sums: their own
-    server sees messages, and learns what the ledger says of them."""
+    """Catches secure sums said to be CDP-MAB's and HDP-MAB's own, and leaks unlike the ledger's."""
     what = arena.VIEWS["sums"]
     note = arena_report.noted(what, Path("nowhere"))
     assert "CDP-MAB and HDP-MAB are given a secure sum that their papers do not have" in note
@@ -258,8 +253,7 @@ def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
 
 
 def test_delta_is_said_to_be_large_and_what_hangs_on_it():
-    """Would catch 10⁻⁶ taken for small where a run has up to 5 x 10⁷ rewards, and numbers of the
-    sensitivity that the accountant does not give."""
+    """Catches 10⁻⁶ called small for 5 x 10⁷ rewards, and numbers unlike the accountant's."""
     told = arena_report.small(10**6)
     assert "is not small for this unit, which is one reward among M T = 50,000,000." in told
     assert "M T = 500,000." in arena_report.small(10**4)
@@ -273,8 +267,7 @@ def test_delta_is_said_to_be_large_and_what_hangs_on_it():
 
 
 def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch, tmp_path):
-    """Would catch "all leak the same" of actions, of which the audit shows a part, a part that is
-    typed by hand, and that of claims which are not about index policies' actions."""
+    """Catches "all leak the same" of actions, and a share that is typed, or of other claims."""
     what = arena.VIEWS["actions"]
     assert arena_report.noted(what, tmp_path).endswith("an upper bound on what they leak.")
     with (tmp_path / "audit_mechanisms.csv").open("w", encoding="utf-8") as file:
@@ -296,8 +289,7 @@ def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch
 
 
 def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
-    """Would catch a private algorithm that a view leaves out silently, or has on both lists, and a
-    reason that is not its own."""
+    """Catches one left out silently, or on both lists, and a reason that is not its own."""
     private = {
         name
         for name, entry in arena.LINE_UP.items()
@@ -340,8 +332,7 @@ def recorded(monkeypatch):
 
 
 def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
-    """Would catch regret, or the number of agents that play a worse arm, of five agents told as
-    that of fifty; agents that differ and are multiplied all the same; and another problem."""
+    """Catches five agents told as fifty, some that differ multiplied, and another problem."""
     asked = recorded(monkeypatch)
     for name, spread, times, agents in (
         ("ucb1", 0.0, 10, 5),
@@ -380,8 +371,7 @@ SEEDS = {
 
 
 def test_seeds_are_what_a_contestant_can_run():
-    """Would catch a trial of days, an elimination with a tenth of its seeds, agents that share one
-    policy with the seeds of those that talk, the seeds of another part, and a single seed."""
+    """Catches a trial of days, seeds of another cost or part, and a single seed."""
     for name, entry in arena.LINE_UP.items():
         cost = "pooled" if name in POOLED else "talk" if name in TALK else "alone"
         cost = cost if entry.steps else "episodes" if name in EPISODES else "rounds"
@@ -398,9 +388,7 @@ def test_seeds_are_what_a_contestant_can_run():
 
 @pytest.mark.parametrize("horizon", [10**4, 10**5, 10**6])
 def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizon):
-    """Would catch a part with all seeds of those that take days, an algorithm stated for agents
-    alike where they differ, one run for two leaks or folders, a run of two views that is made
-    twice, and a leak that is lost."""
+    """Catches seeds of others, one run for two, two for one, a lost leak, a wrong problem."""
     ran = []
 
     def run(entry, algorithm, spread, T, seeds, store, kept):
@@ -497,8 +485,7 @@ def test_who_cannot_be_told_apart_is_whose_interval_of_95_percent_holds_0():
 
 
 def test_only_those_of_one_trust_and_leak_are_ranked():
-    """Would catch a leak of 50 ranked beside one of 1, actions of those alone that have no bound
-    beside private ones, and whoever plays without looking beside those that look."""
+    """Catches a leak of 50 ranked beside 1, no bound beside private, uniform play beside others."""
     groups = arena_report._groups(arena.LINE_UP)
     assert sorted(sum(groups.values(), [])) == sorted(arena.LINE_UP)
     words = arena.TRUST
@@ -526,8 +513,7 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
 
 
 def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
-    """Would catch "nobody: every message is noisy" beside an epsilon of 50, and un-noised waits
-    whose onlookers are trusted without a word."""
+    """Catches "every message is noisy" at an epsilon of 50, and un-noised waits without a word."""
     told = {each["name"]: each["trusted"] for each in fmab.list_algorithms()}
     assert told["cdp"] == told["fed_ucb"] == "nobody, up to the epsilon of a message"
     bare = f"{told['cdp']}; in un-noised waits, whoever sees actions"
@@ -547,8 +533,7 @@ def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
 
 
 def test_places_are_those_that_common_seeds_leave_open():
-    """Would catch contestants with unequal seeds that are ranked by the means of their own, one
-    place for two that cannot be told apart, and rows that are not in the order of places."""
+    """Catches ranks by means of unlike seeds, one place for a tie of two, rows out of order."""
     rng = np.random.default_rng(5)
     # The first ten instances are hard.
     instance = np.concatenate([np.full(10, 9000.0), np.full(90, 1000.0)])
@@ -584,8 +569,7 @@ def test_places_are_those_that_common_seeds_leave_open():
 
 
 def test_the_yardstick_is_the_best_that_tells_nobody_anything():
-    """Would catch an estimate in place of the interval's upper end, an interval that is not
-    simultaneous, seeds that are not common, and the wrong side."""
+    """Catches an estimate for an upper end, one interval for two, unlike seeds, the wrong side."""
     base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
     apart = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # 0 on average
     edge = 3.495406 * math.sqrt(2.5 / 5)  # of two intervals, which hold together
@@ -609,8 +593,7 @@ def test_the_yardstick_is_the_best_that_tells_nobody_anything():
 
 
 def test_who_does_no_better_than_uniform_play_is_named():
-    """Would catch 5 % on the wrong side, an estimate in place of the interval's lower end, whoever
-    may be so bad left out, seeds that are not common, and uniform play in its own list."""
+    """Catches 5 % on the wrong side, an estimate for an end, unlike seeds, uniform play itself."""
     base = np.linspace(900, 1100, 20)
     shares = {"cdp": 0.949, "ddp": 0.951, "ucb1": 1.2, "uniform_play": 1.0}
     values = {name: share * base for name, share in shares.items()}
@@ -668,9 +651,7 @@ def test_meters_of_counts_are_left_out_where_that_is_asked_for():
 
 
 def test_rows_of_the_table_have_their_own_numbers():
-    """Would catch a column swapped with another, links with counts told as without, a difference of
-    the wrong sign or on other seeds, and an epsilon of messages told as that of actions,
-    and bits of another than what is sent."""
+    """Catches swapped columns, counted links, a difference of wrong sign or seeds, other bits."""
     cdp, mine = made_up(1000, 10, seeds=6), made_up(3000, 20, seeds=4)
     extra = {"meter": ["used", "counts"], "priced": ("meter", [True, False])}
     links = np.concatenate([mine.links.values, 3 * mine.links.values], axis=2)
@@ -752,8 +733,7 @@ def made_up(regret, sent, seeds=4):
 
 
 def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
-    """Would catch a contestant that is dropped, numbers of another view, leak, part or meter, rows
-    in the other order, and one look for two or two for one in the panels of a figure."""
+    """Catches one who is dropped, another view's numbers, another order, one look for two."""
     kept, found = published(monkeypatch), writers.parts(10**4)
     # No two curves of a panel are alike.
     for key, data in found["b"].items():
@@ -846,8 +826,7 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
 
 
 def test_names_in_pictures_carry_the_leak_of_their_messages():
-    """Would catch a leak of 50 that stands beside one of 1 without a word, and an epsilon of those
-    that have none or tell nobody anything."""
+    """Catches a leak of 50 beside 1 without a word, and an epsilon of those that have none."""
     rows = {
         name: {"links at T": (sent,) * 3, "regret at T": (regret,) * 3}
         for name, sent, regret in (
@@ -870,8 +849,7 @@ def test_names_in_pictures_carry_the_leak_of_their_messages():
 
 
 def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
-    """Would catch a horizon, a contestant's reading or a setting that is left out of ARENA.md,
-    links to figures of another horizon, and a ledger without somebody."""
+    """Catches a horizon, reading or setting left out, links to others, a ledger without one."""
     found, own = writers.parts(10**4), {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
     monkeypatch.setattr(
         arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
@@ -960,8 +938,7 @@ SAID = (
 
 
 def test_settings_say_whether_they_agree_with_what_is_known():
-    """Would catch a yes where links alone are off, the wrong side of the axis, another setting's
-    known number, an order that is not looked at, and a verdict at another horizon or on nothing."""
+    """Catches a yes where links are off, a wrong side, another known number, no look at order."""
 
     def row(name, regret, links=0.0, T=None):
         setting = arena_settings.settings()[name]
@@ -977,8 +954,7 @@ def test_settings_say_whether_they_agree_with_what_is_known():
 
 
 def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
-    """Would catch regret of all agents told as that of one, links that are not added where the
-    paper has them as regret, links without a price, and a horizon that is cut."""
+    """Catches regret of all told as of one, links not added or without price, a cut horizon."""
     last = {"regret": (("seed", "time"), [[1.0, 30.0], [2.0, 50.0]])}
     links = np.array([[[0, 0], [4, 900]], [[0, 0], [8, 900]]])
     data = xr.Dataset(
@@ -1036,8 +1012,7 @@ def test_prices_of_protocols_are_paired_with_gis(monkeypatch, tmp_path):
 
 
 def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
-    """Would catch numbers of another graph or size, slots told as waits, and a sum told in words
-    that is not in the table."""
+    """Catches another graph or size, slots told as waits, a sum that is not in the table."""
     kept = published(monkeypatch)
     monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
     monkeypatch.setattr(arena_protocols, "SIZES", (5, 20))
@@ -1062,8 +1037,7 @@ def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.as_users_see_it
 def test_the_arenas_figures_are_legible(monkeypatch, tmp_path):
-    """Catches 27 names that cover each other or leave the page, panels that are too narrow for
-    their ticks, and a table or its numbers that another file replaces."""
+    """Catches names that cover each other or leave the page, narrow panels, a replaced table."""
     kept = drawn(monkeypatch)
     written = arena_figures.draw({10**4: writers.parts(10**4)}, tmp_path)
     names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]

@@ -186,8 +186,7 @@ def simulated():
 
 @pytest.mark.slow
 def test_rows_are_judged_on_what_sweeps_return():
-    """Would catch rows that ask for a value, a meter or a number by a name that sweeps do not
-    have, behind results that are made up."""
+    """Catches rows that ask for a value, meter or number that sweeps do not have."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(common, "slots", lambda horizon: np.array([horizon // 2, horizon]))
         found = {}
@@ -228,8 +227,7 @@ def altered(found: dict[str, dict[int, xr.Dataset]], name: str, change) -> dict:
 
 
 def test_rounds_are_judged_where_the_sentence_can_mean_the_horizon(simulated):
-    """Would catch four rounds asked of a horizon whose log10 is not 4, or counted there; rounds of
-    seeds that keep arms, and a mean far below four told as about four."""
+    """Catches another horizon counted, rounds of seeds that keep arms, and far below as about 4."""
     quote = ELIMINATION
 
     def judged(rounds, least=SEEDS):
@@ -355,8 +353,7 @@ def test_wrong_commitments_are_counted_among_runs_that_spent_their_budget():
 
 
 def test_wrong_commitments_are_counted_among_all_runs_too():
-    """Would catch runs that never committed left out, or told as having found a best arm; runs
-    that had one arm left before the last round told as having found none, or any that lost it."""
+    """Catches uncommitted runs left out or told as right, and early ones told as undecided."""
     shape = (2, 5, 400)
     made, wrong = np.zeros(shape, int), np.zeros(shape, bool)
     made[:, :4, :300] = np.array([2, 3, 4, 5])[:, None]
@@ -533,8 +530,7 @@ def test_verdicts_of_several_conditions():
 
 
 def test_what_a_walk_mixes_by_is_named_as_it_is_computed():
-    """Would catch the second largest modulus told as the second largest eigenvalue, and one graph's
-    for another's: all rows on the 4-regular graph have the same."""
+    """Catches the second modulus told as the second eigenvalue, and another graph's."""
     adjacency = nx.to_numpy_array(graphs.make("regular-4", 50)) / 4
     values = sorted(np.linalg.eigvalsh(adjacency))
     second, modulus = values[-2], sorted(map(abs, values))[-2]
@@ -553,9 +549,7 @@ def test_what_a_walk_mixes_by_is_named_as_it_is_computed():
 
 
 def test_a_verdict_says_how_large_the_effect_is():
-    """Would catch an effect of one condition told for all, of one that does not count, a small one
-    that passes as any other, digits that are lost, and a verdict that hangs on the tolerance, told
-    as if it did not. The unit of each rule is read back from made-up pages."""
+    """Catches an effect of one condition told for all, a small one unsaid, an unsaid tolerance."""
     large, small = (
         verdicts.ordered(name, x=Measured(value, 0.9 * value, 1.1 * value))
         for name, value in (("a", 0.12), ("b", 0.0025))
@@ -740,8 +734,7 @@ PAGE = Path(claims.__file__).parents[1].joinpath("figures/CLAIMS.md")
 
 
 def test_the_published_page_says_what_arithmetic_says(settled):
-    """Would catch rows that all say they hold, and a row of the page that the code judges
-    otherwise."""
+    """Catches rows that all say they hold, and one that the code judges otherwise."""
     text = PAGE.read_text("utf-8").partition("## Settled by arithmetic\n")[2].partition("\n## ")[0]
     wanted = []
     for row, found in settled:
@@ -767,8 +760,7 @@ def read_finding(rows: list[dict[str, str]]) -> Finding:
 
 
 def test_published_verdicts_are_those_of_their_findings():
-    """Would catch words on the page that the code would not write of the numbers in claims.csv;
-    whether these give the verdicts is read back from the page itself."""
+    """Catches words on the page that the code would not write of the numbers in claims.csv."""
     page = PAGE.read_text("utf-8").splitlines()
     data = Data({}.__getitem__, [10**4, 10**5, 10**6], 1000, None)
     start = [*claims._head(data), "| list | sentences |", "|---|---|"]

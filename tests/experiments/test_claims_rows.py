@@ -402,8 +402,7 @@ def agree(findings, wanted, kind, value_of) -> None:
 
 @pytest.mark.parametrize("row", BY_HAND, ids=lambda row: f"{row[0][:40]}-{row[1]}")
 def test_rows_compare_the_cells_that_they_name(row):
-    """Would catch a ratio upside down, the cells of another experiment, horizon, gap or agent, and
-    a row that is judged by another rule or value."""
+    """Catches a ratio upside down, cells of another run, gap or agent, another rule or value."""
     quote, place = row
     kind, value, numbers = BY_HAND[row]
     judge = judge_of(quote, place)
@@ -429,8 +428,7 @@ def test_rows_compare_the_cells_that_they_name(row):
 
 
 def test_rows_of_their_own_horizons_compare_neighbours(monkeypatch):
-    """Would catch growth that skips a step, an exponent of the wrong sign or base, and a bound's
-    term that is held against the sentence where regret grows slower than it."""
+    """Catches growth that skips a step, an exponent's sign or base, and a bound as an equality."""
     one = fmab.Problem(np.linspace(0.1, 0.9, 10), agents=50)
     monkeypatch.setattr(claims_theory, "fixed", lambda: one)
     rows = {}
@@ -486,8 +484,7 @@ def test_rows_on_theorems_count_only_the_theorems_gap():
 
 
 def test_regret_over_participation_is_held_against_three_halves():
-    """Would catch another p, no budget where the sentence has an ample one, another base than 1/p,
-    or an exponent of the wrong sign."""
+    """Catches another p, no budget for an ample one, another base, an exponent of wrong sign."""
     judge = judge_of("$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved")
     data = Cells(0)
     for each in judge(data):
@@ -516,8 +513,7 @@ class Few(Data):
 
 
 def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
-    """Would catch E_R judged by lost arms, a verdict by the estimate alone, and "holds" of so few
-    seeds that none of them could have shown otherwise."""
+    """Catches E_R judged by lost arms or an estimate, and "holds" of too few seeds."""
     judge = judge_of(r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$")
     # By the seeds of a figure: 100 times as many can decide 1 / 10^4 only from 530 on.
     wanted = {(0, 1000): HOLDS, (0, 60): NOT_CONTRADICTED, (500, 1000): FAILS}
@@ -544,8 +540,7 @@ def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
 
 
 def test_the_good_event_fails_where_a_radius_is_too_small(monkeypatch):
-    """Would catch an event that never fails, and one that fails by itself: with three tenths of the
-    noise's radius it fails in some seeds, with all of it in none."""
+    """Catches an event that never fails, and one that fails with all of the noise's radius."""
     assert claims_runs.events_failed(10**4, 300) == 0
     rng = np.random.default_rng(3)
     means = rng.random((200, claims_runs.ARMS))
@@ -559,8 +554,7 @@ def test_the_good_event_fails_where_a_radius_is_too_small(monkeypatch):
 
 
 def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
-    """Would catch the gap of another seed, zero taken for a gap, and seeds left out that have
-    made more rounds and keep arms all the same."""
+    """Catches another seed's gap, zero as a gap, and seeds left out that keep arms."""
     judge = judge_of("communication rounds are needed to identify the suboptimal arm")
     gaps = np.tile([0.0, 0.25, 0.5], (SEEDS, 1))  # ceil(log2 4 + 1) is 3
     gaps[0] = [0.1, 0.0, 0.9]  # ceil(log2 10 + 1) is 5
@@ -585,8 +579,7 @@ def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
 
 
 def test_single_arms_are_held_against_the_print(monkeypatch):
-    """Would catch arms that never left in the share, 128 taken for 16, sums that forget the gap,
-    and the part of the bound where noise decides."""
+    """Catches arms that never left, 128 for 16, sums without the gap, the noise's part left out."""
     log = math.log(8 * 100 * 9 * 10**4)  # a gap of 0.3: ceil(log2(1/0.3) + 1) is 3
     rewards = 16 * log / (50 * 0.09)
     noise = 32 * 3 * math.sqrt(2 * log) / (50**1.5 * 0.3)
@@ -610,8 +603,7 @@ def test_single_arms_are_held_against_the_print(monkeypatch):
 
 
 def test_epsilon_is_followed_over_the_whole_range():
-    """Would catch a side that is judged by one point of it, the sides exchanged, a step of whole
-    epochs told as the crossing, and a crossing at the wrong end of a step."""
+    """Catches a side judged by one point, sides exchanged, and a crossing at a wrong place."""
     judge = judge_of(
         r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
     )
@@ -662,9 +654,7 @@ def test_regret_reaches_a_floor_and_no_ceiling():
 
 
 def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
-    """Would catch a constancy that is judged by a bound, or by one horizon alone, or held
-    against the sentence, which is about a bound; and ratios of
-    ratios upside down."""
+    """Catches a constancy judged by a bound or one horizon, and ratios upside down."""
     rows = [row.judge for row in claims.ROWS if row.quote == "and not depending on $T$"]
     constant = next(row.judge for row in claims.ROWS if row.quote == "turn to be a constant")
     for draw in range(3):
@@ -694,8 +684,7 @@ def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
 
 
 def test_gossip_forwards_to_one_neighbour():
-    """Would catch a message that stays, is sent to all, or goes on by itself where all is sent: on
-    a path of three, and on a star of four, expectations are worked out by hand."""
+    """Catches a message that stays, is sent to all, or goes on by itself; expectations by hand."""
     path = nx.path_graph(2)
     for whole in (True, False):
         assert (claims_runs.slots_to_tell_all(path, 5, whole) == 1).all()
@@ -784,8 +773,7 @@ BOUNDED = [
 
 @pytest.mark.parametrize("place", range(len(BOUNDED)))
 def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
-    """Would catch a bound of another graph, p, R or gap than the runs have, regret over the bound,
-    and seeds beyond the instances that the bound is a mean over."""
+    """Catches a bound of another graph, p, R or gap, upside down, or over seeds that have none."""
     cells, table, agents, options = BOUNDED[place]
     asked = []
 
@@ -878,8 +866,7 @@ RULES = (
 
 
 def test_edges_of_the_rule():
-    """Would catch < for <= at an edge, an end of the interval taken for the other, a verdict taken
-    from the estimate, and a tolerance that is not applied in one direction or at one scale."""
+    """Catches < for <=, one end for the other, the estimate for both, a tolerance not applied."""
     for ends, wanted in SIDED:
         assert verdicts.sided(Measured(*ends), -0.5, 0.5) == wanted
     for name, given, ends, wanted in RULES:
@@ -893,8 +880,7 @@ def test_edges_of_the_rule():
 
 
 def test_intervals_are_those_of_their_seeds():
-    """Would catch a population's deviation, 95 % for 99 %, the root of the seeds left out, and a
-    ratio by the delta method, or of whose ends another one is not rejected."""
+    """Catches a population's deviation, 95 % for 99 %, no root, and a ratio by the delta method."""
     # Student's t with 4 degrees of freedom, 99 %: 4.6041. Variance of 1..5: 2.5.
     found = verdicts.mean([1, 2, 3, 4, 5])
     half = 4.604095 * math.sqrt(2.5 / 5)
@@ -921,8 +907,7 @@ def test_intervals_are_those_of_their_seeds():
 
 
 def test_findings_tell_what_they_found():
-    """Would catch a number without its name, a share told as a ratio, a stated value left out, an
-    uneven interval told as an even one, and lost digits."""
+    """Catches a lost name, value or digit, a share as a ratio, an uneven interval as even."""
     a, b = Measured(0.5, 0.25, 0.75), Measured(2.0, 2.0, 2.0)
     assert verdicts.ordered("c", one_step=a).told == "one step 50 % ± 25"
     assert verdicts.alike("c", _=a).told == "50 % ± 25" and "" in verdicts.alike("c", _=a).numbers

@@ -100,8 +100,7 @@ def made_up(monkeypatch, name, horizon, seeds=3):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_are_the_papers(monkeypatch, name):
-    """Catches a changed or mistyped instance: algorithm, M, K, epsilon and every swept value; and a
-    paired difference of runs that draw by different laws: its band would be wide."""
+    """Catches a mistyped instance, epsilon or swept value, and pairs that draw by two laws."""
     algorithm, agents, arms, epsilon, others = SETTINGS[name]
     study = stated(monkeypatch, name)
     swept = {axis.name: list(axis.values) for axis in study.axes}
@@ -131,9 +130,7 @@ def test_recorded_slots_are_always_a_hundred(horizon):
 
 
 def test_rows_of_table_1_are_those_of_their_graph(monkeypatch, tmp_path):
-    """Would catch links a round that are not d_G |E|, GIS's own count for M = 50, another graph's
-    regret, a difference to another than the complete graph or of the wrong sign, and lost best
-    arms of all graphs in one row."""
+    """Catches links unlike d_G |E|, another graph's numbers, a difference of wrong sign."""
     data = made_up(monkeypatch, "table1_graphs", 10**4, seeds=4)
     data.best_arm_lost[1, :2] = True
     import_module("experiments.table1_graphs").draw({10**4: data}, tmp_path)
@@ -180,8 +177,7 @@ BY_HAND = {
 
 
 def test_rows_of_table_2_are_those_of_their_case(monkeypatch, tmp_path):
-    """Would catch mixed-up meters, prices or component sizes, another case's regret, a difference
-    to another than case 6 or of the wrong sign, and lost best arms of all cases in one row."""
+    """Catches mixed-up meters, prices or sizes, another case's numbers, a wrong sign."""
     module, kept = import_module("experiments.table2_fig11_hybrid"), published(monkeypatch)
     data = made_up(monkeypatch, "table2_fig11_hybrid", 10**4, seeds=4)
     data.best_arm_lost[1, :2] = True
@@ -242,8 +238,7 @@ PICTURES = {
 )
 @pytest.mark.as_users_see_it
 def test_figures_are_legible_and_say_what_they_show(monkeypatch, tmp_path, name, horizons):
-    """Catches texts that are too small, cut off or written over each other, in either width; and
-    words without the facts or the alternative text."""
+    """Catches texts too small, cut off or over each other, and words without the facts."""
     module, kept = import_module(f"experiments.{name}"), drawn(monkeypatch)
     module.draw({T: made_up(monkeypatch, name, T) for T in horizons}, tmp_path)
     pictures_of = PICTURES.get(name, [name])
@@ -355,8 +350,7 @@ MEAN_AT_END = {
     ],
 )
 def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path, name):
-    """Would catch a curve that is left out, of another cell or in another panel; a difference to
-    another reference; numbers of another horizon in the words; a setting that is not the run's."""
+    """Catches a curve left out or elsewhere, another reference, horizon or setting in words."""
     kept = published(monkeypatch)
     results = {T: made_up(monkeypatch, name, T, seeds=4) for T in (10**5, 10**4)}
     import_module(f"experiments.{name}").draw(results, tmp_path)
@@ -405,8 +399,7 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
 
 
 def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, tmp_path):
-    """Would catch a pair (p, R) or a spread with another one's numbers, costs without the price of
-    25, and a share of misled agents of another spread."""
+    """Catches another pair's or spread's numbers, costs without a price, another share."""
     kept = published(monkeypatch)
     results = {T: made_up(monkeypatch, "fig07_tradeoff", T, seeds=4) for T in (10**5, 10**4)}
     import_module("experiments.fig07_tradeoff").draw(results, tmp_path)
@@ -459,8 +452,7 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
 
 
 def test_bands_of_differences_stand_around_the_means():
-    """Would catch a band of the others' means in place of their differences, a difference of the
-    wrong sign, and a reference whose own band is moved."""
+    """Catches a band of means for differences, a wrong sign, and a reference that is moved."""
     rng = np.random.default_rng(0)
     times = np.array([10, 20])
     base = xr.DataArray(
@@ -489,8 +481,7 @@ def test_bands_of_differences_stand_around_the_means():
 
 
 def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
-    """Would catch a population's deviation, another level, digits that hide an interval, and a
-    share of agents over other instances."""
+    """Catches a population's deviation, another level, hidden digits, other instances."""
     # Student's t with 4 degrees of freedom: 2.7764 (95 %) and 3.7469 (98 %).
     for level, t in ((0.95, 2.776445), (0.98, 3.746947)):
         half = t * math.sqrt(2.5 / 5)
@@ -523,8 +514,7 @@ def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
 
 
 def test_intervals_of_figure_13_are_not_cut_off_at_0(monkeypatch, tmp_path):
-    """Catches an axis that begins at 0 below intervals that do not, and a spread that was not run
-    told as if it had been."""
+    """Catches an axis from 0 below intervals that are not, and a spread that was not run."""
     module, kept = import_module("experiments.fig13_heterogeneity"), drawn(monkeypatch)
     data = made_up(monkeypatch, "fig13_heterogeneity", 10**4)
     module.draw({10**4: data}, tmp_path)
@@ -559,8 +549,7 @@ def test_figures_without_simulations_are_legible(monkeypatch, tmp_path):
 
 @pytest.mark.as_users_see_it
 def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path):
-    """Catches bins of another data set than a real audit's, a table that another file replaces,
-    and words that are cut off."""
+    """Catches bins of another data set than an audit's, a replaced table, words cut off."""
     audit, kept = import_module("experiments.audit"), drawn(monkeypatch)
     first = fmab.audit(fmab.cdp_mab(0.02), 50, view="messages", runs=20_000)
     audit.draw({10**4: {audit.FIRST: first}}, tmp_path)
@@ -573,8 +562,7 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
 
 
 def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
-    """Catches an offset that floats beside the axis, a power that is not told, and panels of one
-    quantity that count in different ones."""
+    """Catches an offset beside the axis, an untold power, and panels with different ones."""
     page = pictures.Page(narrow=False)
     left, right = page.panels(["regret"], ["one", "other"], ["slot t"])[0]
     left.plot([0, 10**6], [0, 4000])
@@ -719,9 +707,7 @@ def test_values_out_of_range_are_refused(capsys, arguments):
 
 
 def test_short_names_mean_their_experiments():
-    """Catches a figure or table of the paper that cannot be asked for by its number, an experiment
-    that the command would never run, a setting nobody checks, and a list of names in which two
-    experiments are told alike."""
+    """Catches one that cannot be asked for, is never run or checked, and two told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
     others = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages", *ARENA}
     assert {command.chosen(name) for name in short} | others == set(command.NAMES)
@@ -783,8 +769,7 @@ def test_tables_are_whole_or_absent(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_disagreement_counts_agents_by_their_own_best_arm():
-    """Catches a share over arms or instances instead of agents, and a spread without effect or of
-    another scale than the problem has."""
+    """Catches a share over arms or instances, and a spread without effect or of another scale."""
     assert common.disagreement(5, 10, 0) == 0
     for spread, instances in ((1.0, 3), (0.5, 30)):
         problem = fmab.Problem.heterogeneous(5, 10, spread)
@@ -802,8 +787,7 @@ def finding(stream, claim, lower, constant=False, histogram=((0, 1, 3), (40, 60)
 
 
 def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
-    """Would catch a finding that says least, a broken mechanism that is not counted as caught, a
-    density of other runs, and bins with fewer runs than are told."""
+    """Catches the least finding, a caught one not counted, another density, too few runs."""
     audit, kept = import_module("experiments.audit"), published(monkeypatch)
     inf = math.inf
 
@@ -899,8 +883,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
 
 
 def test_every_algorithm_that_claims_privacy_is_audited():
-    """Would catch an algorithm whose claims nobody tries to contradict, or a broken one that is
-    listed among those that are sound."""
+    """Catches claims that nobody tries to contradict, and a broken one among the sound."""
     audit = import_module("experiments.audit")
     each_made = [(case, case.make()) for case in audit.SOUND.values()]
     names = {each.name for _, each in each_made}
@@ -919,8 +902,7 @@ def test_every_algorithm_that_claims_privacy_is_audited():
 
 
 def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_path):
-    """Would catch two readings exchanged, a difference of the wrong sign, another graph, spread or
-    budget, and intervals that are not paired."""
+    """Catches two readings exchanged, a wrong sign, another graph, spread or budget, no pairs."""
     asked = []
 
     def swept(algorithm, problem, **options):
@@ -980,8 +962,7 @@ def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_p
 
 
 def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsys):
-    """Would catch two horizons in one store, a quick run of everything, the horizons of another
-    experiment, and a page written from figures of a quick run."""
+    """Catches two horizons in one store, other horizons, a page from figures of a quick run."""
     calls = []
     modules = {
         "plain": SimpleNamespace(sweep=lambda *given: calls.append(given) or "found"),

@@ -76,8 +76,7 @@ def panels_of(picture):
 
 @pytest.mark.parametrize("sent", ["links", "bits"])
 def test_the_front_is_who_nobody_beats_in_both(sent):
-    """Would catch somebody on the front who is beaten, or left out, or ranked by the other price;
-    equals of which one is worse; and a front in another order."""
+    """Catches one beaten on the front, left out, by the other price, equals, another order."""
     rng = np.random.default_rng(11)
     for _ in range(50):
         found = [point("cdp", *(float(each) for each in rng.integers(1, 9, 3))) for _ in range(12)]
@@ -91,8 +90,7 @@ def test_the_front_is_who_nobody_beats_in_both(sent):
 
 
 def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
-    """Would catch a place that is left out or run under another's name, a leak of a wrong
-    parameter, two runs in one folder, seeds of another cost, and a far horizon where T is short."""
+    """Catches a place left out or misnamed, another parameter's leak, one folder, other seeds."""
     asked = {}
 
     def run(entry, algorithm, spread, horizon, seeds, store, kept, times=None):
@@ -140,8 +138,7 @@ def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
 
 
 def test_below_a_cap_stands_the_least_of_all_that_keep_it():
-    """Would catch a cap on another view or leak, one who sends more than it, the least of the arena
-    alone or of the dials alone, tails of another, and CDP-MAB at another place of its dial."""
+    """Catches a cap on another view, one who breaks it, the least of a part, another's tails."""
     parts, dials = made_up()
     rows = arena_fronts.capped(parts, dials, T)
     rows = iter(rows)
@@ -192,8 +189,7 @@ def test_what_must_be_lost_is_a_mean_over_the_first_instances():
 
 
 def test_years_are_those_of_the_sources():
-    """Would catch a page number read as a year, an arXiv number that hides the year of print, and
-    our own dated by what they build on."""
+    """Catches a page as a year, an arXiv number for the print's year, ours dated by others."""
     for name, entry in arena.LINE_UP.items():
         when = arena_fronts.year(name)
         if name in arena_fronts.OURS:
@@ -219,8 +215,7 @@ def test_years_are_those_of_the_sources():
 
 
 def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
-    """Would catch one who was worse when it came, two of a year of which the worse leads, and a
-    mean of another seed."""
+    """Catches one who was worse when it came, the worse of a year, and a mean of another seed."""
     runs = {
         "ucb1": np.array([90.0, 110.0]),
         "cdp": np.array([50.0, 70.0]),
@@ -234,8 +229,7 @@ def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
 
 
 def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
-    """Would catch a panel of another leak or price, a front that is not the front, a bound of
-    another leak, a year with another's regret, and words that name somebody else."""
+    """Catches another leak, price, bound or year in a panel, a false front, and other names."""
     kept, (parts, dials) = published(monkeypatch), made_up()
     written = arena_fronts_figures.judge(results(parts, dials), tmp_path)
     names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius", "arena_years"]
@@ -308,8 +302,7 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
 
 
 def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
-    """Would catch a factor with another's regret or losses, agents of whom a part reports among
-    them, a hollow marker where no seed is lost, and another bound or rival beside."""
+    """Catches another factor's regret or losses, a wrong marker, bound or rival."""
     kept, (parts, dials) = published(monkeypatch), made_up()
     arena_fronts_figures.judge(results(parts, dials), tmp_path)
     picture = kept["arena_radius"]
@@ -353,8 +346,7 @@ def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
 
 
 def test_the_page_has_caps_and_the_far_horizon():
-    """Would catch a table that is left out, the far horizon ranked from the wrong end or told with
-    regret of another slot, and the number of configurations of another view."""
+    """Catches a table left out, ranks from the wrong end, another slot, another view's number."""
     parts, dials = made_up()
     far = {name: ran(regret, 40.0) for name, regret in (("cdp", 900.0), ("kl_se", 30.0))}
     page = arena_fronts.sections(results(parts, dials, far))

@@ -86,8 +86,7 @@ def problems(study):
 
 
 def test_what_a_reading_leaves_is_read_from_the_runs_of_others(asked, tmp_path):
-    """Would catch runs of the base done again with few seeds in the store of the others, which
-    hold a thousand, and seeds that are not the first ones: readings are paired by seed."""
+    """Catches runs of the base done again in the others' store, and seeds not the first ones."""
     found = run(world(runs=tmp_path), rounds=[2, 3])
     ((study, store, seeds),) = asked
     assert (store, seeds) == (tmp_path / "claims_mine", 1000)
@@ -98,8 +97,7 @@ def test_what_a_reading_leaves_is_read_from_the_runs_of_others(asked, tmp_path):
 
 
 def test_instances_are_one_draw_for_all_or_have_a_smallest_gap(asked, tmp_path):
-    """Would catch instances of the base under another reading, one for each agent, a draw that is
-    not that of the figures' seed 0, and a row's own instance that stays."""
+    """Catches instances of the base, one for each agent, another draw, a row's own that stays."""
     own = UNIFORM.fixed(3)
     with_spread = {"problem": fmab.Problem.heterogeneous, "agents": 6, "arms": 4}
     differ = fmab.Problem.heterogeneous(6, 4, 1.0)
@@ -137,8 +135,7 @@ def test_rows_are_told_the_gaps_of_the_instances_that_were_run(asked):
 
 
 def test_delays_are_those_of_who_waits(asked, tmp_path):
-    """Would catch waits of the base under the other delay, another algorithm in a label's place,
-    and runs of a server done again for a delay that it does not have."""
+    """Catches waits of the base, another algorithm by a label, and a server's runs done again."""
     late = {"delay": "d_G", "runs": tmp_path}
     everybody = {"CDP": fmab.cdp_mab, "DDP": fmab.ddp_mab, "HDP": fmab.hdp_mab}
     run(world(**late), everybody)
@@ -165,8 +162,7 @@ def test_hybrids_wait_a_slot_longer_where_anybody_has_to_be_heard():
 
 
 def test_a_budget_is_built_for_the_gap_of_the_reading(asked, tmp_path):
-    """Would catch a budget for the instance's own gap under the other reading, and a gap that is
-    answered for another one."""
+    """Catches the instance's own gap under the other reading, and another gap's answer."""
     for gap, wanted in (("own", None), ("1/16", 1 / 16)):
         asked.clear()
         run(world(runs=tmp_path, gap=gap), rounds=[2, 3])
@@ -201,8 +197,7 @@ def test_readings_share_the_runs_that_they_do_not_change(asked, tmp_path):
 
 
 def test_links_are_told_on_the_meter_of_the_reading():
-    """Would catch meters that are exchanged, links to a server that change, and a meter that is
-    not there."""
+    """Catches meters exchanged, links to a server that change, and a meter that is not there."""
     links = xr.Dataset(
         {"links": ("meter", [7, 10, 20, 30, 40])},
         {"meter": ["server", "bound", "used", "edges", "sac"]},
@@ -250,8 +245,7 @@ VARY = {name: values for name, values in READINGS.items() if name in ("gap", "de
 
 
 def test_a_reading_counts_only_where_it_changes_numbers():
-    """Would catch readings that are counted though they cannot matter, readings of two choices at
-    once left out, and a verdict that is another reading's."""
+    """Catches readings that cannot matter counted, two at once left out, another's verdict."""
 
     def ask(reading, horizons):
         # The delay changes nothing, the meter only a number if the gap is the own one.
@@ -272,8 +266,7 @@ def test_a_reading_counts_only_where_it_changes_numbers():
 
 
 def test_horizons_are_readings_only_of_sentences_about_each():
-    """Would catch a sentence that compares horizons judged at one of them, one whose horizon is its
-    own counted three times, and one that needs several refused."""
+    """Catches a comparison judged at one T, an own horizon counted thrice, several refused."""
 
     def each(reading, horizons):
         return [finding(T, condition=f"T = {T}") for T in horizons]
@@ -311,8 +304,7 @@ def test_horizons_are_readings_only_of_sentences_about_each():
 
 
 def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
-    """Would catch a sentence counted as true, or as open, one of whose conditions fails, and what
-    is not contradicted, or not proved, told as not decided."""
+    """Catches one failing condition told as true or open, and not contradicted as not decided."""
     for verdict, kinds in (
         (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
         (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), ("", []),
@@ -325,9 +317,7 @@ def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
 
 
 def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
-    """Would catch Δ read otherwise where theorems define it, findings of another row, rows that see
-    more seeds than the readings have, rows that ask for nothing judged again and again, and a
-    verdict on CLAIMS' own reading that is not CLAIMS' own."""
+    """Catches Δ read otherwise in theorems, another row's findings, too many seeds, reruns."""
     seen = {}
 
     def row(section, asks=True):
@@ -372,8 +362,7 @@ def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
 
 
 def test_settled_sentences_are_those_that_a_meter_changes(monkeypatch):
-    """Would catch a cost judged on one meter, theorems, which say theirs, and sentences without
-    links."""
+    """Catches a cost judged on one meter, theorems, which say theirs, and no links."""
     quotes = {
         "rather than fully connected or ring structure": (HOLDS, PART),
         # SAC's own messages; and figure 11 counts edges.
@@ -422,8 +411,7 @@ def made_up(number=60):
 
 
 def test_shares_are_those_of_the_file(tmp_path):
-    """Would catch shares of another sentence with the same words, readings that are not judged
-    counted, or told as open, and a share of what does not hold."""
+    """Catches shares of another sentence, unjudged readings counted or as open, and of failures."""
     same = Sentence("IV", "q", "one"), Sentence("IV", "q", "another")
     told = [
         Told(same[0], T, Reading(gap, ANY, ANY, ANY), verdict, 1000 if gap == "own" else 200)
@@ -470,8 +458,7 @@ def test_shares_are_those_of_the_file(tmp_path):
 
 @pytest.mark.as_users_see_it
 def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
-    """Would catch labels that leave the page, are too small, cover each other or leave the bars no
-    room, bars of another sentence, and bars that cover each other."""
+    """Catches labels off the page, too small or over each other, and bars that do the same."""
     kept, told = drawn(monkeypatch), made_up()
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
     picture = multiverse_figures.picture_of(told, data, tuple(READINGS))
@@ -506,8 +493,7 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
 
 
 def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path):
-    """Would catch the share of another row, a column without shares, and one whose own reading has
-    another verdict than the row."""
+    """Catches another row's share, a column without any, and another verdict than the row's."""
     rows = [
         verdicts.Row("IV", f"words {i}", "what", lambda data: [finding(1.0)], "fig04")
         for i in (0, 1)
@@ -527,9 +513,7 @@ def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path):
 
 
 def test_a_share_stands_beside_what_its_own_reading_says_too():
-    """Would catch a verdict at one T held against another T's, one on both gaps against that of
-    the own gap, readings of other runs told beside a row, and a short run, of one T, that stops at
-    a sentence whose findings are of no T."""
+    """Catches verdicts of another T, gap or run, and a short run that stops at one of no T."""
     found = [
         finding(1, HOLDS, "T = 10⁴, own gap"), finding(1, FAILS, "T = 10⁴, gap 1/16"),
         finding(1, OPEN, "T = 10⁵, own gap"), finding(1, FAILS, "T = 10⁵, own gap", counted=False),

@@ -64,11 +64,7 @@ def ends() -> dict[str, dict[int, tuple[str, str]]]:
 def test_hostile_cases_are_refused_in_one_line_or_read_as_they_are(
     kind: str, ends: dict[str, dict[int, tuple[str, str]]]
 ) -> None:
-    """Would catch a traceback, a hang, gigabytes, or a file that is read as something else.
-
-    Each of the readers of CSV, NPZ, ratings, graphs, studies and parameters was given a mistake
-    that was seen here; three mistakes at other callables need more than these cases of "api".
-    """
+    """Catches a traceback, a hang, gigabytes, or a file that is read as something else."""
     count, least = KINDS[kind]
     found = ends[kind]
     refuse_wrong(kind, found)

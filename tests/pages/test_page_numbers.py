@@ -264,8 +264,7 @@ def test_every_number_of_a_page_is_that_of_its_file() -> None:
     ],
 )
 def test_a_wrong_number_is_caught(section: str, pattern: str, new: str) -> None:
-    """Would catch a reader of numbers that lets one of these pass, and a section that is passed
-    over."""
+    """Catches a reader of numbers that lets one of these pass, and a section passed over."""
     texts = sections()
     changed, many = re.subn(pattern, new, texts[section], count=1, flags=re.M)
     assert many == 1 and changed != texts[section]

@@ -66,8 +66,7 @@ def test_every_picture_of_every_horizon_is_read() -> None:
 def test_a_number_is_told_to_the_digits_that_are_printed(
     cell: str, estimate: float, half: float, told: bool
 ) -> None:
-    """Would catch a reader to which a power of ten, a count or a rough number is the estimate, or
-    that passes over the interval beside it."""
+    """Catches a power of ten or a count as the estimate, and an interval that is passed over."""
     kept = {"condition": "", "estimate": str(estimate)}
     kept |= {"lower": str(estimate - half), "upper": str(estimate + half)}
     assert reader._occurs(cell, kept) is told
@@ -97,8 +96,7 @@ def test_a_number_is_told_to_the_digits_that_are_printed(
     ],
 )
 def test_a_verdict_is_read_by_conditions(words: str, kinds: str, true: bool) -> None:
-    """Would catch a reader that takes a verdict for right whose conditions are others, in which a
-    kind is left out, or in which another kind stands first."""
+    """Catches a verdict of other conditions, a kind left out, or another one in front."""
     names = {"h": "holds", "f": "does not hold", "o": "not decided"}
     found = {f"T = {i}, {'abc'[i - 1]}": names[kind] for i, kind in enumerate(kinds, 1)}
     with contextlib.nullcontext() if true else pytest.raises(AssertionError):

@@ -14,8 +14,7 @@ from fmab_jax.plots.audit import plot_audit
 
 
 def test_both_densities_and_their_log_ratio_by_hand() -> None:
-    """Would catch counts for densities, data sets that are swapped, a ratio of bins that are
-    nearly empty, and the first finding in place of the one that is named."""
+    """Catches counts for densities, swapped data, ratios of near-empty bins, another finding."""
     figure = plot_audit(audit(), 1)
     above, below = figure.axes
     drawn = [patch.get_data() for patch in above.patches]

@@ -687,8 +687,7 @@ def test_the_command_ends_in_one_line(
 
 
 def test_archives_may_grow_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch a bound that is off by one, that forgets the archive's own size, or that holds
-    for files that are not packed."""
+    """Catches a bound off by one, without the archive's size, or on files that are not packed."""
     whole = HEAD + ROWS * 99
     squeezed = packed(whole)
     Path("t.csv").write_bytes(whole)
@@ -756,8 +755,7 @@ def csv_of(rows: list[list[str]], quoting: int = csv.QUOTE_MINIMAL, **how: Any) 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_one_table_in_every_format_against_its_rows(seed: int) -> None:
-    """Would catch a cell that moves, a number that is rounded, a row that vanishes or comes twice,
-    in any of the formats: the rows are known, and counted without any reader."""
+    """Catches a cell that moves, is rounded, vanishes or comes twice; rows are known beforehand."""
     rng = np.random.default_rng(seed)
     agents = [WIDE + int(each) for each in rng.choice(99, 4, replace=False)]
     arms = ["x", 'y "z"', "u,\nv", " w ", "ä\u2028", "::"]
@@ -814,10 +812,7 @@ def test_one_table_in_every_format_against_its_rows(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_damage_is_refused_or_changes_nothing_else(seed: int) -> None:
-    """Would catch damaged bytes that raise anything else, or that alter more rows than they touch.
-
-    What is accepted is cut into cells again, by hand: nothing here is quoted.
-    """
+    """Catches another error for damaged bytes, or more rows altered than they touch."""
     rng = np.random.default_rng(seed)
     whole = HEAD + b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 4, (40, 3)))
     outcomes: Counter[bool] = Counter()

@@ -65,8 +65,7 @@ def counted(frame: pd.DataFrame, **options: Any) -> observed.ObservedRatings:
 
 
 def test_a_table_counted_by_hand(folder: Path) -> None:
-    """Would catch a genre that is missed or counted twice, a row dropped for another reason than
-    is told, and an older rating that outlives a newer one."""
+    """Catches a genre missed or counted twice, a row dropped otherwise than told, an old rating."""
     found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
     assert found.agent_labels == ("1", "2", "3") and found.arm_labels == ("Comedy", "Drama")
     assert found.levels == (1.0, 2.0, 4.0, 5.0)
@@ -90,8 +89,7 @@ def test_a_table_counted_by_hand(folder: Path) -> None:
 
 
 def test_a_row_without_user_or_item_repeats_no_other(folder: Path) -> None:
-    """Would catch an item that is missing, taken for the last item of the user before, and an
-    empty cell that is taken for an item which is rated once."""
+    """Catches a missing item taken for the one before, or an empty cell for one item."""
     rows = "1,10,4,a 1,11,2,b 1,12,4,a 2,10,5,b 2,,4,a 2,,2,a 1,10,5,b".split()
     Path("ratings.csv").write_text("\n".join(["userId,movieId,rating,shop", *rows]))
     found = from_table("ratings.csv", agent="userId", arm="shop")
@@ -150,8 +148,7 @@ def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder: Path) -> None
 def test_rows_and_chunks_in_any_order_make_no_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Would catch labels that change their number from chunk to chunk, or groups that depend on
-    the order of rows."""
+    """Catches labels whose numbers change with chunks, and groups that depend on order."""
     usual = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
     monkeypatch.setattr("fmab_jax.ratings.frames.CHUNK", 1000)
     monkeypatch.chdir(tmp_path)
@@ -258,8 +255,7 @@ def test_groups_are_the_tastes_that_were_put_in() -> None:
 
 
 def test_tastes_are_what_the_documentation_says() -> None:
-    """Would catch means over cells in place of ratings, unknown arms that are not average, or an
-    arm that is rated once and decides."""
+    """Catches means over cells for ratings, unknown arms not average, and one rating deciding."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"agent": rng.integers(0, 9, 90), "arm": rng.integers(0, 5, 90)}).assign(
         value=rng.integers(1, 6, 90)
@@ -394,8 +390,7 @@ def test_the_command_writes_what_runs_read(
 def test_tables_name_the_arms_of_the_file_that_was_run_on(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Would catch names of another table that are put to the arms, and a run whose table is lost
-    because its file has gone."""
+    """Catches names of another table put to arms, and a table lost with its file."""
     genres = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
     genres.save("genres.npz")
     from_table("ratings.csv", agent="userId", arm="genres", fill="arm", smoothing=1).save("o.npz")

@@ -237,8 +237,7 @@ def test_the_settings_are_those_of_the_results(written):
 
 
 def test_the_best_configuration_and_what_its_command_computes(written, grid):
-    """Would catch the largest regret told as the smallest, and a command that computes more than
-    the page shows without a word."""
+    """Catches the largest regret as the smallest, and a command that computes more, unsaid."""
     text = plain(Reader(written).text)
     means = grid.regret.values[..., -1].mean(-1)
     i, j = np.unravel_index(means.argmin(), means.shape)
@@ -378,8 +377,7 @@ def counted(summary=False) -> xr.Dataset:
 
 @pytest.mark.parametrize("summary", [False, True])
 def test_bands_of_links_and_cost_by_hand(summary):
-    """Would catch n for n - 1, a normal quantile, a variance for a deviation, the price of a meter
-    that costs nothing, and prices that are swapped."""
+    """Catches n for n - 1, a normal quantile, a variance, a free meter's price, swapped prices."""
     data = counted(summary)
     meters = {"server": "", "used": "", "bound": "", "the cost": ""}
     found = content._links(data, meters, 0.9, (25.0, 2.0))
@@ -693,8 +691,7 @@ LEVEL = {"until": {"relative": 0.5, "level": 0.9, "max_seeds": 80}, "keep": "sum
     ids=["several algorithms", "another level", "one by one"],
 )
 def test_a_study_that_no_command_states_is_a_file(tmp_path, what):
-    """Would catch a study file that states another study than the results, or a command that
-    cannot say a level or that agents are drawn one by one."""
+    """Catches a file of another study, and a command that cannot say a level or sum_agents."""
     document = {"horizon": 10**4, "seeds": 20, "problem": {"agents": 5, "arms": 10}, **what}
     study = study_file.study_of(document)
     attrs = {"study": json.dumps(study.describe()), "study_hash": study.hash}
@@ -760,8 +757,7 @@ def run_of(algorithm, problem, **how):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_script_states_the_same_run(name, monkeypatch):
-    """Would catch an argument of `simulate` that is lost, or that says something else: the last
-    seed, the root seed, slots, agents drawn one by one, a law, the agents of shared means."""
+    """Catches an argument of `simulate` that is lost or says something else."""
     algorithm, problem, how = RUNS[name]
     data = run_of(algorithm, problem, **how)
     found = again(data)
@@ -784,8 +780,7 @@ def test_the_script_states_the_same_run(name, monkeypatch):
 
 
 def test_a_run_stands_at_its_own_value_of_what_others_sweep():
-    """Would catch a run at epsilon = 0.5 drawn in the colour of another value, or without any, a
-    value that nobody sweeps left out, and 1 and 1.0 told apart, which ends a report of both."""
+    """Catches a run at another's colour or none, an unswept value left out, 1 and 1.0 apart."""
     few = {**SMALL, "seeds": 2}
     results = {"swept": fmab.sweep("cdp", epsilon=[0.1, 1, 0.5], **few)}
     for epsilon in (0.5, 1.0, 0.7, None):
@@ -813,8 +808,7 @@ EVIL = "1); __import__('os').system('touch owned')  #"
 )
 @pytest.mark.parametrize("value", [EVIL, [EVIL], {"law": EVIL}], ids=str)
 def test_code_in_a_forged_run_is_not_handed_on(where, value):
-    """Would catch a value of a file that is written into a script as it stands, or under
-    "Checked" though the script, read back, is not the run that the file tells of."""
+    """Catches a value of a file put into a script, or "Checked" over another run."""
     drawn, fixed = fmab.Problem.uniform(3, 4), fmab.Problem([[0.5, 0.4], [0.1, 0.2]])
     *inside, last = where.split(".")
     data = run_of(fmab.cdp_mab(1), fixed if inside else drawn, seeds=[3, 5])
@@ -847,8 +841,7 @@ def test_a_sweep_of_listed_seeds_has_no_command():
 
 @pytest.mark.parametrize("where", ["algorithm", "horizon", "seeds", "keep", "epsilon", "agents"])
 def test_code_in_a_forged_study_is_not_handed_on(where, grid):
-    """Would catch a word of a file that a shell runs, and a command called checked that is not the
-    study of the file once it is read back."""
+    """Catches a word of a file that a shell runs, or "checked" of another study."""
     forged = json.loads(grid.attrs["study"]) | {where: "1; touch owned"}
     found = again(grid.assign_attrs(study=json.dumps(forged)), "x.nc")
     assert "owned" not in found.text and not found.checked
