@@ -111,7 +111,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-def test_a_door_refuses_what_it_does_not_document(outcomes: dict[str, dict[str, str]]) -> None:
+def test_a_door_refuses_what_it_does_not_document(outcomes):
     """Would catch a traceback, a hang, gigabytes, or a value that is read as another one."""
     wrong = {}
     for door, ends in outcomes.items():
@@ -122,7 +122,7 @@ def test_a_door_refuses_what_it_does_not_document(outcomes: dict[str, dict[str, 
     assert wrong == {}
 
 
-def test_every_door_and_every_value_was_tried(outcomes: dict[str, dict[str, str]]) -> None:
+def test_every_door_and_every_value_was_tried(outcomes):
     """Would catch a door that is gone, and a process that ended early."""
     assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 167
     assert {len(each) for each in outcomes.values()} == {106}
@@ -135,9 +135,7 @@ def test_every_door_and_every_value_was_tried(outcomes: dict[str, dict[str, str]
         "run cdp --agents 10000000 --arms 400 --spread 1 --fixed-instance 0",
     ],
 )
-def test_means_that_do_not_fit_are_refused_before_they_are_drawn(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_means_that_do_not_fit_are_refused_before_they_are_drawn(words, monkeypatch, capsys):
     """Would catch 32 GB of means drawn without a look at the free memory."""
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**10)
     monkeypatch.setattr(problems.BoundProblem, "draw", None)
@@ -150,7 +148,7 @@ def test_means_that_do_not_fit_are_refused_before_they_are_drawn(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is told in other units")
-def test_the_estimate_of_drawn_means_is_what_they_take() -> None:
+def test_the_estimate_of_drawn_means_is_what_they_take():
     """Would catch an estimate below the peak, or one that refuses what fits five times."""
     # Sampled, since some systems tell a peak only now and then.
     script = (
@@ -185,16 +183,14 @@ def test_the_estimate_of_drawn_means_is_what_they_take() -> None:
         ("--seeds \u0661\u0662", "--seeds \u0661\u0662: must be a whole number in "),
     ],
 )
-def test_a_number_that_is_none_is_refused_as_typed(
-    words: str, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_that_is_none_is_refused_as_typed(words, shown, capsys):
     """Would catch a traceback, an overflow read as no noise, or digits that nobody typed."""
     assert main(["run", "cdp", *words.split()]) == 2
     assert capsys.readouterr().err.startswith(f"fmab: {shown}")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
-def test_means_in_a_pipe_are_refused(tmp_path: Path) -> None:
+def test_means_in_a_pipe_are_refused(tmp_path):
     """Would catch a pipe, or a link to one, that is waited for."""
     os.mkfifo(tmp_path / "pipe")
     for name in ("means.csv", "means.npz"):

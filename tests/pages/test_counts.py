@@ -10,7 +10,7 @@ from pages import reader
 FIGURES = Path(__file__).parents[2] / "figures"
 
 
-def test_who_sends_nothing_tells_nothing_on_every_page() -> None:
+def test_who_sends_nothing_tells_nothing_on_every_page():
     """Catches an epsilon of messages without links, and one left out of a view as silent."""
     told: set[str] = set()
     found: set[str] = set()
@@ -29,7 +29,7 @@ def test_who_sends_nothing_tells_nothing_on_every_page() -> None:
     assert found <= told
 
 
-def test_every_broken_mechanism_is_contradicted_in_some_view_and_the_page_says_so() -> None:
+def test_every_broken_mechanism_is_contradicted_in_some_view_and_the_page_says_so():
     """Catches one that no view contradicts, and "all are" over a view that keeps to the claim."""
     rows = reader.rows_of(FIGURES / "audit_mechanisms.csv")
     names = list(dict.fromkeys(row["mechanism"] for row in rows))

@@ -18,12 +18,12 @@ PAGES = reader.pages(FIGURES)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_published_page_says_what_its_tables_say(name: str) -> None:
+def test_a_published_page_says_what_its_tables_say(name):
     """Would catch a page changed by hand, or older than its tables or its parts (ARENA.md)."""
     assert reader.fault_of(name, FIGURES) == ""
 
 
-def test_no_csv_lies_there_for_nobody() -> None:
+def test_no_csv_lies_there_for_nobody():
     """Would catch a CSV file that no page names, such as one of a table that has gone."""
     folders = (FIGURES, FIGURES.parent / "docs")
     texts = [path.read_text("utf-8") for folder in folders for path in folder.glob("*.md")]
@@ -33,7 +33,7 @@ def test_no_csv_lies_there_for_nobody() -> None:
     assert {name for name in left if not name.startswith("arena_T1e")} == set()
 
 
-def test_every_picture_of_every_horizon_is_read() -> None:
+def test_every_picture_of_every_horizon_is_read():
     """Would catch a reader that passes over a picture's page, or a horizon."""
     horizons = [path.stem.removeprefix("arena_") for path in FIGURES.glob("arena_T1e*.csv")]
     assert len(horizons) > 1
@@ -63,9 +63,7 @@ def test_every_picture_of_every_horizon_is_read() -> None:
         ("1.5e-07", 1.56e-07, 0.0, False),
     ],
 )
-def test_a_number_is_told_to_the_digits_that_are_printed(
-    cell: str, estimate: float, half: float, told: bool
-) -> None:
+def test_a_number_is_told_to_the_digits_that_are_printed(cell, estimate, half, told):
     """Catches a power of ten or a count as the estimate, and an interval that is passed over."""
     kept = {"condition": "", "estimate": str(estimate)}
     kept |= {"lower": str(estimate - half), "upper": str(estimate + half)}
@@ -95,7 +93,7 @@ def test_a_number_is_told_to_the_digits_that_are_printed(
         ("holds", "", False),
     ],
 )
-def test_a_verdict_is_read_by_conditions(words: str, kinds: str, true: bool) -> None:
+def test_a_verdict_is_read_by_conditions(words, kinds, true):
     """Catches a verdict of other conditions, a kind left out, or another one in front."""
     names = {"h": "holds", "f": "does not hold", "o": "not decided"}
     found = {f"T = {i}, {'abc'[i - 1]}": names[kind] for i, kind in enumerate(kinds, 1)}
@@ -442,7 +440,7 @@ TWICE: dict[str, tuple[str, Change, str, Change]] = {
 @pytest.mark.parametrize(
     ("name", "what"), [(name, what) for name, changes in BROKEN.items() for what in changes]
 )
-def test_a_broken_writer_is_caught(name: str, what: str) -> None:
+def test_a_broken_writer_is_caught(name, what):
     """Would catch a reader of pages that looks away from this."""
     text = (FIGURES / name).read_text("utf-8")
     broken = BROKEN[name][what](text)
@@ -451,7 +449,7 @@ def test_a_broken_writer_is_caught(name: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", TWICE)
-def test_a_writer_that_is_broken_in_all_tables_is_caught(what: str, tmp_path: Path) -> None:
+def test_a_writer_that_is_broken_in_all_tables_is_caught(what, tmp_path):
     """Would catch a reader of pages that holds them against nothing but the table beside them."""
     name, change, beside, its = TWICE[what]
     for path in FIGURES.iterdir():

@@ -497,7 +497,7 @@ def report(result: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> str:
     return re.sub(r'(id="library">)[^<]*', r"\1", path.read_text("utf-8"))
 
 
-def test_a_report_says_what_its_result_holds(report: str, result: xr.Dataset) -> None:
+def test_a_report_says_what_its_result_holds(report, result):
     """Would catch a report made from other numbers, by other formulas, or of other runs."""
     hold(report, result)
 
@@ -597,7 +597,7 @@ BROKEN: dict[str, tuple[str | tuple[str, Callable[[re.Match[str]], str]], ...]] 
 @pytest.mark.parametrize(
     ("where", "place"), [(name, i) for name, changes in BROKEN.items() for i in range(len(changes))]
 )
-def test_a_broken_report_is_caught(report: str, result: xr.Dataset, where: str, place: int) -> None:
+def test_a_broken_report_is_caught(report, result, where, place):
     """Would catch a reader of reports that lets one of these pass."""
     start = report.index(f'<section id="{where}"') if where else 0
     end = report.index("</section>", start) if where else len(report)

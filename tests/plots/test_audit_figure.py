@@ -13,7 +13,7 @@ from fmab_jax.plots import style
 from fmab_jax.plots.audit import plot_audit
 
 
-def test_both_densities_and_their_log_ratio_by_hand() -> None:
+def test_both_densities_and_their_log_ratio_by_hand():
     """Catches counts for densities, swapped data, ratios of near-empty bins, another finding."""
     figure = plot_audit(audit(), 1)
     above, below = figure.axes
@@ -38,7 +38,7 @@ def test_both_densities_and_their_log_ratio_by_hand() -> None:
         (2.0, True, {"claim": 2.0}, "no epsilon is large enough, 2 is claimed"),
     ],
 )
-def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> None:
+def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words):
     """Would catch one side alone, the bound drawn at the claim, and a line at infinity."""
     figure = plot_audit(audit(claim, infinite), 1)
     flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
@@ -55,7 +55,7 @@ def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> No
     assert words in text and "wrong with a chance of 1e-06 at most" in text
 
 
-def test_a_claim_up_to_delta_is_told_as_one() -> None:
+def test_a_claim_up_to_delta_is_told_as_one():
     """Would catch an epsilon up to delta that is told as pure, and pulls in units of rewards."""
     found = audit()
     seen = found.findings[1].__class__(**{**vars(found.findings[1]), "view": "actions"})

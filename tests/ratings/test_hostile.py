@@ -641,7 +641,7 @@ def check(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_hostile_tables(name: str) -> None:
+def test_hostile_tables(name):
     """Would catch a number that nobody wrote, a row that vanishes, and any other exception."""
     check(CASES[name])
 
@@ -659,9 +659,7 @@ def typed(case: Case) -> list[str] | None:
 
 
 @pytest.mark.parametrize("kind", CATEGORIES)
-def test_the_command_ends_in_one_line(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_ends_in_one_line(kind, tmp_path, monkeypatch, capsys):
     """Would catch a traceback, another status than 2, or something said besides the one line."""
     seen: Counter[int] = Counter()
     for number, (name, case) in enumerate(CATEGORIES[kind].items()):
@@ -686,7 +684,7 @@ def test_the_command_ends_in_one_line(
 # --- bounds ---
 
 
-def test_archives_may_grow_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_may_grow_so_far(monkeypatch):
     """Catches a bound off by one, without the archive's size, or on files that are not packed."""
     whole = HEAD + ROWS * 99
     squeezed = packed(whole)
@@ -713,7 +711,7 @@ def test_archives_may_grow_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def test_a_large_archive_is_refused_as_early_as_a_small_one() -> None:
+def test_a_large_archive_is_refused_as_early_as_a_small_one():
     """Would catch a bound that what follows the bomb in its archive makes larger."""
     bomb, rest = packed(HEAD + ROWS * 2_000_000), packed(np.random.default_rng(0).bytes(1 << 20))
     Path("t.csv.gz").write_bytes(bomb + rest)
@@ -722,7 +720,7 @@ def test_a_large_archive_is_refused_as_early_as_a_small_one() -> None:
         from_table("t.csv.gz", **PLAIN)
 
 
-def test_lines_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_may_be_so_long(monkeypatch):
     """Would catch lines that add up, and a bound that the last of them escapes."""
     monkeypatch.setattr(sources, "_LONGEST_LINE", 200_000)
     cell = b"x" * 131_072
@@ -736,7 +734,7 @@ def test_lines_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
         from_table("t.csv", **PLAIN)
 
 
-def test_rows_of_parquet_need_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_parquet_need_room(monkeypatch):
     """Would catch a small file of very many equal rows that takes all memory."""
     path = stored()()
     monkeypatch.setattr("fmab_jax.resources.available_bytes", lambda: 40)
@@ -754,7 +752,7 @@ def csv_of(rows: list[list[str]], quoting: int = csv.QUOTE_MINIMAL, **how: Any) 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_one_table_in_every_format_against_its_rows(seed: int) -> None:
+def test_one_table_in_every_format_against_its_rows(seed):
     """Catches a cell that moves, is rounded, vanishes or comes twice; rows are known beforehand."""
     rng = np.random.default_rng(seed)
     agents = [WIDE + int(each) for each in rng.choice(99, 4, replace=False)]
@@ -811,7 +809,7 @@ def test_one_table_in_every_format_against_its_rows(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_damage_is_refused_or_changes_nothing_else(seed: int) -> None:
+def test_random_damage_is_refused_or_changes_nothing_else(seed):
     """Catches another error for damaged bytes, or more rows altered than they touch."""
     rng = np.random.default_rng(seed)
     whole = HEAD + b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 4, (40, 3)))
