@@ -1,6 +1,6 @@
 """The HTML report, read as its text stands there, against its result by NumPy and SciPy alone.
 
-What its table of final values shows, its command and its curves: tests/reports/test_report.py.
+Its command and its curves: tests/reports/test_report.py.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from scipy import special, stats
 from sizes import SMALL
 
 import fmab_jax as fmab
+from fmab_jax.analysis import privacy
 
 # Prices that the report is asked for, and where the report has "no noise" for none.
 SERVER, LEVEL, DELTA = 25, 0.95, 1e-6
 TICKS = {"epsilon": "no noise", "rounds": "no round budget"}
 SIGNS = {"epsilon": "ε = ", "rounds": "R = "}
 POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+WHO = ("who", "what", "where")
 VOID = {"meta", "img", "br", "input"}
 
 
@@ -210,17 +212,24 @@ Cells = Sequence[Cell]
 
 
 def finals(page: Page, own: Cells, data: xr.Dataset) -> None:
-    """Holds what final values are sorted by: their numbers in full, of the row that shows them."""
+    """Holds final values: what a row shows, and its numbers in full, by which rows are sorted."""
     caption = "Final values, a row for each configuration"
     heads, *rows = page.parts["finals"].tables[caption]
     _, *sorts = page.parts["finals"].sorts[caption]
+    names = ["privacy parameter ε", "round budget R", "leak ε", "regret", "interval, 95 %"]
+    assert heads[:5] == names
     assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in own]
-    for cell, keys in zip(own, sorts, strict=True):
-        middle, low, _ = mean(cell.regret)
-        wanted = {"regret": middle, "interval, 95 %": low, "rounds": cell.rounds.mean()}
+    for cell, row, keys in zip(own, rows, sorts, strict=True):
+        middle, low, high = mean(cell.regret)
+        wanted = {"regret": middle, "rounds": cell.rounds.mean(), "seeds": len(cell.regret)}
         wanted |= {"links, server": cell.links.mean(), "cost": SERVER * cell.links.mean()}
-        for head, value in (wanted | {"seeds": len(cell.regret)}).items():
-            assert math.isclose(float(keys[heads.index(head)]), value, rel_tol=1e-9), cell.label
+        leak = {"leak ε": float(cell.leak.replace("no bound", "inf"))}
+        for head, value in (wanted | leak | {"interval, 95 %": low}).items():
+            key = keys[heads.index(head)].replace("no bound", "inf")
+            assert math.isclose(float(key), value, rel_tol=1e-9), (cell.label, head)
+        assert all(told(row[heads.index(head)], value) for head, value in wanted.items()), row
+        assert ends(row[heads.index("interval, 95 %")], low, high), row
+        assert row[heads.index("± %")] == f"{100 * (high - middle) / middle:.2g}", row
 
 
 SENTENCE = re.compile(
@@ -374,6 +383,8 @@ def compared(page: Page, own: Cells, _: xr.Dataset) -> None:
 def ledger(page: Page, _: Cells, data: xr.Dataset) -> None:
     """Holds who sees what: N ε, and what sums leak up to δ, by the law of their noise."""
     _heads, *rows = page.parts["ledger"].tables["What is told of one reward, and to whom"]
+    kept = privacy.rows(data.attrs["ledger"])[0]
+    assert [row[:3] for row in rows] == [[row[key] for key in WHO] for row in kept]
     agents = int(data.attrs["agents"])
     epsilons = [value for value in data.epsilon.values if value != "none"]
     leaks = [agents * min(epsilons), agents * max(epsilons)]
@@ -463,16 +474,17 @@ def settings(page: Page, own: Cells, data: xr.Dataset) -> None:
         "recorded slots": str(data.sizes["time"]),
         "confidence level": "95 %",
     }
-    for name, value in wanted.items():
-        assert pairs_.get(name) == value, f"{name} is {value}"
+    assert {name: pairs_.get(name) for name in wanted} == wanted
+    assert "trusted: " in pairs_["CDP-MAB"]
 
 
 def embedded(page: Page, own: Cells, data: xr.Dataset) -> None:
     """Holds the final values that a figure draws."""
     drawn = json.loads(page.data)
     assert [each["label"] for each in drawn["cells"]] == [cell.label for cell in own]
-    for cell, final in zip(own, drawn["finals"]["regret"]["values"], strict=True):
-        assert np.allclose(final, mean(cell.regret), rtol=1e-9), f"{cell.label}: drawn is {final}"
+    for name, field in (("regret", "regret"), ("rounds_made", "rounds")):
+        for cell, final in zip(own, drawn["finals"][name]["values"], strict=True):
+            assert np.allclose(final, mean(getattr(cell, field)), rtol=1e-9), (cell.label, name)
 
 
 @pytest.fixture(scope="module")
@@ -539,6 +551,8 @@ BROKEN: dict[str, tuple[str | tuple[str, Callable[[re.Match[str]], str]], ...]] 
         (rf"{FINALS}({TR})\s*({TR})", swapped),
         rf"{FINALS}.*?<td[^>]*>([\d.]+)</td>",  # a leak
         rf"{FINALS}.*?data-v=.(\d{{4}}\.\d\d)",  # a key of sorting
+        rf"{FINALS}.*?>(\d,\d+)</td>",  # a regret
+        rf"{FINALS}.*?>\[[\d,]+, (\d[\d,]+)\]",
         r"alt=.*?message leaks: ([\d.]+) ",
         r"alt=.*?M.=.(4) agents",
     ),
