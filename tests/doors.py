@@ -12,6 +12,7 @@ import enum
 import faulthandler
 import functools
 import json
+import operator
 import os
 import signal
 import sys
@@ -33,6 +34,7 @@ from fmab_jax.analysis import audit as auditing
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
+from fmab_jax.parameters import Real
 from fmab_jax.run import batches, schema
 
 
@@ -244,18 +246,6 @@ def swept(**changes: Any) -> Any:
     return fmab.sweep(given.pop("algorithm"), given.pop("problem"), **given)
 
 
-def simulated(**changes: Any) -> Any:
-    """Simulates something small with something changed."""
-    given: dict[str, Any] = {"problem": PROBLEM, "horizon": 50, "seeds": 2} | changes
-    return fmab.simulate(given.pop("algorithm", RUN), **given)
-
-
-def audited(**changes: Any) -> Any:
-    """Audits something small with something changed, as far as checks go."""
-    given = {"algorithm": RUN, "agents": 2, "view": "messages", "runs": 1000} | changes
-    return fmab.audit(given.pop("algorithm"), given.pop("agents"), **given)
-
-
 @functools.cache
 def stored() -> str:
     """Returns a finished sweep's folder, made as it would be; nothing is compiled for it."""
@@ -274,13 +264,6 @@ def stored() -> str:
             facts = {"cells": [point.hash], "seeds": [0, 4], "keep": "curves"}
             store.put(point.hash, arrays, {**facts, "made_by": study.made_with("cpu")})
     return "stored"
-
-
-def rated(**changes: Any) -> Any:
-    """Makes a problem of a small table of ratings with something changed."""
-    table = {"who": [1, 1, 2, 2] * 2, "what": [1, 2] * 4, "stars": [1, 2, 2, 1, 2, 1, 1, 1]}
-    given: dict[str, Any] = {"agent": "who", "arm": "what", "value": "stars"} | changes
-    return fmab.ratings.from_table(given.pop("path", pd.DataFrame(table)), **given)
 
 
 def ends() -> xr.Dataset:
@@ -307,7 +290,90 @@ def ends() -> xr.Dataset:
 
 FINALS = ends()
 Door = Callable[[Any], Any]
-# Doors by name, of calls that take all else as it is here.
+TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
+NUMBERS = iter(range(10**9))
+
+
+def bases() -> dict[str, dict[str, Any]]:
+    """Returns arguments with which every public callable that takes some succeeds, or starts."""
+    pair = {"first": CURVES, "second": CURVES, "resamples": 100}
+    return {
+        "Problem": {"means": [0.5, 0.1], "agents": 3},
+        "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)},
+        "Output": {"name": "x", "label": "", "units": "", "of": len},
+        "Gaussian": {"sd": 0.5},
+        "Ratings": {"levels": [0, 1]},
+        "parameter": {"kind": Real(), "help": "x"},
+        "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
+        "communication_cost": {"data": DATA, "server_price": 1, "peer_price": 1},
+        "check_algorithm": {"algorithm": RUN},
+        "save": {"data": DATA, "path": f"{next(NUMBERS)}.nc"},
+        "load": {"path": "whole.nc"},
+        "use_compilation_cache": {"folder": "cache"},
+        "compare": {"first": DATA, "second": DATA},
+        "compare_all": {"data": DATA},
+        "privacy_ledger": {"algorithm": RUN, "agents": 3},
+        "audit": {"algorithm": RUN, "agents": 3, "runs": 1000},
+        "confidence_band": {"values": CURVES, "resamples": 100},
+        "paired_difference": pair,
+        "sweep": {"algorithm": "cdp", "problem": PROBLEM, "horizon": 50, "seeds": 2, "epsilon": 1},
+        "until_precise": {"relative": 0.1},
+        "open_sweep": {"path": "store"},
+        "final_table": {"data": DATA},
+        "overview": {"data": DATA},
+        "export": {"data": DATA, "path": f"{next(NUMBERS)}.csv"},
+        "plot_runs": {"runs": DATA},
+        "save_figure": {"figure": None, "path": f"{next(NUMBERS)}.png"},
+        "plot_parameter": {"finals": FINALS, "x": "epsilon"},
+        "plot_heat": {"finals": FINALS, "x": "epsilon", "y": "participation"},
+        "plot_pareto": {"finals": FINALS},
+        "plot_audit": {"found": None},
+        "write_report": {"sources": DATA, "out": f"{next(NUMBERS)}.html"},
+        "ratings.from_table": {"path": TABLE, "agent": "who", "arm": "what", "value": "stars"},
+    }
+
+
+def named(name: str) -> Any:
+    """Returns a public callable."""
+    return operator.attrgetter(name)(fmab)
+
+
+def given(owner: str, **changes: Any) -> Any:
+    """Calls a public callable with its usual arguments, some of them changed."""
+    return named(owner)(**bases()[owner] | changes)
+
+
+# Doors to one argument, all others as usual.
+USUAL = {
+    "Problem": "agents",
+    "Exchange": "agents weights reporting wait vectors numbers views links",
+    "Gaussian": "sd",
+    "Ratings": "levels",
+    "simulate": "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices",
+    "communication_cost": "data server_price peer_price meter",
+    "check_algorithm": "algorithm problem horizon seeds reference runs",
+    "save": "data path",
+    "load": "path",
+    "compare": "first second level labels",
+    "compare_all": "data level",
+    "privacy_ledger": "algorithm agents delta",
+    "audit": "algorithm agents view delta runs level root_seed",
+    "confidence_band": "values level kind resamples seed",
+    "paired_difference": "first second",
+    "until_precise": "relative level max_seeds",
+    "open_sweep": "path",
+    "export": "data path",
+    "plot_runs": "runs level kind server_price",
+    "plot_parameter": "finals x hue metric",
+    "plot_heat": "finals y",
+    "plot_pareto": "finals hue",
+    "save_figure": "figure path",
+    "ratings.from_table": (
+        "path agent value layout items users split groups groups_seed levels most_arms "
+        "least_per_agent least_per_cell smoothing toward fill"
+    ),
+}
+# Of other calls.
 BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
     "cdp_mab": [
         (fmab.cdp_mab, "epsilon epsilon_message"),
@@ -315,38 +381,9 @@ BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
     ],
     "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
     "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
-    "from_table": [
-        (rated, "path agent value layout items users split groups groups_seed levels most_arms"),
-        (rated, "least_per_agent least_per_cell smoothing toward fill"),
-    ],
-    "simulate": [
-        (simulated, "algorithm problem horizon seeds root_seed times spacing batch sum_agents"),
-        (simulated, "devices"),
-    ],
-    "check_algorithm": [
-        (partial(fmab.check_algorithm, RUN), "problem"),
-        (partial(fmab.check_algorithm, RUN, PROBLEM), "horizon seeds reference runs"),
-    ],
-    "Exchange": [
-        (
-            partial(fmab.Exchange, name="x", agents=3, reporting=3, weights=np.full(3, 1 / 3)),
-            "agents weights reporting wait vectors numbers views links",
-        )
-    ],
-    "communication_cost": [
-        (
-            partial(fmab.communication_cost, data=DATA, server_price=1, peer_price=1),
-            "data server_price peer_price meter",
-        )
-    ],
-    "confidence_band": [(partial(fmab.confidence_band, CURVES), "level kind resamples seed")],
-    "compare": [(partial(fmab.compare, DATA, DATA), "level labels")],
-    "compare_all": [(partial(fmab.compare_all, DATA), "level")],
-    "audit": [(audited, "algorithm agents view delta runs level root_seed")],
     "overview": [
         (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns arms")
     ],
-    "until_precise": [(partial(fmab.until_precise, 0.1), "level max_seeds")],
     "sweep": [
         (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),
         (swept, "times spacing sum_agents keep store chunk batch devices"),
@@ -358,21 +395,21 @@ BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
         (partial(swept, store="there"), "worker allow_changes"),
     ],
     "final_table": [(partial(fmab.final_table, WHOLE), "level peer_price")],
-    "plot_runs": [
-        (partial(fmab.plot_runs, DATA), "level kind server_price"),
-        (partial(fmab.plot_runs, {"a": DATA}), "bounds"),
-    ],
-    "plot_parameter": [(partial(fmab.plot_parameter, FINALS, x="epsilon"), "x hue metric")],
+    "plot_runs": [(partial(fmab.plot_runs, {"a": DATA}), "bounds")],
+}
+BY_NAME |= {
+    owner: [*BY_NAME.get(owner, []), (partial(given, owner), names)]
+    for owner, names in USUAL.items()
 }
 
 
-def named(call: Callable[..., Any], name: str) -> Door:
+def door(call: Callable[..., Any], name: str) -> Door:
     """Returns the door to one argument of a call."""
     return lambda value: call(**{name: value})
 
 
 DOORS: dict[str, Door] = {
-    f"{owner}({name})": named(call, name)
+    f"{owner.removeprefix('ratings.')}({name})": door(call, name)
     for owner, calls in BY_NAME.items()
     for call, names in calls
     for name in names.split()
@@ -382,7 +419,6 @@ DOORS: dict[str, Door] = {
     "single_mab(epsilon)": fmab.single_mab,
     "Problem(means)": fmab.Problem,
     "Problem(means, 3)": lambda v: fmab.Problem(v, 3),
-    "Problem(agents)": lambda v: fmab.Problem([0.5, 0.1], v),
     "Problem.uniform(agents)": lambda v: fmab.Problem.uniform(v, 3),
     "Problem.uniform(arms)": lambda v: fmab.Problem.uniform(3, v),
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),
@@ -390,55 +426,27 @@ DOORS: dict[str, Door] = {
     "Problem.uniform(rewards)": lambda v: fmab.Problem.uniform(3, 4, v),
     "Problem.ratings(levels)": lambda v: fmab.Problem.ratings(v, [[0.5, 0.5]]),
     "Problem.ratings(probabilities)": lambda v: fmab.Problem.ratings([0, 1], v),
-    "Gaussian(sd)": fmab.Gaussian,
-    "Ratings(levels)": fmab.Ratings,
     "Problem.from_file(path)": fmab.Problem.from_file,
-    "ObservedRatings.named(arms)": lambda v: rated().named(v),
-    "ObservedRatings.save(path)": lambda v: rated().save(v),
+    "ObservedRatings.named(arms)": lambda v: given("ratings.from_table").named(v),
+    "ObservedRatings.save(path)": lambda v: given("ratings.from_table").save(v),
     "Problem.fixed(seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(v),
     "Problem.fixed(root_seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(0, v),
-    "check_algorithm(algorithm)": fmab.check_algorithm,
-    "privacy_ledger(algorithm)": lambda v: fmab.privacy_ledger(v, 3),
-    "privacy_ledger(agents)": lambda v: fmab.privacy_ledger(RUN, v),
-    "privacy_ledger(delta)": lambda v: fmab.privacy_ledger(RUN, 3, v),
     "laplace_sum_epsilon(scale)": lambda v: laplace_sum_epsilon(3, v),
-    "confidence_band(values)": fmab.confidence_band,
     "lost_interval(lost)": lambda v: lost_interval(v, 10),
     "lost_interval(seeds)": lambda v: lost_interval(1, v),
-    "paired_difference(first)": lambda v: fmab.paired_difference(v, CURVES),
-    "paired_difference(second)": lambda v: fmab.paired_difference(CURVES, v),
-    "compare(first)": lambda v: fmab.compare(v, DATA),
-    "compare(second)": lambda v: fmab.compare(DATA, v),
-    "compare_all(data)": fmab.compare_all,
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
-    "until_precise(relative)": fmab.until_precise,
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
-    "open_sweep(path)": fmab.open_sweep,
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
     "open_sweep(chunks of seeds)": lambda v: fmab.open_sweep(stored(), chunks={"seed": v}),
     "final_table(data)": fmab.final_table,
-    "save(data)": lambda v: fmab.save(v, f"{next(NUMBERS)}.nc"),
-    "save(path)": lambda v: fmab.save(DATA, v),
-    "load(path)": fmab.load,
-    "export(data)": lambda v: fmab.export(v, f"{next(NUMBERS)}.csv"),
-    "export(path)": lambda v: fmab.export(DATA, v),
-    "plot_runs(runs)": fmab.plot_runs,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),
-    "plot_parameter(finals)": lambda v: fmab.plot_parameter(v, "epsilon"),
-    "plot_heat(finals)": lambda v: fmab.plot_heat(v, "epsilon", "participation"),
-    "plot_heat(y)": lambda v: fmab.plot_heat(FINALS, "epsilon", v),
-    "plot_pareto(finals)": fmab.plot_pareto,
-    "plot_pareto(hue)": lambda v: fmab.plot_pareto(FINALS, v),
-    "save_figure(figure)": lambda v: fmab.save_figure(v, "x.png"),
-    "save_figure(path)": lambda v: fmab.save_figure(None, v),
     "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),
     "write_report(title)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", title=v),
     "write_report(level)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", level=v),
     "write_report(out)": lambda v: fmab.write_report(WHOLE, v),
 }
 HANGS_S = 20
-NUMBERS = iter(range(10**9))
 
 
 class Started(BaseException):

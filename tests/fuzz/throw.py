@@ -406,48 +406,6 @@ def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return [owner.name, name, text], throw
 
 
-def bases() -> dict[str, dict[str, Any]]:
-    """Returns arguments with which every public callable that takes some succeeds, or starts."""
-    data, finals, run = doors.DATA, doors.FINALS, doors.RUN
-    problem, curves = doors.PROBLEM, doors.CURVES
-    weights = np.full(3, 1 / 3)
-    table = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
-    return {
-        "Problem": {"means": [0.5, 0.1], "agents": 3},
-        "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": weights},
-        "Output": {"name": "x", "label": "", "units": "", "of": len},
-        "Gaussian": {"sd": 0.5},
-        "Ratings": {"levels": [0, 1]},
-        "parameter": {"kind": Real(), "help": "x"},
-        "simulate": {"algorithm": run, "problem": problem, "horizon": 50, "seeds": 2},
-        "communication_cost": {"data": data, "server_price": 1, "peer_price": 1},
-        "check_algorithm": {"algorithm": run},
-        "save": {"data": data, "path": f"{next(doors.NUMBERS)}.nc"},
-        "load": {"path": "whole.nc"},
-        "use_compilation_cache": {"folder": "cache"},
-        "compare": {"first": data, "second": data},
-        "compare_all": {"data": data},
-        "privacy_ledger": {"algorithm": run, "agents": 3},
-        "audit": {"algorithm": run, "agents": 3, "runs": 1000},
-        "confidence_band": {"values": curves, "resamples": 100},
-        "paired_difference": {"first": curves, "second": curves, "resamples": 100},
-        "sweep": {"algorithm": "cdp", "problem": problem, "horizon": 50, "seeds": 2, "epsilon": 1},
-        "until_precise": {"relative": 0.1},
-        "open_sweep": {"path": "store"},
-        "final_table": {"data": data},
-        "overview": {"data": data},
-        "export": {"data": data, "path": f"{next(doors.NUMBERS)}.csv"},
-        "plot_runs": {"runs": data},
-        "save_figure": {"figure": None, "path": f"{next(doors.NUMBERS)}.png"},
-        "plot_parameter": {"finals": finals, "x": "epsilon"},
-        "plot_heat": {"finals": finals, "x": "epsilon", "y": "participation"},
-        "plot_pareto": {"finals": finals},
-        "plot_audit": {"found": None},
-        "write_report": {"sources": data, "out": f"{next(doors.NUMBERS)}.html"},
-        "ratings.from_table": {"path": table, "agent": "who", "arm": "what", "value": "stars"},
-    }
-
-
 def callables() -> dict[str, list[str]]:
     """Returns the parameters of every public callable that has some, but for algorithms."""
     found = {}
@@ -477,14 +435,14 @@ def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     hostile = 0 if name not in SLOW | NO_BASE and rng.random() < 0.1 else rng.choice([1, 1, 2])
     places = rng.sample(known[name], min(len(known[name]), hostile))
     texts = {place: rng.choice(list(doors.VALUES)) for place in places}
-    given = {**bases()[name], **{place: doors.VALUES[text]() for place, text in texts.items()}}
+    given = {
+        **doors.bases()[name],
+        **{place: doors.VALUES[text]() for place, text in texts.items()},
+    }
 
     def throw() -> None:
-        owner: Any = fmab
-        for part in name.split("."):
-            owner = getattr(owner, part)
         try:
-            owner(**given)
+            doors.named(name)(**given)
         except Exception as error:
             if not hostile:
                 raise Wrong(f"{name} refuses what is none of these: {error}") from error

@@ -51,15 +51,7 @@ WIDE = 2**53
 
 
 class Case(NamedTuple):
-    """A table.
-
-    Attributes:
-        made: Gives it, in an empty folder.
-        due: What the refusal holds; or, with ``read``, the rows: agent, arm and value of each.
-        read: Whether it is accepted.
-        dropped: What is told of rows that are dropped.
-        options: Of `from_table`.
-    """
+    """A table that is made in an empty folder, and what the refusal holds, or the rows if read."""
 
     made: Callable[[], Any]
     due: str
@@ -68,12 +60,13 @@ class Case(NamedTuple):
     options: dict[str, Any] = {}
 
 
-def written(content: bytes, name: str = "t.csv") -> Callable[[], Path]:
-    def write() -> Path:
-        Path(name).write_bytes(content)
-        return Path(name)
+def there(make: Callable[[], Any], name: str = "t.csv") -> Callable[[], Path]:
+    """Gives a path, once something is made there."""
+    return lambda: (make(), Path(name))[1]
 
-    return write
+
+def written(content: bytes, name: str = "t.csv") -> Callable[[], Path]:
+    return there(lambda: Path(name).write_bytes(content), name)
 
 
 def refused(content: bytes, due: str, name: str = "t.csv", **options: Any) -> Case:
@@ -87,13 +80,8 @@ def read(content: bytes, due: str = READ, name: str = "t.csv", **options: Any) -
 
 def stored(**columns: Any) -> Callable[[], Path]:
     """Gives a Parquet file; columns that are left out are those of `ROWS`."""
-
-    def write() -> Path:
-        usual = {"agent": list("aabb"), "arm": list("xyxy"), "value": [1, 2, 2, 1]}
-        parquet.write_table(pa.table(usual | columns), "t.parquet")
-        return Path("t.parquet")
-
-    return write
+    whole = {"agent": list("aabb"), "arm": list("xyxy"), "value": [1, 2, 2, 1]} | columns
+    return there(lambda: parquet.write_table(pa.table(whole), "t.parquet"), "t.parquet")
 
 
 def framed(**columns: Any) -> Callable[[], pd.DataFrame]:
@@ -132,47 +120,19 @@ class Loud:
         raise RuntimeError("no")
 
 
-def pipe() -> Path:
-    os.mkfifo("t.csv")
-    return Path("t.csv")
-
-
-def listening() -> Path:
+def listen() -> None:
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as door:
         door.bind("t.csv")
-    return Path("t.csv")
 
 
-def folder() -> Path:
-    Path("t.csv").mkdir()
-    return Path("t.csv")
-
-
-def circle() -> Path:
-    os.symlink("t.csv", "t.csv")
-    return Path("t.csv")
-
-
-def linked() -> Path:
+def link() -> None:
     Path("real.csv").write_bytes(HEAD + ROWS)
     os.symlink("real.csv", "t.csv")
-    return Path("t.csv")
-
-
-def nowhere() -> Path:
-    os.symlink("none.csv", "t.csv")
-    return Path("t.csv")
 
 
 def beside(content: bytes, name: str = "items.csv") -> Callable[[], Path]:
     """Gives ratings whose items stand in another file."""
-
-    def write() -> Path:
-        Path("t.csv").write_bytes(HEAD + ROWS)
-        Path(name).write_bytes(content)
-        return Path("t.csv")
-
-    return write
+    return there(lambda: (written(HEAD + ROWS)(), written(content, name)()))
 
 
 def about(content: bytes, due: str, name: str = "items.csv", **more: Any) -> Case:
@@ -181,14 +141,10 @@ def about(content: bytes, due: str, name: str = "items.csv", **more: Any) -> Cas
 
 
 def movies(content: bytes, name: str = "movies.dat", rows: bytes = b"") -> Callable[[], Path]:
-    def write() -> Path:
-        Path(name).write_bytes(content)
-        path = Path("ratings.dat" if name == "movies.dat" else "u.data")
-        usual = b"1::10::4::9\n1::20::2::9\n2::10::2::9\n2::20::4::9\n"
-        path.write_bytes(rows or (usual if path.suffix == ".dat" else usual.replace(b"::", b"\t")))
-        return path
-
-    return write
+    path = "ratings.dat" if name == "movies.dat" else "u.data"
+    usual = b"1::10::4::9\n1::20::2::9\n2::10::2::9\n2::20::4::9\n"
+    rows = rows or (usual if name == "movies.dat" else usual.replace(b"::", b"\t"))
+    return there(lambda: (written(content, name)(), written(rows, path)()), path)
 
 
 FILMS = b"10::A (1999)::Drama\n20::B (2000)::Comedy\n"
@@ -266,28 +222,13 @@ LETTERS = {
     "a line without an end": refused(HEAD + ROWS + b"a" * (BIG + 9), "a line of at most"),
 }
 
+NO_NUMBERS = [
+    *"1e-400 -1e-400 1e-9999 1e400 -1e400 inf -Infinity 1_0 0x10 １ ٣ 1'000 --1 1e . +".split(),
+    *("1 000", "1/2", "50%", "$3", "true", "3 stars", "1e5.5", "4 5"),
+]
 VALUES = {
     f"the rating {text}": refused(HEAD + ROWS + f"b,y,{text}\n".encode(), "line 6, ")
-    for text in [
-        *("1e-400", "-1e-400", "1e-9999", "1e400", "-1e400", "inf", "-Infinity", "1_0", "0x10"),
-        *(
-            "１",
-            "٣",
-            "1 000",
-            "1'000",
-            "--1",
-            "1e",
-            ".",
-            "+",
-            "1/2",
-            "50%",
-            "$3",
-            "true",
-            "3 stars",
-        ),
-        *("1e5.5", "1,", "4 5"),
-    ]
-    if "," not in text
+    for text in NO_NUMBERS
 } | {
     "the rating 1,000": refused(HEAD + ROWS + b'b,y,"1,000"\n', "line 6, '1,000'"),
     "the rating 1e-400 at levels": refused(
@@ -360,13 +301,13 @@ ARCHIVES = {
 }
 
 FILES = {
-    "a folder": Case(folder, "Is a directory"),
-    "a pipe": Case(pipe, "it is a pipe or a device"),
-    "a socket": Case(listening, "it is a pipe or a device"),
+    "a folder": Case(there(lambda: Path("t.csv").mkdir()), "Is a directory"),
+    "a pipe": Case(there(lambda: os.mkfifo("t.csv")), "it is a pipe or a device"),
+    "a socket": Case(there(listen), "it is a pipe or a device"),
     "a device": Case(lambda: "/dev/zero", "it is a pipe or a device"),
-    "a link in a circle": Case(circle, "must be a readable file"),
-    "a link to nowhere": Case(nowhere, "No such file"),
-    "a link to a table": Case(linked, READ, True),
+    "a link in a circle": Case(there(lambda: os.symlink("t.csv", "t.csv")), "must be a readable"),
+    "a link to nowhere": Case(there(lambda: os.symlink("none.csv", "t.csv")), "No such file"),
+    "a link to a table": Case(there(link), READ, True),
     "no path": Case(lambda: None, "path=None: must be a path"),
     "a number": Case(lambda: 3, "must be a path"),
     "an empty path": Case(lambda: "", "must be a readable file"),
@@ -470,15 +411,9 @@ def bad(due: str, file: bool = True, **columns: Any) -> Case:
     return Case(HELD[file](**columns), due)
 
 
-def twice() -> Path:
+def repeat() -> None:
     names = ["agent", "arm", "value", "arm"]
     parquet.write_table(pa.Table.from_arrays([pa.array([1, 2])] * 4, names=names), "t.parquet")
-    return Path("t.parquet")
-
-
-def parquet_folder() -> Path:
-    Path("t.parquet").mkdir()
-    return Path("t.parquet")
 
 
 NULLABLE, MOST = [WIDE, WIDE + 1, None, 7], 2**64 - 1
@@ -516,14 +451,16 @@ PARQUET = {
     "large texts": agents(pa.array(list("aabb"), pa.large_string()), *"aabb"),
     "nothing but gaps": bad("no row is left", agent=pa.nulls(4)),
     "texts as ratings": bad("row 3, '1e-400'", value=["1", "2", "1e-400", "1"]),
-    "a name twice in Parquet": Case(twice, "rename one 'arm'"),
+    "a name twice in Parquet": Case(there(repeat, "t.parquet"), "rename one 'arm'"),
     "Parquet cut short": Case(
         lambda: written(stored()().read_bytes()[:-20], "cut.parquet")(), "must be a Parquet file"
     ),
     "Parquet in gzip": Case(
         lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "must be a Parquet file"
     ),
-    "a folder called Parquet": Case(parquet_folder, "Is a directory"),
+    "a folder called Parquet": Case(
+        there(lambda: Path("t.parquet").mkdir(), "t.parquet"), "Is a directory"
+    ),
 }
 
 
@@ -585,18 +522,9 @@ FRAMES = {
     "no data frame": Case(FalseFrame, "path="),
 }
 
-CATEGORIES = {
-    "rows": ROWS_OF_TEXT,
-    "letters": LETTERS,
-    "values": VALUES,
-    "labels": LABELS,
-    "archives": ARCHIVES,
-    "files": FILES,
-    "colons": COLONS,
-    "beside": BESIDE,
-    "parquet": PARQUET,
-    "frames": FRAMES,
-}
+CATEGORIES = {"rows": ROWS_OF_TEXT, "letters": LETTERS, "values": VALUES, "labels": LABELS}
+CATEGORIES |= {"archives": ARCHIVES, "files": FILES, "colons": COLONS, "beside": BESIDE}
+CATEGORIES |= {"parquet": PARQUET, "frames": FRAMES}
 CASES = {
     f"{kind}: {name}": case for kind, each in CATEGORIES.items() for name, case in each.items()
 }
@@ -758,21 +686,14 @@ def test_one_table_in_every_format_against_its_rows(seed):
     agents = [WIDE + int(each) for each in rng.choice(99, 4, replace=False)]
     arms = ["x", 'y "z"', "u,\nv", " w ", "ä\u2028", "::"]
     levels = [0.1, 0.30000000000000004, -2.5, 7.0, 1e-9]
-    rows: list[tuple[int | None, str | None, float | None]] = []
+    rows: list[tuple[Any, ...]] = []
     for _ in range(int(rng.integers(30, 300))):
         who, what, value = rng.choice(agents), arms[rng.integers(6)], levels[rng.integers(5)]
         gap = rng.integers(20)
-        rows.append(
-            (
-                None if gap == 0 else int(who),
-                None if gap == 1 else what,
-                None if gap == 2 else value,
-            )
-        )
+        cells = int(who), what, value
+        rows.append(tuple(None if gap == place else cell for place, cell in enumerate(cells)))
     due = Counter(
-        (str(who), what.strip(), value)
-        for who, what, value in rows
-        if who is not None and what is not None and value is not None
+        (str(who), what.strip(), v) for who, what, v in rows if None not in (who, what, v)
     )
     gaps = {"no rating": 2, "no agent": 0, "no arm": 1}
     lost = {word: n for word, i in gaps.items() if (n := sum(row[i] is None for row in rows))}
