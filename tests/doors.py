@@ -270,9 +270,8 @@ def ends() -> xr.Dataset:
     """Returns something in the shape of `final_table`'s."""
     table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
     meter = {"side": "server", "priced": True, "counts": "links"}
-    table = table.assign_coords(
-        {"meter": ["server"], **{name: ("meter", [value]) for name, value in meter.items()}}
-    )
+    table = table.assign_coords({name: ("meter", [value]) for name, value in meter.items()})
+    table = table.assign_coords(meter=["server"])
     for name, symbol in (("epsilon", "ε"), ("participation", "p")):
         table[name].attrs = {"long_name": name, "symbol": symbol, "none": "none"}
     size = (2, 2)

@@ -226,10 +226,8 @@ def test_policy_and_law_by_command_line_study_file_and_figure(tmp_path, monkeypa
     )
     assert main(["sweep", "study.toml", "--out", "runs", "--plugin", FILE]) == 0
     swept = fmab.open_sweep("runs").regret
-    assert swept.rewards.values.tolist()[1:] == [
-        "three-point rewards, middle 0.5",
-        "three-point rewards, middle 0.25",
-    ]
+    middles = [f"three-point rewards, middle {middle}" for middle in (0.5, 0.25)]
+    assert swept.rewards.values.tolist()[1:] == middles
     problem = fmab.Problem.uniform(6, 5, plugs.ThreePoint(0.25))
     same = fmab.simulate(plugs.Greedy(), problem, 2000, 16)
     for each in (same, fmab.load("own.nc")):

@@ -383,9 +383,7 @@ def test_a_card_says_the_same_in_both_forms(at_hand, capsys, monkeypatch):
     page, text = (Path(f"card.{end}").read_text("utf-8") for end in ("html", "md"))
     cells = [html.unescape(c) for c in re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", page)]
     lines = [line for line in text.splitlines() if line.startswith("|") and "---" not in line]
-    plain = [
-        re.sub(r"\\(.)", r"\1", cell) for x in lines for cell in re.split(r" (?<!\\)\| ", x[2:-2])
-    ]
+    plain = [re.sub(r"\\(.)", r"\1", c) for x in lines for c in re.split(r" (?<!\\)\| ", x[2:-2])]
     assert [each.replace("\N{NO-BREAK SPACE}", " ") for each in cells] == plain
     assert plain.count("actions") >= 3 and "Four agents | three arms." in plain
     found = re.findall(r"\| actions \| tiny \| (.*) \| (.*) \|", text)
@@ -477,9 +475,7 @@ def test_the_shipped_standings_are_those_of_this_package():
     """Would catch numbers of an algorithm that has changed since, and runs of nobody."""
     made = standings.shipped(DIGEST)
     labels = [each.label for each in suites.contestants()]
-    assert set(made.found) == {
-        (name, label) for name in suites.shipped().suites for label in labels
-    }
+    assert set(made.found) == {(name, each) for name in suites.shipped().suites for each in labels}
     suite = suites.shipped().suites["paper"]
     planned = contest.plan(suites.contestants()[0], suite, 8)
     group = Group("messages", 10.0)

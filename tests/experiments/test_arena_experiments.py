@@ -142,14 +142,9 @@ def test_no_number_of_a_reading_is_typed_by_hand():
 
 def test_lcc_ucb_tells_first_after_the_slots_of_the_reading():
     """Would catch a first epoch that is not the one that LCC-UCB plays."""
-    first = arena_report.first_told(arena.LINE_UP["lcc_ucb"].algorithm)
-    data = fmab.simulate(
-        arena.LINE_UP["lcc_ucb"].algorithm,
-        fmab.Problem.uniform(50, 100),
-        horizon=first,
-        seeds=2,
-        times=[first - 1, first],
-    )
+    algorithm, problem = arena.LINE_UP["lcc_ucb"].algorithm, fmab.Problem.uniform(50, 100)
+    first = arena_report.first_told(algorithm)
+    data = fmab.simulate(algorithm, problem, first, seeds=2, times=[first - 1, first])
     assert data.links.sum("meter").values.tolist() == [[0, 1225]] * 2
 
 
@@ -300,9 +295,8 @@ def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
         assert not set(what.makers) & set(what.absent), view
         silent = {name for name, why in what.absent.items() if "tell nobody anything" in why}
         assert silent == {n for n in what.absent if arena.LINE_UP[n].alone}
-    assert {name for name in private if arena.LINE_UP[name].alone} <= set(
-        arena.VIEWS["actions"].makers
-    )
+    alone = {name for name in private if arena.LINE_UP[name].alone}
+    assert alone <= set(arena.VIEWS["actions"].makers)
 
 
 def test_who_is_alone_and_alike_has_stand_ins():
@@ -398,9 +392,8 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
 
     monkeypatch.setattr(arena, "run", run)
     found = arena.sweep(horizon, 1000)
-    wanted = {
-        part: {n: e.seeds(part, horizon, 1000) for n, e in arena.LINE_UP.items()} for part in "abc"
-    }
+    every = arena.LINE_UP.items()
+    wanted = {part: {n: e.seeds(part, horizon, 1000) for n, e in every} for part in "abc"}
     wanted = {part: {n: m for n, m in each.items() if m} for part, each in wanted.items()}
     assert {kept_n: seeds for kept_n, seeds, *_ in ran if kept_n[0] == "a"} == {
         ("a", name): seeds for name, seeds in wanted["a"].items()
@@ -441,9 +434,8 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     }
     told = {where: (seeds, spread) for where, seeds, spread, *_ in ran if where[0] == "c"}
     assert told == {("c", n): (m, 1.0) for n, m in wanted["c"].items() if n not in alike}
-    assert list(found["c"]) == [
-        (n, w) for n in wanted["c"] if n not in alike for w in arena.SPREADS
-    ]
+    differ = [name for name in wanted["c"] if name not in alike]
+    assert list(found["c"]) == list(itertools.product(differ, arena.SPREADS))
     for name, words in found["c"]:
         assert (found["c"][name, words] is found["a"][name]) == (words == "agents alike")
     assert {T for *_, T, _ in ran} == {horizon}
@@ -454,9 +446,8 @@ def test_few_agents_alone_stand_for_all():
     """Would catch a factor that is forgotten, or other means than everybody else's."""
     entry = arena.LINE_UP["ucb1"]
     few = arena.run(entry, entry.algorithm, 0.0, 1000, 16, None, "")
-    own = fmab.simulate(
-        fmab.ucb1(), fmab.Problem.heterogeneous(5, 100, 0.0), 1000, 16, times=common.slots(1000)
-    )
+    problem, times = fmab.Problem.heterogeneous(5, 100, 0.0), common.slots(1000)
+    own = fmab.simulate(fmab.ucb1(), problem, 1000, 16, times=times)
     np.testing.assert_allclose(few.regret.values, 10 * own.regret.values)
     all_agents = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(50, 100), 1000, 16, times=1)
     difference = few.regret.isel(time=-1).values - all_agents.regret.values[:, -1]
@@ -606,9 +597,8 @@ def test_who_does_no_better_than_uniform_play_is_named():
     start = "* Surely within 5 % of uniform play, or worse, T = 10⁶: "
     missing, hdp = arena.not_run(arena.absent(arena.LINE_UP, parts)), arena.LINE_UP["hdp"].label
     assert told == f"{start}{' / '.join(names)}; not decided: {hdp}. {missing}"
-    assert missing.startswith(
-        "Not run, because this run leaves them out: CDP-MAB, radius × 0.3 / KL-SE"
-    )
+    first = "Not run, because this run leaves them out: CDP-MAB, radius × 0.3 / KL-SE"
+    assert missing.startswith(first)
     assert " / KL-UCB." in missing and " CDP-MAB /" not in missing
     assert lines[0].startswith(f"* Of all, T = 10⁶: of 6 of {len(arena.LINE_UP)} contestants, ")
     assert " common seeds)." in lines[0] and "(5 seeds)" not in lines[0].partition("more")[0]
@@ -631,9 +621,8 @@ def test_who_was_not_run_is_said_with_the_reason():
         arena.ALIKE_ONLY: ["LCC-UCB", "GosInE"],
         arena.UNASKED: ["Dist-DP-SE"],
     }
-    assert arena.not_run({"because": ["one", "two"], "so": ["three"]}) == (
-        "Not run, because: one / two. Not run, so: three."
-    )
+    told = arena.not_run({"because": ["one", "two"], "so": ["three"]})
+    assert told == "Not run, because: one / two. Not run, so: three."
     assert arena.absent(names, names) == {} and arena.not_run({}) == ""
 
 
@@ -737,9 +726,8 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
     kept, found = published(monkeypatch), writers.parts(10**4)
     # No two curves of a panel are alike.
     for key, data in found["b"].items():
-        found["b"][key] = data.assign(
-            regret=data.regret * 1.07 ** list(arena.LINE_UP).index(key[1])
-        )
+        place = list(arena.LINE_UP).index(key[1])
+        found["b"][key] = data.assign(regret=data.regret * 1.07**place)
     # Who is best where agents are alike is not where they differ.
     for i, key in enumerate(key for key in found["c"] if key[1] == "agents differ"):
         data = found["c"][key]
@@ -773,12 +761,8 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
     assert "a released bit has 1, an arm's name 7, every other number" in links.caption
     # At matched trust.
     rows = [row for row in leak.rows if not row["why not run"]]
-    cells = [
-        (view, each, name)
-        for view, what in arena.VIEWS.items()
-        for each in arena.LEAKS
-        for name in what.makers
-    ]
+    views = [(view, e) for view in arena.VIEWS for e in arena.LEAKS]
+    cells = [(view, e, name) for view, e in views for name in arena.VIEWS[view].makers]
     for (view, each, name), row in zip(cells, rows, strict=True):
         what, own = arena.VIEWS[view], found["b"][view, name, each].regret.isel(time=-1)
         at = (row["view"], row["accountant"], row["ε"], row["algorithm"], row["seeds"])
@@ -851,9 +835,7 @@ def test_names_in_pictures_carry_the_leak_of_their_messages():
 def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     """Catches a horizon, reading or setting left out, links to others, a ledger without one."""
     found, own = writers.parts(10**4), {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
-    monkeypatch.setattr(
-        arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
-    )
+    monkeypatch.setattr(arena_settings, "_row", lambda each, data: {"algorithm": each.who} | own)
     results = {
         "arena": {10**4: found, 10**5: found},
         "arena_settings": {10**6: {"fed1-M1-f138": None}},
@@ -886,6 +868,7 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
 # 7,000; about a tenth, read off a picture; 1,151; and 124 ± 9, where 18 more or less agree.
 BELOW = "yes: below the end of the axis"
 ABOVE = "no: above the axis, which ends at 3,500; why is not known"
+THREE = {"LCC-UCB": 6000, "UCB1-pooled": 700, "UCB1-alone": 6500}
 PAIR = {"lcc-10-100-UCB1-pooled": 500, "lcc-10-100-UCB1-alone": 3000}
 SAID = (
     ("fed1-M5-f10", 25_100, 13_600, {}, "yes: regret +0.0 %, links +4.6 %"),
@@ -900,12 +883,11 @@ SAID = (
     *(
         (
             f"lcc-10-{arms}-{who}",
-            found[who],
+            THREE[who],
             0,
-            {f"lcc-10-{arms}-{w}": found[w] for w in found},
+            {f"lcc-10-{arms}-{w}": THREE[w] for w in THREE},
             told,
         )
-        for found in ({"LCC-UCB": 6000, "UCB1-pooled": 700, "UCB1-alone": 6500},)
         for arms, who, told in (
             (100, "UCB1-pooled", BELOW),
             (100, "UCB1-alone", ABOVE),

@@ -149,10 +149,8 @@ def test_quotations_are_a_few_words_and_stand_in_one_list():
 def budgeted(regret: np.ndarray) -> dict:
     """Returns figure 7's runs [gap, p, R, seed], with links that grow with p and R."""
     links = np.outer([10, 20, 30, 40, 50], [2, 3, 4, 5, 5.5])[None, :, :, None]
-    data = {
-        "regret": regret[..., None],
-        "links": np.broadcast_to(links, regret.shape)[..., None, None] * 1.0,
-    }
+    links = np.broadcast_to(links, regret.shape)[..., None, None] * 1.0
+    data = {"regret": regret[..., None], "links": links}
     dims = ("schedule_gap", "participation", "rounds", "seed", "time", "meter")
     coords = {
         "schedule_gap": list(fig07_tradeoff.GAPS),
@@ -434,9 +432,8 @@ def test_a_tight_budget_is_held_against_m_times_the_explicit_bound(monkeypatch):
     )
     gaps = np.array([[0.0, 0.2, 0.4]] * 25 + [[0.0, 0.3, 0.4]] * 25)
     monkeypatch.setattr(claims_theory, "gaps_of", lambda problem, seeds: gaps[:seeds])
-    bounds = [
-        theory.bounds(each, exchanges.server(50), 10**6, 1.0).regret for each in gaps[[0, -1]]
-    ]
+    server = exchanges.server(50)
+    bounds = [theory.bounds(each, server, 10**6, 1.0).regret for each in gaps[[0, -1]]]
     assert bounds[0] != bounds[1]
     found = own_row(r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}", data)
     wanted = dict(zip((1, 0.2, 0.1, 0.04), (300.0, 11_800.0, 9_000.0, 900_000.0), strict=True))
@@ -593,9 +590,8 @@ def test_changes_of_ratios_have_paired_intervals():
     rng = np.random.default_rng(0)
     a, b, c, d = (10 + rng.normal(0, 1, 4000) for _ in range(4))
     found = verdicts.change((1.2 * a, b), (c, d))
-    assert found.estimate == pytest.approx(
-        1.2 * a.mean() / b.mean() / (c.mean() / d.mean()) - 1, rel=1e-12
-    )
+    wanted = 1.2 * a.mean() / b.mean() / (c.mean() / d.mean()) - 1
+    assert found.estimate == pytest.approx(wanted, rel=1e-12)
     half = 2.576 * 1.2 * math.sqrt(4 * 0.01 / 4000)
     assert (found.upper - found.lower) / 2 == pytest.approx(half, rel=0.05)
     assert verdicts.change((a, b), (a, b)) == pytest.approx((0, 0, 0), abs=1e-12)
@@ -678,10 +674,8 @@ def test_arithmetic_says_what_it_says_by_hand(settled):
     told = {row.quote: verdicts.lines_of(found) for row, found in settled}
     words = told["we can recover $R_{D}(T)$ with $Q=1$"]
     assert "path of 20, GIS waits 18: slots of waiting 9; at most 18" in words
-    assert (
-        "(25 slots of waiting over 9)"
-        in told["the unbalanced agent distribution may cause a large delay"]
-    )
+    quote = "the unbalanced agent distribution may cause a large delay"
+    assert "(25 slots of waiting over 9)" in told[quote]
     leaks = next(found for row, found in settled if row.quote.startswith("is $M\\epsilon$-diff"))
     assert [(each.condition, *each.effects.values()) for each in leaks] == [
         ("Theorem 1", 1.0),  # all of them report
@@ -748,15 +742,12 @@ def read_finding(rows: list[dict[str, str]]) -> Finding:
     first = rows[0]
     at = tuple(first[f"verdict at {name}"] for name in ("half", "stated", "twice"))
     judged = [row for row in rows if row["rule"] and row["estimate"]]
-    numbers = {
-        row["quantity"]: Measured(*(float(row[end]) for end in ("estimate", "lower", "upper")))
-        for row in judged
-    }
+    ends = ("estimate", "lower", "upper")
+    numbers = {row["quantity"]: Measured(*(float(row[end]) for end in ends)) for row in judged}
     rule = judged[0]["rule"] if judged else first["rule"]
     against = float(judged[0]["against"] or "nan") if judged else math.nan
-    return Finding(
-        first["condition"], first["told"], at, numbers, first["counted"] == "True", rule, against
-    )
+    counted = first["counted"] == "True"
+    return Finding(first["condition"], first["told"], at, numbers, counted, rule, against)
 
 
 def test_published_verdicts_are_those_of_their_findings():
@@ -775,10 +766,8 @@ def test_published_verdicts_are_those_of_their_findings():
             assert (row["quote"], row["told"], row["verdict"]) == (each.quote, each.why, UNJUDGED)
             continue
         found = [read_finding(own) for own in kept.values()]
-        start, told = (
-            f"| {each.section} | {claims.quoted(each.quote)} | ",
-            verdicts.verdict_of(found),
-        )
+        start = f"| {each.section} | {claims.quoted(each.quote)} | "
+        told = verdicts.verdict_of(found)
         end = f" | {verdicts.lines_of(found, '<br>')} | {told} |"
         assert any(line.startswith(start) and end in line for line in page), each.quote
 
@@ -813,24 +802,13 @@ def test_the_page_has_every_sentence_and_every_number(tmp_path, monkeypatch):
     assert [text.count(f"“words {i}”") for i in range(4)] == [2, 1, 1, 1]
     written = rows_of(table)
     assert len(written) == 2 + 1 + 1 + 1 + len(claims_settled.UNMEASURED)
-    heads = (
-        "list",
-        "row",
-        "section",
-        "quote",
-        "condition",
-        "quantity",
-        "estimate",
-        "lower",
-        "upper",
-    )
+    heads = "list row section quote condition quantity estimate lower upper".split()
     assert [written[1][head] for head in heads] == [
         *("measured", "2", "IV", "words 1", "T = 10⁴", "share", "0.3", "0.2", "0.4")
     ]
     assert (written[1]["counted"], written[1]["told"]) == ("True", "30 %")
-    assert [written[1][f"verdict at {at}"] for at in ("half", "stated", "twice")] == [
-        *(FAILS, HOLDS, HOLDS)
-    ]
+    told = [written[1][f"verdict at {at}"] for at in ("half", "stated", "twice")]
+    assert told == [FAILS, HOLDS, HOLDS]
     assert written[1]["verdict"] == "**holds** (in 30 %); at half the tolerance: does not hold"
     assert [row["list"] for row in written[2:5]] == [
         "bounds with explicit constants", "settled by arithmetic", "misprints",

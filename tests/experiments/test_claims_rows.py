@@ -113,9 +113,8 @@ class Cells(Data):
             data = {"regret": regret, "waiting_regret": drawn(1, 2), "rounds_made": drawn(1.9, 2.1)}
             dims, links = drawn(100, 110)
             data["links"] = ((*dims, "meter"), links[..., None] * [1.0, 3.0, 5.0])
-            self.kept[name, horizon] = xr.Dataset(
-                data, axes | {"meter": ["server", "used", "bound"]}, {"agents": 5}
-            )
+            coords = axes | {"meter": ["server", "used", "bound"]}
+            self.kept[name, horizon] = xr.Dataset(data, coords, {"agents": 5})
         return self.kept[name, horizon]
 
     def made(self, name: str) -> dict[int, xr.Dataset]:
@@ -389,13 +388,11 @@ def agree(findings, wanted, kind, value_of) -> None:
     for each in findings:
         numbers, value = wanted[each.condition], value_of(each.condition)
         assert value is None or each.against == pytest.approx(value)
-        assert {key: found.estimate for key, found in each.numbers.items()} == pytest.approx(
-            numbers, rel=1e-9, abs=1e-12
-        )
+        estimates = {key: found.estimate for key, found in each.numbers.items()}
+        assert estimates == pytest.approx(numbers, rel=1e-9, abs=1e-12)
         for place, scale in enumerate((0.5, 1.0, 2.0)):
-            holds = all(
-                rule(kind_of(each.condition), found, value, scale) for found in numbers.values()
-            )
+            of = kind_of(each.condition)
+            holds = all(rule(of, found, value, scale) for found in numbers.values())
             fails = NOT_ATTAINED if kind_of(each.condition) == "attained" else FAILS
             assert each.verdicts[place] == (HOLDS if holds else fails), (each.condition, scale)
 
@@ -440,10 +437,8 @@ def test_rows_of_their_own_horizons_compare_neighbours(monkeypatch):
         slope = [r("slope", 0, horizon=T) for T in (10**5, 10**7, 10**9, 10**11)]
         first, second, third = (b - a for a, b in itertools.pairwise(slope))
         told = "growth over that of two decades before"
-        wanted = {
-            "T = 10⁷ to 10⁹": {told: second / first - 1},
-            "T = 10⁹ to 10¹¹": {told: third / second - 1},
-        }
+        wanted = {"T = 10⁷ to 10⁹": {told: second / first - 1}}
+        wanted["T = 10⁹ to 10¹¹"] = {told: third / second - 1}
         (growth,) = rows[r"\sum_{k=1}^{K} \frac{\log(KT\log T)}{\Delta_k}"]
         agree(growth(data), wanted, "no_more", lambda _: None)
         ends = {n: r("epsilon", 0, epsilon=10.0**-n) for n in (3, 4, 5, 6)}
@@ -478,9 +473,8 @@ def test_rows_on_theorems_count_only_the_theorems_gap():
     data = Cells(0)
     judge = judge_of("may bring the performance loss")
     counted = {each.condition: each.counted for each in judge(data)}
-    assert counted == {
-        f"T = {T}, {words}": gap == OWN for T in ("10⁴", "10⁵") for gap, words in GAPS.items()
-    }
+    every = itertools.product(("10⁴", "10⁵"), GAPS.items())
+    assert counted == {f"T = {T}, {words}": gap == OWN for T, (gap, words) in every}
 
 
 def test_regret_over_participation_is_held_against_three_halves():
@@ -663,9 +657,8 @@ def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
         for each in rows[1](data):
             graph = each.condition.rpartition(", ")[2]
             assert each.condition == f"T = 10⁴ to 10⁵, {graph}"
-            extra = [
-                data.at(F10, T, graph=graph) - data.at(F10, T, graph="complete") for T in HORIZONS
-            ]
+            extra = [data.at(F10, T, graph=g) for T in HORIZONS for g in (graph, "complete")]
+            extra = [extra[0] - extra[1], extra[2] - extra[3]]
             if extra[0] <= 0:
                 assert each.verdict == OPEN and not each.numbers
                 continue
@@ -718,23 +711,16 @@ def test_gossip_is_held_against_the_slots_of_gis(monkeypatch):
     """Would catch another diameter, the two readings exchanged, and averaging that counts."""
     judge = judge_of("gossiping distributes information slowly and incurs large end-to-end delay")
     slots = {True: 100.0, False: 1.0}
-    monkeypatch.setattr(
-        claims_theory, "slots_to_tell_all", lambda g, runs, whole: np.full(runs, slots[whole])
-    )
+    told = lambda g, runs, whole: np.full(runs, slots[whole])  # noqa: E731
+    monkeypatch.setattr(claims_theory, "slots_to_tell_all", told)
     found = {each.condition: each for each in judge(Few({}))}
     assert len(found) == 9
     for graph, diameter in (("ring", 25), ("star", 2), ("complete", 1)):
-        all_, alone = (
-            found[f"{graph}, {words}"] for words in ("all that was heard", "each message alone")
-        )
-        assert (
-            all_.numbers["times"].estimate == pytest.approx(100 / diameter)
-            and all_.verdict == HOLDS
-        )
-        assert (
-            alone.numbers["times"].estimate == pytest.approx(1 / diameter)
-            and alone.verdict == FAILS
-        )
+        readings = ("all that was heard", "each message alone")
+        all_, alone = (found[f"{graph}, {words}"] for words in readings)
+        assert (all_.verdict, alone.verdict) == (HOLDS, FAILS)
+        times = [each.numbers["times"].estimate for each in (all_, alone)]
+        assert times == pytest.approx([100 / diameter, 1 / diameter])
         assert not found[f"{graph}, averaging to 10⁻²"].counted
 
 
@@ -798,11 +784,8 @@ def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
     mean = 75.5 * 3 * 10**4
     wanted = [{"heterogeneous": True} if options is True else options]
     if cells is None:
-        wanted = [
-            {"rounds": rounds, "schedule_gap": fig06_rounds.GAPS[gap]}
-            for gap in GAPS
-            for rounds in (2, 5)
-        ]
+        pairs = itertools.product(GAPS, (2, 5))
+        wanted = [{"rounds": R, "schedule_gap": fig06_rounds.GAPS[gap]} for gap, R in pairs]
         numbers = {
             f", {words}": {
                 f"R = {R}: bound / regret": mean / data.at(F6, 10**4, schedule_gap=gap, rounds=R)
@@ -811,19 +794,15 @@ def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
             for gap, words in GAPS.items()
         }
     else:
-        numbers = {
-            end: {"bound / regret": mean / data.at(name, 10**4, **cell)}
-            for end, (name, cell) in cells.items()
-        }
+        regrets = {end: data.at(name, 10**4, **cell) for end, (name, cell) in cells.items()}
+        numbers = {end: {"bound / regret": mean / regret} for end, regret in regrets.items()}
     assert {each.condition for each in found} == {f"T = 10⁴{end}" for end in numbers}
     for each in found:
         own = numbers[each.condition.removeprefix("T = 10⁴")]
         assert {k: v.estimate for k, v in each.numbers.items()} == pytest.approx(own)
         assert each.verdicts == (HOLDS,) * 3 and each.told.endswith("at least 1")
     assert [given for *_, given in asked[::50]] == wanted
-    assert {(exchange, T, epsilon) for exchange, T, epsilon, _ in asked} == {
-        (repr(table()), 10**4, 1.0)
-    }
+    assert {(exchange, T, e) for exchange, T, e, _ in asked} == {(repr(table()), 10**4, 1.0)}
     data.cells(F4, 10**4).regret.values[:] = 2 * mean
     if place == 0:
         assert claims.BOUNDS[0].judge(Few({F4: data.made(F4)}))[0].verdict == FAILS

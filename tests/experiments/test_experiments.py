@@ -361,10 +361,8 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
         assert [part for part in words if part not in picture.caption] == []
         if each in MEAN_AT_END:
             where, cell = MEAN_AT_END[each]
-            told = [
-                f"{final(d, **cell).mean():,.0f} (T = {common.whole(T)})"
-                for T, d in results.items()
-            ]
+            means = {T: final(data, **cell).mean() for T, data in results.items()}
+            told = [f"{mean:,.0f} (T = {common.whole(T)})" for T, mean in means.items()]
             assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
         rows: dict = {}
         for row in picture.rows:
@@ -376,9 +374,8 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
             values = wanted[T][tuple(key)]
             assert [row["slot"] for row in found] == common.slots(T).tolist()
             assert found[-1]["mean"] == pytest.approx(values.mean(), rel=1e-9)
-            assert (
-                found[-1]["lower"] < found[-1]["mean"] < found[-1]["upper"] or (values == 0).all()
-            )
+            mean, low, high = (found[-1][end] for end in ("mean", "lower", "upper"))
+            assert low < mean < high or (values == 0).all()
         assert "at T = 10⁵" in picture.alt.replace("At", "at")
         written = rows_of(common.save_rows(picture.rows, tmp_path / f"{each}.csv"))
         reader.seen(each, picture.alt, written)
@@ -421,9 +418,8 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
         assert [rows[10**5, p, "2"]["leak"] for p in (0.2, 1)] == [10, 50]
         assert ("Δ is 1/16" in picture.caption) == (gap == 1)
         assert "Points: means over the seeds; bars: pointwise 95 %" in picture.caption
-    monkeypatch.setattr(
-        common, "disagreement", lambda agents, arms, spread: (agents + spread) / 1000
-    )
+    apart = lambda agents, arms, spread: (agents + spread) / 1000  # noqa: E731
+    monkeypatch.setattr(common, "disagreement", apart)
     results = {T: made_up(monkeypatch, "fig13_heterogeneity", T, seeds=4) for T in (10**5, 10**4)}
     import_module("experiments.fig13_heterogeneity").draw(results, tmp_path)
     picture = kept["fig13_heterogeneity"]
@@ -442,10 +438,8 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
         means = server.mean("seed").values
         told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.whole(T)})"
         assert told in picture.caption
-    points = [
-        rows[10**5, "HDP-MAB", spread]["difference to CDP-MAB at T"]
-        for spread in (0, 0.25, 0.5, 0.75, 1)
-    ]
+    points = [rows[10**5, "HDP-MAB", spread] for spread in (0, 0.25, 0.5, 0.75, 1)]
+    points = [row["difference to CDP-MAB at T"] for row in points]
     at = picture.alt.partition("At T = 10⁵: ")[2].partition(". At T")[0]
     assert at.endswith(f"HDP-MAB {seen.course(points)}")
     assert "is 0, 0.25, 0.5, 0.75, 1 times the widest one" in picture.caption
@@ -470,11 +464,8 @@ def test_bands_of_differences_stand_around_the_means():
         np.testing.assert_allclose(found["more"][end], apart["more"][end] + mean)
     own = fmab.confidence_band(base, 0.95)
     np.testing.assert_allclose(found["own"]["lower"], own.lower)
-    assert (
-        float(found["more"].upper[0] - found["more"].lower[0])
-        < 3
-        < float(found["own"].upper[0] - found["own"].lower[0])
-    )
+    wide = {name: float(band.upper[0] - band.lower[0]) for name, band in found.items()}
+    assert wide["more"] < 3 < wide["own"]
     told = common.level_at_end("there", {10**4: float(mean[-1]), 10**5: float(mean[-1]) + 1000})
     last = float(mean[-1])
     assert told == f"Mean regret there at T: {last:,.0f} (T = 10⁴), {last + 1000:,.0f} (T = 10⁵)"
@@ -488,10 +479,8 @@ def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
         found = common.interval([1, 2, 3, 4, 5], level)
         assert found == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
     assert common.interval([1, 2, 3, 4, 5]) == common.interval([1, 2, 3, 4, 5], 0.95)
-    rows = [
-        {"a": (1234.5678, 1200.0, 1269.0), "b": (2.5, 2.5, 2.5)},
-        {"a": (0.5, 0.498, 0.502), "b": ""},
-    ]
+    rows = [{"a": (1234.5678, 1200.0, 1269.0), "b": (2.5, 2.5, 2.5)}]
+    rows += [{"a": (0.5, 0.498, 0.502), "b": ""}]
     assert common.table_lines(rows) == [
         "| a | b |",
         "|---|---|",
@@ -596,9 +585,8 @@ def test_words_beside_points_cover_neither_points_nor_each_other():
     figure = page.finish()
     figure.canvas.draw()
     boxes = [Text.get_window_extent(text) for text in axes.texts]
-    assert sorted(text.get_text() for text in axes.texts) == [
-        f"name of {i}" for i in range(len(at))
-    ]
+    names = sorted(text.get_text() for text in axes.texts)
+    assert names == [f"name of {i}" for i in range(len(at))]
     points = [*at, *zip(np.linspace(0.5, 0.9, 50), np.linspace(0, 0.1, 50), strict=True)]
     for box, next_ in itertools.combinations(boxes, 2):
         assert not box.padded(-0.5).overlaps(next_.padded(-0.5))
@@ -725,10 +713,8 @@ def test_no_two_experiments_need_each_other():
     """Would catch a picture that is imported by what it draws, at the top or in a function."""
     folder = Path(common.__file__).parent
     sources = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
-    imports = {
-        name: {part for each in imported_names(text) for part in each.split(".")[1:2]}
-        for name, text in sources.items()
-    }
+    named = {name: imported_names(text) for name, text in sources.items()}
+    imports = {n: {p for each in own for p in each.split(".")[1:2]} for n, own in named.items()}
     imports = {name: own & set(sources) for name, own in imports.items()}
     assert len(imports) > 40 and {"common", "pictures"} <= imports["fig04_epsilon"]
     assert cycles(imports) == []
@@ -743,12 +729,9 @@ def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
     command.main([])
     quick, full = calls[: len(command.NAMES)], calls[len(command.NAMES) :]
     assert [call[0] for call in quick] == [call[0] for call in full] == list(command.NAMES)
-    assert {(tuple(call[1]), call[2], str(call[4])) for call in quick} == {
-        ((10**4,), command.QUICK_SEEDS, "runs/quick")
-    }
-    assert {(tuple(call[1]), call[2], str(call[4])) for call in full} == {
-        ((10**4, 10**5, 10**6), 1000, "figures")
-    }
+    asked = [{(tuple(call[1]), call[2], str(call[4])) for call in calls} for calls in (quick, full)]
+    assert asked[0] == {((10**4,), command.QUICK_SEEDS, "runs/quick")}
+    assert asked[1] == {((10**4, 10**5, 10**6), 1000, "figures")}
     assert common.SEEDS >= 1000
 
 
@@ -972,10 +955,8 @@ def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsy
         "none": SimpleNamespace(),
     }
     monkeypatch.setattr(command, "import_module", lambda name: modules[name.partition(".")[2]])
-    assert command.results_of("plain", [10**4, 10**5], 7, tmp_path) == {
-        10**4: "found",
-        10**5: "found",
-    }
+    wanted = {10**4: "found", 10**5: "found"}
+    assert command.results_of("plain", [10**4, 10**5], 7, tmp_path) == wanted
     assert calls == [(10**4, 7, tmp_path / "plain-T1e4"), (10**5, 7, tmp_path / "plain-T1e5")]
     command.results_of("parts", [10**4, 10**5], 7, tmp_path, True)
     command.results_of("parts", [10**4], 7, tmp_path)

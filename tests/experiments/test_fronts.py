@@ -183,9 +183,8 @@ def test_what_must_be_lost_is_a_mean_over_the_first_instances():
         lost.append(float(((best - worse) / apart).sum()))
     mean = np.mean(lost)
     assert arena.least_possible(None, T) == pytest.approx(mean * math.log(50 * T), rel=1e-5)
-    assert arena.least_possible(None, T, alone=True) == pytest.approx(
-        50 * mean * math.log(T), rel=1e-5
-    )
+    wanted = 50 * mean * math.log(T)
+    assert arena.least_possible(None, T, alone=True) == pytest.approx(wanted, rel=1e-5)
 
 
 def test_years_are_those_of_the_sources():
@@ -234,11 +233,8 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     written = arena_fronts_figures.judge(results(parts, dials), tmp_path)
     names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius", "arena_years"]
     assert list(kept) == names
-    assert [path.name for path in written] == [
-        *(f"{name}.md" for name in names),
-        "arena_caps.md",
-        "arena_caps.csv",
-    ]
+    wanted = [*(f"{name}.md" for name in names), "arena_caps.md", "arena_caps.csv"]
+    assert [path.name for path in written] == wanted
     for view in arena.VIEWS:
         picture = kept[f"arena_front_{view}"]
         assert "T = 10⁵ slots, " in picture.caption and "to 1,000 seeds" in picture.caption
@@ -276,9 +272,8 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     assert [row["regret at T"][0] for row in years.table] == [
         mean for runs in groups.values() for *_, mean in arena_fronts.best_by_year(runs)
     ]
-    assert set(groups["no privacy, all is told"]) == {
-        n for n, entry in arena.LINE_UP.items() if entry.trust == "open"
-    }
+    everything = {n for n, entry in arena.LINE_UP.items() if entry.trust == "open"}
+    assert set(groups["no privacy, all is told"]) == everything
     alone = {"ucb1", "thompson", "kl_ucb"}
     assert set(groups["no privacy, nothing is told"]) == alone
     quiet = groups["ε = 1 of actions, nothing is told"]
@@ -352,14 +347,11 @@ def test_the_page_has_caps_and_the_far_horizon():
     page = arena_fronts.sections(results(parts, dials, far))
     assert page[0] == "## What is possible, T = 10⁵" and "## In the long run, T = 10⁹" in page
     rows = arena_fronts.far_rows(far)
-    assert [(row["algorithm"], row["epsilon of messages"]) for row in rows] == [
-        *(("KL-SE", "1"), ("CDP-MAB", "50"))
-    ]
+    leaks = [(row["algorithm"], row["epsilon of messages"]) for row in rows]
+    assert leaks == [("KL-SE", "1"), ("CDP-MAB", "50")]
     assert [row["regret at T"][0] for row in rows] == pytest.approx([30.0, 900.0])
     tables = [*common.table_lines(arena_fronts.capped(parts, dials, T)), *common.table_lines(rows)]
     assert [line for line in tables if line not in page] == []
-    many = [
-        len(arena_fronts.points(view, leak, parts["b"], dials))
-        for view, leak, _ in arena_fronts.CAPS
-    ]
+    points = lambda view, leak: arena_fronts.points(view, leak, parts["b"], dials)  # noqa: E731
+    many = [len(points(view, leak)) for view, leak, _ in arena_fronts.CAPS]
     assert f"among up to {max(many)} configurations" in "\n".join(page)

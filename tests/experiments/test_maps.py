@@ -143,11 +143,8 @@ def cells(values, gaps=("oracle", "0.01", "0.1"), seeds=6):
     """Returns [gap, budget, seed] regrets around the given means, the same noise in all."""
     noise = 1 + 0.2 * np.random.default_rng(0).standard_normal(seeds)
     array = np.asarray(values, float)[..., None] * noise
-    regret = xr.DataArray(
-        array,
-        dims=["schedule_gap", "rounds", "seed"],
-        coords={"schedule_gap": list(gaps), "rounds": [4, 5]},
-    )
+    coords = {"schedule_gap": list(gaps), "rounds": [4, 5]}
+    regret = xr.DataArray(array, dims=["schedule_gap", "rounds", "seed"], coords=coords)
     return regret, noise
 
 
@@ -318,9 +315,8 @@ def test_waits_are_measured_against_the_complete_graph():
     """Catches a wrong sign, d_G - 1, M or 2 left out of the bound, a graph counted twice."""
     ends = {"complete": 100.0, "star": 90.0, "ring": 160.0}
     values = [[[ends[g] + s] for s in (-1.0, 0.0, 1.0)] for g in ends]
-    data = xr.Dataset(
-        {"regret": (("graph", "seed", "time"), np.array(values))}, {"graph": list(ends)}
-    )
+    regret = ("graph", "seed", "time"), np.array(values)
+    data = xr.Dataset({"regret": regret}, {"graph": list(ends)})
     star, ring = maps_waits.diameter_rows(HORIZON, data)
     assert (star["d_G"], star["2 M (d_G - 1)"], star["extra regret"][0]) == (2, 100, -10)
     assert (ring["d_G"], ring["2 M (d_G - 1)"], ring["extra regret"][0]) == (25, 2400, 60)
@@ -403,10 +399,8 @@ def test_verdicts_compare_runs_and_means():
 
     load = lambda name: {HORIZON: xr.Dataset(attrs={"agents": 5})}  # noqa: E731
     data = SimpleNamespace(horizons=(HORIZON,), seeds=40, load=load, end=end)
-    found = {
-        row["sentence"]: (row["share of single runs"][0], row["the means"])
-        for row in maps_shares.verdict_rows(data)
-    }
+    rows = {row["sentence"]: row for row in maps_shares.verdict_rows(data)}
+    found = {s: (r["share of single runs"][0], r["the means"]) for s, r in rows.items()}
     near = (np.abs(base / (base + noise) - 1) <= 0.05).mean()
     assert 0 < near < 1 and len(found) == 10
     assert found["ring above star"] == (1, verdicts.HOLDS)
@@ -632,20 +626,16 @@ def test_shares_of_instances_are_counted_from_their_runs():
         {"problem": list("abc"), "rounds": np.array([4, 5, "none"], object)},
     )
     found = {"gaps": gaps, "pairs": pairs, "instances": instances}
-    rows = {
-        (row["several runs"], row["sentence"], row["tolerance"]): row
-        for row in maps_shares.instance_rows(HORIZON, found)
-    }
+    keys = ("several runs", "sentence", "tolerance")
+    made = maps_shares.instance_rows(HORIZON, found)
+    rows = {tuple(row[key] for key in keys): row for row in made}
     assert len(rows) == 2 * 3 * 3
     counted = {
         sentence: [rows[True, sentence, 0.05][key] for key in ("true", "not true", "undecided")]
         for sentence in ("R = 5 close to no budget", "R = 4 and 5 alike", "both")
     }
-    assert counted == {
-        "R = 5 close to no budget": [2, 0, 1],
-        "R = 4 and 5 alike": [1, 1, 1],
-        "both": [1, 1, 1],
-    }
+    wanted = {"R = 5 close to no budget": [2, 0, 1], "R = 4 and 5 alike": [1, 1, 1]}
+    assert counted == wanted | {"both": [1, 1, 1]}
     row = rows[True, "both", 0.05]
     assert row["instances"] == "3 instances, 4 runs each"
     assert row["share of instances"] == (1 / 3, *lost_interval(1, 3, 0.95))
@@ -716,9 +706,8 @@ def test_rows_of_waits_are_of_their_size(monkeypatch):
     assert "The mean is at most 34 % of the regret on the complete graph" in told
     edge = {"M": 5, "graph": "ring", "extra regret": (0.0, 0.0, 0.0), "2 M (d_G - 1)": 10}
     edge["of the regret"] = (0.0, 0.0, 0.0)
-    assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in maps_waits._told_waits(
-        HORIZON, [edge], []
-    )
+    told = maps_waits._told_waits(HORIZON, [edge], [])
+    assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in told
 
 
 def test_points_of_leaks_are_of_their_structure():
@@ -727,10 +716,8 @@ def test_points_of_leaks_are_of_their_structure():
 
     def runs(*means, **dims):
         regret = np.array(means)[..., None, None] * [[1.0], [1.1]]
-        return xr.Dataset(
-            {"regret": ((*dims, "epsilon_message", "seed", "time"), regret)},
-            dims | {"epsilon_message": leaks},
-        )
+        cells = {"regret": ((*dims, "epsilon_message", "seed", "time"), regret)}
+        return xr.Dataset(cells, dims | {"epsilon_message": leaks})
 
     found = {
         "alone": runs(9.0, 6.0, 3.0),

@@ -198,10 +198,8 @@ def test_readings_share_the_runs_that_they_do_not_change(asked, tmp_path):
 
 def test_links_are_told_on_the_meter_of_the_reading():
     """Catches meters exchanged, links to a server that change, and a meter that is not there."""
-    links = xr.Dataset(
-        {"links": ("meter", [7, 10, 20, 30, 40])},
-        {"meter": ["server", "bound", "used", "edges", "sac"]},
-    )
+    meters = {"meter": ["server", "bound", "used", "edges", "sac"]}
+    links = xr.Dataset({"links": ("meter", [7, 10, 20, 30, 40])}, meters)
     alone = links.sel(meter=["server", "bound"])
     for meter, wanted in (
         ("edges", [7, 10, 10, 30, 30]),
@@ -349,9 +347,8 @@ def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
     assert gaps == dict(zip(sections, ({"own"}, {"own"}, {"own", "1/16"}), strict=True))
     assert {(each.verdict, each.seeds) for each in told if each.own} == {(OPEN, 1000)}
     # One for each T.
-    assert Counter(each.sentence.section for each in told if each.own) == dict.fromkeys(
-        (*sections, "V"), 2
-    )
+    count = Counter(each.sentence.section for each in told if each.own)
+    assert count == dict.fromkeys((*sections, "V"), 2)
     others = [each for each in told if not each.own]
     assert {each.verdict for each in others if each.reading.gap == "1/16"} == {FAILS}
     assert {each.verdict for each in others if each.reading.gap != "1/16"} == {HOLDS}
@@ -438,10 +435,8 @@ def test_shares_are_those_of_the_file(tmp_path):
     # The gap turns a verdict at one T; what is open at the other is no other verdict, but with it T
     # turns one as well, and the gap those of another sentence.
     third = Sentence("V", "r", "a third")
-    undecided = [
-        Told(third, ANY, Reading(gap, ANY, ANY, ANY), verdict)
-        for gap, verdict in (("own", HOLDS), ("1/16", OPEN))
-    ]
+    gaps = (("own", HOLDS), ("1/16", OPEN))
+    undecided = [Told(third, ANY, Reading(gap, ANY, ANY, ANY), found) for gap, found in gaps]
     turns = dict.fromkeys(("T", "gap", "instance", "delay", "meter"), 0)
     assert multiverse.turned(told) == turns | {"gap": 1}
     assert multiverse.turned([*told, *undecided], undecided=True) == turns | {"T": 1, "gap": 2}
@@ -486,18 +481,14 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
         assert [bar.get_x() for bar in bars] == pytest.approx(ends_before)
         colours = [multiverse_figures.LOOKS[kind] for kind in multiverse.KINDS]
         assert [bar.get_facecolor() for bar in bars] == [to_rgba(colour) for colour in colours]
-        hatched = [
-            kind for kind, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()
-        ]
+        hatched = [k for k, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()]
         assert hatched == [NOT_REACHED, NOT_CONTRADICTED, NOT_PROVED]
 
 
 def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path):
     """Catches another row's share, a column without any, and another verdict than the row's."""
-    rows = [
-        verdicts.Row("IV", f"words {i}", "what", lambda data: [finding(1.0)], "fig04")
-        for i in (0, 1)
-    ]
+    judge = lambda data: [finding(1.0)]  # noqa: E731
+    rows = [verdicts.Row("IV", f"words {i}", "what", judge, "fig04") for i in (0, 1)]
     for name, value in (("ROWS", rows), ("BOUNDS", rows[:1]), ("SETTLED", [])):
         monkeypatch.setattr(claims, name, value)
     data = verdicts.Data({}.__getitem__, [10**4], 20, None)

@@ -104,9 +104,8 @@ def test_points_and_differences_are_those_of_the_seeds():
 def test_the_figure_can_be_read_and_says_what_it_shows(monkeypatch, tmp_path):
     """Would catch labels on top of each other, a curve that is not drawn, or words without it."""
     figures = drawn(monkeypatch)
-    problem = fmab.Problem.ratings(
-        [1, 2, 3], [[[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2]]] * 10
-    )
+    chances = [[[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2]]] * 10
+    problem = fmab.Problem.ratings([1, 2, 3], chances)
     told = ratings.told_of(problem, "of a test")
     # Means are 1.3, 0.9 and 0.9 levels above the lowest.
     assert told.points == 2 and told.uniform == pytest.approx(0.8 / 3)
@@ -158,9 +157,8 @@ def test_the_best_are_told_with_what_they_differ_in():
     assert told == " At ε = 2 the interval of b meets that of a."
     assert ratings._unlike([best, far], [best]) == ""
     told = ratings._unlike([best, row("c", 1.3, 2.0, "y", 3)], [best])
-    assert (
-        told == " At one ε they differ in what others are told (a: x / c: y). Seeds: a: 9 / c: 3."
-    )
+    wanted = " At one ε they differ in what others are told (a: x / c: y). Seeds: a: 9 / c: 3."
+    assert told == wanted
 
 
 def test_from_where_on_sharing_pays():

@@ -214,11 +214,8 @@ def _settings(rows: Sequence[dict[str, str]]) -> None:
     for row in rows:
         said, mine = row["agrees?"], interval(row["regret at T"])[0]
         of = f"{row['algorithm']}, {row['setting']}"
-        beside = {
-            each["algorithm"]: interval(each["regret at T"])[0]
-            for each in rows
-            if each["setting"] == row["setting"]
-        }
+        near = [each for each in rows if each["setting"] == row["setting"]]
+        beside = {each["algorithm"]: interval(each["regret at T"])[0] for each in near}
         if known := re.match(r"([\d,]+) / ([\d,]+) \(", row["known"]):
             off = [
                 100 * (interval(row[head])[0] / number(known[place]) - 1)
@@ -615,9 +612,8 @@ def picture(name: str, folder: Path, text: str) -> None:
     assert f", {at} slots, " in caption, f"the caption is not of {at}"
     kept = rows_of(folder / f"arena_T1e{power}.csv")
     rows = _entrants(kept)
-    everybody = {
-        row["algorithm"] for path in folder.glob("arena_T1e*.csv") for row in rows_of(path)
-    }
+    every = folder.glob("arena_T1e*.csv")
+    everybody = {row["algorithm"] for path in every for row in rows_of(path)}
     beside = rows_of(folder / f"{name}.csv")
     (table,) = tables(lines)
     if what == "regret":
@@ -660,11 +656,8 @@ def picture(name: str, folder: Path, text: str) -> None:
         few = min(bits for bits in sent.values() if bits > 0)
         assert sent.get(said["quiet"]) == few and same(said["few"], few), said["quiet"]
         high = min(float(r["bits sent, upper"]) for r in beside if r["algorithm"] == said["quiet"])
-        as_few = [
-            row["algorithm"]
-            for row in beside
-            if sent[row["algorithm"]] > 0 and float(row["bits sent, lower"]) <= high
-        ]
+        sending = [row for row in beside if sent[row["algorithm"]] > 0]
+        as_few = [r["algorithm"] for r in sending if float(r["bits sent, lower"]) <= high]
         assert {said["quiet"], *filter(None, (said["level"] or "").split(" / "))} == set(as_few)
         assert same(said["its"], rows[said["quiet"]].regret[0]), said["quiet"]
     if what == "regret":
@@ -730,10 +723,8 @@ def _panels(caption: str, beside: Sequence[dict[str, str]]) -> None:
         assert wanted.setdefault(row["view"], whys) == whys, row["view"]
     views = "|".join(re.escape(view[0].upper() + view[1:]) for view in wanted)
     parts = re.split(rf"({views}): (?=Not run, )", caption)
-    told = {
-        head[0].lower() + head[1:]: _absent(body)
-        for head, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    told = {head[0].lower() + head[1:]: _absent(body) for head, body in pairs}
     assert told == {view: whys for view, whys in wanted.items() if whys} and not _absent(parts[0])
 
 
@@ -826,16 +817,8 @@ LITTLE = "holds by less than 1 %"
 SOMETIMES = "holds under some conditions only"
 UNJUDGED = "not judged"
 # Of one condition; the first that was found stands first, without its conditions.
-FIRST = (
-    "holds",
-    "does not hold",
-    "not attained",
-    "not reached",
-    "not proved",
-    "misprint",
-    "not contradicted",
-    "not decided",
-)
+FIRST = ("holds", "does not hold", "not attained", "not reached", "not proved", "misprint")
+FIRST += ("not contradicted", "not decided")
 # What was found stands below one of these heads.
 FOUND = ("found", "computed", "printed, and what follows")
 SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
@@ -877,9 +860,8 @@ def claims(folder: Path, text: str) -> None:
     parts = re.split(r"^## ", text, flags=re.M)
     ((*summary,),) = tables(parts[0].split("\n"))
     counted = {row["list"]: row["sentences"] for row in summary}
-    found = {
-        part.partition("\n")[0]: tables(part.split("\n"))[0] for part in parts[1:] if "|" in part
-    }
+    heads = [part.partition("\n")[0] for part in parts[1:]]
+    found = {h: tables(p.split("\n"))[0] for h, p in zip(heads, parts[1:], strict=True) if "|" in p}
     kept = rows_of(folder / "claims.csv")
     parts_of = {
         "measured": "Measured",
@@ -1204,9 +1186,7 @@ def multiverse(folder: Path, text: str) -> None:
 
 def turns_told(told: Sequence[str], kept: Sequence[dict[str, str]]) -> None:
     """Holds two lists of what turns a verdict against the readings: decided ones, and all."""
-    said = [
-        {name: int(many) for name, many in re.findall(r"(\w+) in (\d+)", each)} for each in told
-    ]
+    said = [{name: int(n) for name, n in re.findall(r"(\w+) in (\d+)", each)} for each in told]
     for own, silent in zip(said, ({"not decided"}, set()), strict=True):
         assert own == (wanted := _turns(kept, silent)), wanted
 
@@ -1233,14 +1213,12 @@ def pages(folder: Path) -> dict[str, Page]:
     """Returns who reads the text of each page of a folder."""
     found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
     found = {name: read for name, read in found.items() if (folder / name).exists()}
-    found |= {
-        name: functools.partial(picture, name.removesuffix(".md")) for name in pictures(folder)
-    }
+    stems = {name: name.removesuffix(".md") for name in pictures(folder)}
+    found |= {name: functools.partial(picture, stem) for name, stem in stems.items()}
     drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
     found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
-    parts = {f"{name}.md" for name in BESIDE.values()} | {
-        path.name for path in folder.glob("arena_T1e*.md")
-    }
+    parts = {path.name for path in folder.glob("arena_T1e*.md")}
+    parts |= {f"{name}.md" for name in BESIDE.values()}
     return found | {
         path.name: functools.partial(table, path.name)
         for path in sorted(folder.glob("*.md"))

@@ -39,11 +39,8 @@ def texts() -> dict[str, str]:
 
 
 def where(rows: Iterable[Row], **fixed: str) -> list[Row]:
-    return [
-        row
-        for row in rows
-        if all(row[key.replace("_", " ")] == text for key, text in fixed.items())
-    ]
+    fixed = {key.replace("_", " "): text for key, text in fixed.items()}
+    return [row for row in rows if all(row[key] == text for key, text in fixed.items())]
 
 
 def one(rows: Iterable[Row], **fixed: str) -> Row:

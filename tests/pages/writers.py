@@ -88,9 +88,8 @@ def shares(data: Any) -> list[Finding]:
     for T in data.horizons:
         happened = np.arange(data.seeds) % (40 if T != 10**5 else 15) > 0
         few = {"R = 2": (data.seeds, 2 * data.seeds)}
-        found.append(
-            verdicts.probable(f"{slots(T)}, R = 2", few, **{"R = 2": verdicts.share(happened)})
-        )
+        share = verdicts.share(happened)
+        found.append(verdicts.probable(f"{slots(T)}, R = 2", few, **{"R = 2": share}))
     return found
 
 

@@ -44,9 +44,8 @@ def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words):
     flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
     found = [(line.get_label(), line.get_ydata()[0]) for line in flat]
     assert {label: abs(at) for label, at in found} == levels
-    assert sorted(at for _, at in found) == sorted(
-        s * at for at in levels.values() for s in (-1, 1)
-    )
+    wanted = sorted(s * at for at in levels.values() for s in (-1, 1))
+    assert sorted(at for _, at in found) == wanted
     for axes in figure.axes:
         (edge,) = (x for x in axes.lines if x.get_linestyle() == ":" and x.get_color() == "0.45")
         assert list(edge.get_xdata()) == [0.75, 0.75]

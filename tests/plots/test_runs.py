@@ -191,10 +191,8 @@ def test_no_two_different_runs_carry_the_same_caption():
     found["by agent"] = plain.assign_attrs(of(*VARIANTS["plain"](), sum_agents=False))
     found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
     band = confidence_band(plain.regret, kind="pointwise")
-    captions = {
-        name: plots._caption({"": data}, {"": band}, (1.0, 1.0)).long
-        for name, data in found.items()
-    }
+    text_of = lambda data: plots._caption({"": data}, {"": band}, (1.0, 1.0)).long  # noqa: E731
+    captions = {name: text_of(data) for name, data in found.items()}
     assert len(set(captions.values())) == len(found) == len(VARIANTS) + 6
     # In one figure, too, all but the default's own facts are told.
     text = caption(plot_runs(found, kind="pointwise"))
@@ -267,10 +265,8 @@ def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
     figure = plot_runs(data)
     for line, own in zip(figure.axes[0].lines, slots, strict=True):
         np.testing.assert_array_equal(after(line.get_xdata()), own)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "horizon = 10⁴",
-        "horizon = 10⁵",
-    ]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["horizon = 10⁴", "horizon = 10⁵"]
     # What the label says is not said again, whatever its unit or its spelling.
     data.horizon.attrs = {"symbol": "T"}
     assert "T = 10⁴:" not in caption(plot_runs(data))

@@ -43,9 +43,8 @@ def called(one: str, other: str) -> str:
 
 PLAIN = {"agent": "agent", "arm": "arm", "value": "value", "fill": "arm"}
 TIMED = HEAD.replace(b"\n", b",time\n")
-FRAME = pd.DataFrame(
-    {"agent": list("aabb"), "arm": list("xyxy"), "value": [1.0, 2.0, 2.0, 1.0]}, dtype=object
-)
+FRAME = {"agent": list("aabb"), "arm": list("xyxy"), "value": [1.0, 2.0, 2.0, 1.0]}
+FRAME = pd.DataFrame(FRAME, dtype=object)
 # Beyond 2^53 floats do not tell whole numbers apart.
 WIDE = 2**53
 
@@ -751,11 +750,8 @@ def test_random_damage_is_refused_or_changes_nothing_else(seed):
         lines = content.decode().replace("\r\n", "\n").split("\n")[1:]
         rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
         assert all(len(row) == 3 for row in rows) and b"\r" not in content.replace(b"\r\n", b"\n")
-        due = Counter(
-            (who, what, float(value))
-            for who, what, value in rows
-            if who and what and value not in ("", "-")
-        )
+        whole = [row for row in rows if row[0] and row[1] and row[2] not in ("", "-")]
+        due = Counter((who, what, float(value)) for who, what, value in whole)
         if b'"' not in content:
             assert counts_of(found) == due, bytes(content)
         assert found.rows == len(rows)

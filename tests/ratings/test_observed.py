@@ -168,10 +168,8 @@ def test_too_few_ratings_leave_agents_arms_and_cells_out():
     found = counted(frame, least_per_agent=4, least_per_arm=2)
     assert found.agent_labels == ("a", "b") and found.arm_labels == ("x", "y")
     # Once c is left out, nobody rates w.
-    assert found.left_out == {
-        "agent with fewer than 4 ratings": 1,
-        "arm with fewer than 2 ratings": 1,
-    }
+    few = {"agent with fewer than 4 ratings": 1, "arm with fewer than 2 ratings": 1}
+    assert found.left_out == few
     most = counted(frame, most_arms=2, fill="arm")
     assert most.arm_labels == ("x", "y") and most.left_out == {"arm not among the 2 most rated": 2}
     assert most.filled == (("c", "y"),)
@@ -294,9 +292,8 @@ def test_more_groups_than_tastes_are_refused():
 
 def test_a_problem_survives_the_trip_through_a_file(folder):
     """Would catch probabilities that change in their last bit, or agents that are merged."""
-    found = from_table(
-        EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=7, smoothing=1.7
-    )
+    path = EXAMPLE / "ratings.csv"
+    found = from_table(path, agent="userId", arm="genres", groups=7, smoothing=1.7)
     assert found.save("p.npz") == Path("p.npz")
     again = fmab.Problem.from_file("p.npz")
     assert again == found.problem
@@ -361,17 +358,9 @@ def test_the_command_writes_what_runs_read(folder, capsys):
     more = " --smoothing 0.5 --toward uniform --most-arms 2 --least-per-cell 2 --out p.npz"
     assert main((words + more).split()) == 0
     out = capsys.readouterr().out
-    due = from_table(
-        "ratings.csv",
-        agent="userId",
-        arm="genres",
-        levels=[1, 2, 3, 4, 5],
-        fill="arm",
-        smoothing=0.5,
-        toward="uniform",
-        most_arms=2,
-        least_per_cell=2,
-    )
+    options = {"levels": [1, 2, 3, 4, 5], "fill": "arm", "smoothing": 0.5, "toward": "uniform"}
+    options |= {"most_arms": 2, "least_per_cell": 2}
+    due = from_table("ratings.csv", agent="userId", arm="genres", **options)
     assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
     assert fmab.Problem.from_file("p.npz") == due.problem
     assert main((words + " --out p.npz").split()) == 2
@@ -465,12 +454,8 @@ def test_random_tables_against_a_loop_over_rows(seed):
 
     usable = [(a, b, v) for a, b, v in rows if v in (1, 2, 3) and a and b.strip()]
     known = Counter(a for a, _, _ in usable)
-    counts = Counter(
-        (a, part, v)
-        for a, b, v in usable
-        if known[a] >= enough
-        for part in dict.fromkeys(b.split("|"))
-    )
+    known_rows = [row for row in usable if known[row[0]] >= enough]
+    counts = Counter((a, part, v) for a, b, v in known_rows for part in dict.fromkeys(b.split("|")))
     assert found.agent_labels == tuple(sorted({a for a, _, _ in counts}))
     assert found.arm_labels == tuple(sorted({b for _, b, _ in counts}))
     assert len(rows) - sum(found.dropped.values()) == len(usable)
@@ -478,9 +463,8 @@ def test_random_tables_against_a_loop_over_rows(seed):
     for i, a in enumerate(found.agent_labels):
         for k, b in enumerate(found.arm_labels):
             own = np.array([counts[a, b, v] for v in (1, 2, 3)])
-            everybody = np.array(
-                [sum(counts[c, b, v] for c in found.agent_labels) for v in (1, 2, 3)]
-            )
+            every = [[counts[c, b, v] for c in found.agent_labels] for v in (1, 2, 3)]
+            everybody = np.array(every).sum(axis=1)
             due = (own + 0.5 * everybody / everybody.sum()) / (own.sum() + 0.5)
             np.testing.assert_allclose(found.problem.probabilities[i, k], due, atol=1e-14)
             assert ((a, b) in found.filled) == (own.sum() == 0)

@@ -82,9 +82,8 @@ def test_every_layout_of_movielens_holds_the_same_ratings(write):
         by_sex = from_table(path, agent="gender", arm="movieId")
         assert by_sex.agent_labels == ("F", "M")
         assert by_sex.counts.sel(agent="F", arm="10").values.tolist() == [0, 0, 1, 1, 0]
-        assert by_sex.notes["source"].endswith(
-            " gender from " + {"r": "users.dat"}.get(path.name[0], "u.user")
-        )
+        file = {"r": "users.dat"}.get(path.name[0], "u.user")
+        assert by_sex.notes["source"].endswith(f" gender from {file}")
 
 
 AMAZON = {

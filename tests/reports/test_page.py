@@ -112,10 +112,8 @@ def cells(data: xr.Dataset) -> list[Cell]:
     found = []
     axes = [data[name].values for name in SIGNS]
     for place in itertools.product(*map(range, data.seeds.shape)):
-        own = [
-            TICKS[name] if axis[i] == "none" else f"{axis[i]:g}"
-            for name, axis, i in zip(SIGNS, axes, place, strict=True)
-        ]
+        named = zip(SIGNS, axes, place, strict=True)
+        own = [TICKS[name] if axis[i] == "none" else f"{axis[i]:g}" for name, axis, i in named]
         epsilon = axes[0][place[0]]
         # Each of the agents that are heard adds noise for N times the epsilon of its sum.
         leak = "no bound" if epsilon == "none" else f"{data.attrs['agents'] * epsilon:.4g}"
@@ -270,10 +268,8 @@ def sentence(text: str, pair: tuple[Cell, Cell, str, str, str], adjusted: float)
     if found["verdict"] == "less":
         middle, low, high = -middle, -high, -low
     assert told(found["cost"] or found["none"], middle) and ends(found["ends"], low, high), first
-    views = [
-        each.leak if each.leak == "no bound" else f"ε = {each.leak} (single messages)"
-        for each in (cell, base)
-    ]
+    leaks = [each.leak for each in (cell, base)]
+    views = [leak if leak == "no bound" else f"ε = {leak} (single messages)" for leak in leaks]
     if cell.leak != base.leak:
         views = [f"{view} (messages)" if view == "no bound" else view for view in views]
     assert found["leak"] == both(*views), f"{first} leaks {both(*views)}, not {found['leak']}"
@@ -437,9 +433,8 @@ def pictures(page: Page, own: Cells, data: xr.Dataset) -> None:
         assert f"{size}, {len(own[0].regret)} seeds" in alt and "95 %" in alt, name
     (curves,), (points,) = page.parts["regret"].alts, page.parts["finals"].alts
     by = {cell.leak: cell.ticks[0] for cell in own}
-    leaks = "; ".join(
-        f"{leak} ({tick if leak == 'no bound' else f'ε = {tick}'})" for leak, tick in by.items()
-    )
+    leaks = [f"{leak} ({t if leak == 'no bound' else f'ε = {t}'})" for leak, t in by.items()]
+    leaks = "; ".join(leaks)
     assert f"Nε, what a message leaks: {leaks}." in points, f"the leaks are {leaks}"
     for cell in own:
         if cell.leak != "no bound":
