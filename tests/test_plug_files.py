@@ -1,7 +1,5 @@
 """Two files of forty lines outside the package: elimination by variance, and UCB2 in episodes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The arena: who takes part, at which leak, and that its sentences say what the numbers do."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """The fronts of the arena: who is on them, what they were in which year, and what is said of it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

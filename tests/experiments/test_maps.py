@@ -1,7 +1,5 @@
 """Maps: their settings, and every quantity that they compute, on data made by hand."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The multiverse: which readings a sentence is judged in, what each changes, and what is told."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Numbers on the pages for people: written by a command from tables, and the same as theirs."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sentences of figures: data that contradict what such a sentence once said, fixed, of them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages as the experiments write them from made-up results, read back by who knows no writer."""
 
-from __future__ import annotations
-
 import pytest
 from pages import reader, writers
 

@@ -1,7 +1,5 @@
 """The figure of an audit against the histogram that it is made of."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What holds for every kind of figure: it fits a column, is told in short, and keeps its words."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -750,8 +750,8 @@ def test_random_damage_is_refused_or_changes_nothing_else(seed):
         lines = content.decode().replace("\r\n", "\n").split("\n")[1:]
         rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
         assert all(len(row) == 3 for row in rows) and b"\r" not in content.replace(b"\r\n", b"\n")
-        whole = [row for row in rows if row[0] and row[1] and row[2] not in ("", "-")]
-        due = Counter((who, what, float(value)) for who, what, value in whole)
+        kept = [row for row in rows if row[0] and row[1] and row[2] not in ("", "-")]
+        due = Counter((who, what, float(value)) for who, what, value in kept)
         if b'"' not in content:
             assert counts_of(found) == due, bytes(content)
         assert found.rows == len(rows)
