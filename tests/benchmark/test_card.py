@@ -197,14 +197,9 @@ def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch):
 def test_a_quick_card_takes_no_more_seeds_than_the_suite():
     """Would catch hours of a quick look: 10 seeds where the suite has 6, or none."""
     tiny = suites.read(TINY).suites["tiny"]
-    made = [
-        contest.plan(Contestant("", owner, options), tiny, most=card.QUICK).seeds
-        for owner, options in (
-            (fmab.dist_dp_se, {}),
-            (fmab.ucb1, {"pooled": True}),
-            (fmab.ucb1, {}),
-        )
-    ]
+    owners = ((fmab.dist_dp_se, {}), (fmab.ucb1, {"pooled": True}), (fmab.ucb1, {}))
+    plans = [contest.plan(Contestant("", *given), tiny, most=card.QUICK) for given in owners]
+    made = [plan.seeds for plan in plans]
     assert made == [10, 6, 0]
 
 

@@ -219,10 +219,9 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     messages = arena.VIEWS["messages"].makers
     assert messages["ldp_ucb_pooled"](1.0).epsilon == messages["ldp_bits_pooled"](1.0).epsilon == 1
     absent = arena.VIEWS["sums"].absent
-    assert {name for name in absent if not arena.LINE_UP[name].alone} == {
-        *("ddp", "fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
-        "demab_private",
-    }
+    bare = {"ddp", "fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"}
+    alone = {name for name in absent if arena.LINE_UP[name].alone}
+    assert set(absent) - alone == bare | {"demab_private"}
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
         assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
     note = arena_report.noted(arena.VIEWS["sums"], Path("nowhere"))
@@ -283,11 +282,8 @@ def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch
 
 def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
     """Catches one left out silently, or on both lists, and a reason that is not its own."""
-    private = {
-        name
-        for name, entry in arena.LINE_UP.items()
-        if any(0 < row.epsilon < math.inf for row in fmab.privacy_ledger(entry.algorithm, 50))
-    }
+    ledgers = {n: fmab.privacy_ledger(e.algorithm, 50) for n, e in arena.LINE_UP.items()}
+    private = {n for n, rows in ledgers.items() if any(0 < r.epsilon < math.inf for r in rows)}
     for view, what in arena.VIEWS.items():
         assert set(what.makers) | set(what.absent) == private, view
         assert not set(what.makers) & set(what.absent), view
@@ -300,11 +296,8 @@ def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
 def test_who_is_alone_and_alike_has_stand_ins():
     """Would catch five agents for fifty where they talk, share one policy, or play in rounds."""
     few = {name for name, entry in arena.LINE_UP.items() if entry.agents < arena.AGENTS}
-    assert few == {
-        *("ldp_ucb", "ldp_bits", "tree_ucb", "lazy_dp_ts"),
-        *("adap_ucb", "adap_klucb", "dp_imed", "dp_klucb"),
-        *("ucb1", "thompson", "kl_ucb", "uniform_play"),
-    }
+    wanted = "ldp_ucb ldp_bits tree_ucb lazy_dp_ts adap_ucb adap_klucb dp_imed dp_klucb ucb1"
+    assert few == {*wanted.split(), "thompson", "kl_ucb", "uniform_play"}
 
 
 def recorded(monkeypatch):
@@ -398,13 +391,8 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     }
     assert list(found["a"]) == list(wanted["a"])
     # At a leak: each view has all that can run, and each folder one run.
-    assert set(found["b"]) == {
-        (view, name, leak)
-        for view, what in arena.VIEWS.items()
-        for name in what.makers
-        if name in wanted["b"]
-        for leak in (0.1, 0.3, 1, 3, 10, 50)
-    }
+    pairs = [(v, n) for v, what in arena.VIEWS.items() for n in what.makers if n in wanted["b"]]
+    assert set(found["b"]) == {(*pair, leak) for pair in pairs for leak in (0.1, 0.3, 1, 3, 10, 50)}
     assert len({where for where, *_ in ran}) == len(ran)
     at_leak = [each for each in ran if each[0][0][0] == "b"]
     for (_, name), seeds, spread, T, _ in at_leak:
@@ -426,10 +414,8 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     assert len(at_leak) == len(found["b"]) - 6 * len(twice)
     # Where agents differ; where they are alike it is the run of part (a).
     alike = {n for n in arena.LINE_UP if getattr(arena.LINE_UP[n].algorithm, "homogeneous_only", 0)}
-    assert alike == {
-        *("dducb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"),
-        *("kl_se_split", "dp_imed_sum", "dp_klucb_sum", "demab", "demab_private"),
-    }
+    named = "dducb dec_ucb gosine lcc_ucb lcc_ucb_graph kl_se_split dp_imed_sum dp_klucb_sum demab"
+    assert alike == {*named.split(), "demab_private"}
     told = {where: (seeds, spread) for where, seeds, spread, *_ in ran if where[0] == "c"}
     assert told == {("c", n): (m, 1.0) for n, m in wanted["c"].items() if n not in alike}
     differ = [name for name in wanted["c"] if name not in alike]
@@ -481,17 +467,13 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert groups[words["message"], "50"] == ["cdp", "cdp_scaled", "hdp"]
     # Waits without noise: no epsilon of messages covers who sees actions.
     assert groups[f"{words['message']}, and whoever sees actions", "50"] == ["ddp"]
-    assert groups[words["message"], "1"] == [
-        *("fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
-        "demab_private",
-    ]
+    shared = "fed_ucb kl_se kl_se_split kl_se_graph kl_se_components demab_private"
+    assert groups[words["message"], "1"] == shared.split()
     assert groups[words["sum"], "1"] == ["dist_dp_se", "kl_se_sum", "dp_imed_sum", "dp_klucb_sum"]
     # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.
     noisy = ["ldp_ucb", "ldp_bits"]
-    assert groups[words["alone"], "1"] == [
-        *(*noisy, "single", "dp_se", "adap_ucb", "adap_klucb", "lazy_dp_ts"),
-        *("dp_imed", "dp_klucb", "tree_ucb"),
-    ]
+    quiet = "single dp_se adap_ucb adap_klucb lazy_dp_ts dp_imed dp_klucb tree_ucb"
+    assert groups[words["alone"], "1"] == [*noisy, *quiet.split()]
     assert groups[words["reward"], "1"] == [f"{name}_pooled" for name in noisy]
     for name, entry in arena.LINE_UP.items():
         silent = arena.leaks(entry.algorithm)["messages"] == arena.costs.NOTHING
@@ -527,12 +509,9 @@ def test_places_are_those_that_common_seeds_leave_open():
     # The first ten instances are hard.
     instance = np.concatenate([np.full(10, 9000.0), np.full(90, 1000.0)])
     few = instance[:10] + rng.normal(0, 1, 10)
-    finals = {
-        "cdp": instance + 50 + rng.normal(0, 1, 100),
-        "ddp": few,
-        "hdp": instance + 50 + rng.normal(0, 1, 100),
-        "fed_ucb": instance - 500,
-    }
+    drawn_ = lambda: rng.normal(0, 1, 100)  # noqa: E731
+    finals = {"cdp": instance + 50 + drawn_(), "ddp": few, "hdp": instance + 50 + drawn_()}
+    finals["fed_ucb"] = instance - 500
     assert few.mean() > 4 * finals["cdp"].mean()  # over the seeds of each
     found = {}
     for name, values in finals.items():
@@ -614,11 +593,9 @@ def test_who_was_not_run_is_said_with_the_reason():
     names = ("cdp", "ucb1", "lcc_ucb", "gosine", "dist_dp_se")
     found = arena.absent(names, {"cdp"})
     assert found == {arena.STEPS: ["UCB1", "LCC-UCB", "GosInE"], arena.UNASKED: ["Dist-DP-SE"]}
-    assert arena.absent(names, {"cdp"}, differ=True) == {
-        arena.STEPS: ["UCB1"],
-        arena.ALIKE_ONLY: ["LCC-UCB", "GosInE"],
-        arena.UNASKED: ["Dist-DP-SE"],
-    }
+    wanted = {arena.STEPS: ["UCB1"], arena.ALIKE_ONLY: ["LCC-UCB", "GosInE"]}
+    wanted[arena.UNASKED] = ["Dist-DP-SE"]
+    assert arena.absent(names, {"cdp"}, differ=True) == wanted
     told = arena.not_run({"because": ["one", "two"], "so": ["three"]})
     assert told == "Not run, because: one / two. Not run, so: three."
     assert arena.absent(names, names) == {} and arena.not_run({}) == ""
@@ -834,11 +811,9 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     """Catches a horizon, reading or setting left out, links to others, a ledger without one."""
     found, own = writers.parts(10**4), {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
     monkeypatch.setattr(arena_settings, "_row", lambda each, data: {"algorithm": each.who} | own)
-    results = {
-        "arena": {10**4: found, 10**5: found},
-        "arena_settings": {10**6: {"fed1-M1-f138": None}},
-        "arena_fronts": {10**5: {"dials": {}, "far": {}}},
-    }
+    results = {"arena": {10**4: found, 10**5: found}}
+    results["arena_settings"] = {10**6: {"fed1-M1-f138": None}}
+    results["arena_fronts"] = {10**5: {"dials": {}, "far": {}}}
     arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
     page = (tmp_path / "ARENA.md").read_text("utf-8")
     for end, part in itertools.product(("T1e4", "T1e5"), ("regret", "links", "leak", "differ")):
@@ -937,11 +912,9 @@ def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
     """Catches regret of all told as of one, links not added or without price, a cut horizon."""
     last = {"regret": (("seed", "time"), [[1.0, 30.0], [2.0, 50.0]])}
     links = np.array([[[0, 0], [4, 900]], [[0, 0], [8, 900]]])
-    data = xr.Dataset(
-        last | {"links": (("seed", "time", "meter"), links)},
-        {"time": [5, 1000], "meter": ["server", "used"], "priced": ("meter", [True, False])},
-        {"agents": 10},
-    )
+    coords = {"time": [5, 1000], "meter": ["server", "used"], "priced": ("meter", [True, False])}
+    cells = last | {"links": (("seed", "time", "meter"), links)}
+    data = xr.Dataset(cells, coords, {"agents": 10})
     made = dict(who="who", what="what", algorithm=None, problem=None, horizon=1, seeds=1, known="k")
     for options, of, ends in (
         ({}, "all", [30, 50]),
@@ -998,12 +971,8 @@ def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
     monkeypatch.setattr(arena_protocols, "SIZES", (5, 20))
     arena_protocols.draw({}, tmp_path)
     picture = kept["arena_protocols"]
-    rows = {
-        (row["graph"], row["M"], row["protocol"]): [
-            int(row[f"{what} of a round"]) for what in ("slots", "links", "vectors")
-        ]
-        for row in picture.rows
-    }
+    heads = [f"{what} of a round" for what in ("slots", "links", "vectors")]
+    rows = {(r["graph"], r["M"], r["protocol"]): [int(r[h]) for h in heads] for r in picture.rows}
     assert len(rows) == 4 * 2 * 5
     # The farthest on a ring of 20 is 10 hops away; GIS tells everybody everything once.
     assert rows["ring", 20, "GIS"] == [10, 199, 380]

@@ -61,10 +61,8 @@ PAPER = Path(os.environ.get("FMAB_PAPER", Path(__file__).parents[3] / "shared" /
 
 def lists() -> list[Any]:
     """Returns everything that is quoted on CLAIMS.md: section and quotation."""
-    return [
-        *(*claims.ROWS, *claims.BOUNDS, *claims_settled.SETTLED),
-        *(*claims_misprints.MISPRINTS, *claims_settled.UNMEASURED),
-    ]
+    own = [*claims.ROWS, *claims.BOUNDS, *claims_settled.SETTLED]
+    return [*own, *claims_misprints.MISPRINTS, *claims_settled.UNMEASURED]
 
 
 def quotations() -> list[str]:
@@ -137,12 +135,8 @@ def test_quotations_are_a_few_words_and_stand_in_one_list():
     """Would catch a copied sentence, and one that is measured and settled or not judged."""
     assert [quote for quote in quotations() if len(quote.split()) > 16] == []
     others = [*claims_settled.SETTLED, *claims_misprints.MISPRINTS, *claims_settled.UNMEASURED]
-    both = {
-        row.quote
-        for row in (*claims.ROWS, *claims.BOUNDS)
-        for other in others
-        if row.quote in other.quote or other.quote in row.quote
-    }
+    quotes = [row.quote for row in (*claims.ROWS, *claims.BOUNDS)]
+    both = {q for q in quotes for other in others if q in other.quote or other.quote in q}
     assert both <= TWICE
 
 
@@ -482,15 +476,9 @@ def test_orders_in_log_t_and_p_are_judged_as_bounds_and_as_attained():
     assert [each.verdict for each in bound] == [HOLDS] * 2
     assert [each.verdict for each in attained] == [NOT_ATTAINED] * 2
     assert bound[0].numbers["power of log T"].estimate == pytest.approx(0.5)
-    cells = xr.Dataset(
-        {
-            "regret": (
-                ("epsilon", "participation", "seed"),
-                np.array([[5**1.5, 1], [5.0, 1]])[..., None] * np.ones(50),
-            )
-        },
-        {"participation": [0.2, 1.0]},
-    )
+    regret = np.array([[5**1.5, 1], [5.0, 1]])[..., None] * np.ones(50)
+    cells = {"regret": (("epsilon", "participation", "seed"), regret)}
+    cells = xr.Dataset(cells, {"participation": [0.2, 1.0]})
     quote = "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved"
     noisy, none = own_row(quote, Made({"participation": cells}), 1)
     assert (noisy.verdict, none.verdict) == (HOLDS, NOT_ATTAINED)

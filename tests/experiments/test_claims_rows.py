@@ -119,12 +119,9 @@ class Cells(Data):
 
     def made(self, name: str) -> dict[int, xr.Dataset]:
         """Returns one experiment; half of everything was so at the slot before the last."""
-        return {
-            T: xr.concat([0.5 * self.cells(name, T), self.cells(name, T)], "time").assign_attrs(
-                agents=5
-            )
-            for T in HORIZONS
-        }
+        ends = {T: self.cells(name, T) for T in HORIZONS}
+        whole = {T: xr.concat([0.5 * end, end], "time") for T, end in ends.items()}
+        return {T: data.assign_attrs(agents=5) for T, data in whole.items()}
 
     def own(self, name, algorithm, problem, **settings):
         """Returns a sweep that only verdicts need, if it is asked for what it should."""
@@ -214,11 +211,8 @@ def budgets(told, second, pairs):
         rows = {}
         for p, given in pairs:
             R = given if isinstance(given, int) else given[T]
-            other = (
-                r("alone", T)
-                if second == "alone"
-                else r("budgets", T, participation=1, rounds=NONE)
-            )
+            whole = {"participation": 1, "rounds": NONE}
+            other = r("alone", T) if second == "alone" else r("budgets", T, **whole)
             value = r("budgets", T, participation=p, rounds=R) / other
             rows[f", p = {p} and R = {R}"] = {told: value - (second == "alone")}
         return rows

@@ -183,11 +183,8 @@ def test_rows_of_table_2_are_those_of_their_case(monkeypatch, tmp_path):
     data.best_arm_lost[1, :2] = True
     module.draw({10**4: data}, tmp_path)
     rows = {row["case"]: row for row in rows_of(tmp_path / "table2_hybrid.csv")}
-    drawn_costs = {
-        (row["quantity"], row["curve"]): row["mean"]
-        for row in kept["fig11_hybrid_cost"].rows
-        if row["quantity"].startswith("cost")
-    }
+    costs = [row for row in kept["fig11_hybrid_cost"].rows if row["quantity"].startswith("cost")]
+    drawn_costs = {(row["quantity"], row["curve"]): row["mean"] for row in costs}
     assert list(rows) == list("123456")
     ends = data.regret.isel(time=-1).values
     for place, row in enumerate(rows.values()):
@@ -291,11 +288,8 @@ def ends_of(name, data):
         last = last.isel(schedule_gap=0 if name.endswith("gap") else 1)
     labels, quantity, reference = CURVES[name.removesuffix("_smallest_gap")]
     curves = dict(zip(labels, last.values, strict=True))
-    found = {
-        (quantity, label): values - last.values[reference]
-        for label, values in curves.items()
-        if label != labels[reference]
-    }
+    others = {label: values for label, values in curves.items() if label != labels[reference]}
+    found = {(quantity, n): values - last.values[reference] for n, values in others.items()}
     alone = name in ("fig10_graphs", "fig11_hybrid")  # of which regret is not drawn
     return found if alone else {("regret", label): own for label, own in curves.items()} | found
 
@@ -814,12 +808,9 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         f"all / 20 / 0 / 7.2500 / 0.362 / {reach}; nothing random in 2 runs / same",
         "all / 1 / 0 / 7.2500 / 7.250 / contradicted; nothing random in 2 runs / twice",
     ]
-    assert audit.unseen(found) == [
-        {
-            **{"mechanism": "DDP-MAB, private waiting", "who": "neighbours", "sees": "counts"},
-            **{"claim": "0.5", "why no run shows it": "nobody knows"},
-        }
-    ]
+    hidden = {"mechanism": "DDP-MAB, private waiting", "who": "neighbours", "sees": "counts"}
+    hidden |= {"claim": "0.5", "why no run shows it": "nobody knows"}
+    assert audit.unseen(found) == [hidden]
     audit.draw({10**4: found}, tmp_path)
     assert "nobody knows" in (tmp_path / "audit_unseen.csv").read_text("utf-8")
     picture = kept["audit"]

@@ -45,13 +45,9 @@ def made_up():
         return ran(float(rng.uniform(2e3, 9e5)), links, seeds, lost=int(rng.integers(0, 4)))
 
     parts = {"a": {name: one(name) for name in arena.LINE_UP}}
-    parts["b"] = {
-        (view, name, leak): one(name)
-        for view, what in arena.VIEWS.items()
-        for name in what.makers
-        if arena.LINE_UP[name].seeds("b", T, 1000)
-        for leak in arena.LEAKS
-    }
+    asked = [(v, n) for v, what in arena.VIEWS.items() for n in what.makers]
+    asked = [pair for pair in asked if arena.LINE_UP[pair[1]].seeds("b", T, 1000)]
+    parts["b"] = {(*pair, leak): one(pair[1]) for pair in asked for leak in arena.LEAKS}
     dials = {
         (view, leak, each.name, arena_fronts._words(settings)): one(each.name)
         for view, each, leak, settings in arena_fronts._placed(tuple(arena.LINE_UP))

@@ -358,11 +358,8 @@ def test_both_sentences_have_to_hold_of_the_same_instance():
     one = {4: np.array([104.0, 104, 200]), 5: np.array([100.0, 101, 100])}
     one[None] = np.array([90.0, 100, 100])
     found = maps_shares.verdicts_of(one, 0.05)
-    assert [(each == verdicts.HOLDS).tolist() for each in found.values()] == [
-        [False, True, True],
-        [True, True, False],
-        [False, True, False],
-    ]
+    kinds = [(each == verdicts.HOLDS).tolist() for each in found.values()]
+    assert kinds == [[False, True, True], [True, True, False], [False, True, False]]
     assert verdicts.OPEN not in np.concatenate(list(found.values()))
     steady, wild = np.full((1, 6), 100.0), np.array([[50.0, 150, 50, 150, 50, 150]])
     several = {R: np.vstack([steady] * 3) for R in (4, 5)}
@@ -655,11 +652,8 @@ def test_sentences_compare_the_cells_that_they_name():
     end = lambda name, horizon, **cell: (name.partition("_")[0], *cell.values())  # noqa: E731
     named = SimpleNamespace(seeds=3, end=end)
     smallest = maps_shares.claims_measured.ORACLE
-    found = {
-        each.words: (each.compared(named, HORIZON), each.tolerance)
-        for each in maps_shares._sentences()
-        if not each.words.startswith("1/M")
-    }
+    others = [each for each in maps_shares._sentences() if not each.words.startswith("1/M")]
+    found = {each.words: (each.compared(named, HORIZON), each.tolerance) for each in others}
     assert found == {
         "less ε, more regret": ([("fig04", e) for e in (0.1, 0.3, 0.5, 1)], None),
         "ε = 1 within 5 % of no noise": ([("fig04", 1), ("fig04", "none")], 0.05),

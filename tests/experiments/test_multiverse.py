@@ -246,14 +246,9 @@ def test_a_reading_counts_only_where_it_changes_numbers():
     def ask(reading, horizons):
         # The delay changes nothing, the meter only a number if the gap is the own one.
         wide, carried = reading.gap == "1/16", reading.meter != "edges"
-        return [
-            finding(
-                T * (1 + wide) + carried,
-                FAILS if wide and carried and T > 10**4 else HOLDS,
-                f"T = {T}",
-            )
-            for T in horizons
-        ]
+        failing = FAILS if wide and carried else HOLDS
+        kinds = {T: failing if T > 10**4 else HOLDS for T in horizons}
+        return [finding(T * (1 + wide) + carried, kind, f"T = {T}") for T, kind in kinds.items()]
 
     told = multiverse.judged(ask, HORIZONS, VARY)
     assert len(told) == 8 and all(reading.delay == reading.instance == ANY for _, reading in told)

@@ -94,12 +94,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 BITS = {1, 7, 64}
 # Parts of ARENA.md that have a page of their own, by the start of their heads.
-BESIDE = {
-    "Who sees what": "arena_ledger",
-    "The authors' own settings": "arena_settings",
-    "What is possible": "arena_caps",
-    "In the long run": "arena_far",
-}
+BESIDE = {"Who sees what": "arena_ledger", "The authors' own settings": "arena_settings"}
+BESIDE |= {"What is possible": "arena_caps", "In the long run": "arena_far"}
 # Every view has a sentence at each of these leaks.
 TOLD = (0.1, 1.0, 10.0)
 # How near known numbers have to be, in per cent.
@@ -118,12 +114,8 @@ def arena(folder: Path, text: str) -> None:
     """Holds the text of ARENA.md."""
     parts = _parts(text)
     # Whoever took part at one horizon is a contestant at all of them.
-    everybody = {
-        (row["algorithm"], *_group(row))
-        for head, body in parts
-        if head.startswith("T = ")
-        for row in tables(body.split("\n"))[0]
-    }
+    first = [tables(body.split("\n"))[0] for head, body in parts if head.startswith("T = ")]
+    everybody = {(row["algorithm"], *_group(row)) for rows in first for row in rows}
     bits: dict[str, set[int]] = {}
     for head, body in parts:
         if found := re.fullmatch(r"T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", head):
@@ -141,11 +133,9 @@ def arena(folder: Path, text: str) -> None:
 def sections(folder: Path) -> None:
     """Holds the files beside ARENA.md that have a part of it."""
     parts = _parts((folder / "ARENA.md").read_text("utf-8"))
-    beside = {
-        f"T = 10{str(power).translate(_RAISE)}": f"arena_T1e{power}.md"
-        for power in range(4, 10)
-        if (folder / f"arena_T1e{power}.md").exists()
-    }
+    beside = {power: f"arena_T1e{power}.md" for power in range(4, 10)}
+    beside = {p: name for p, name in beside.items() if (folder / name).exists()}
+    beside = {f"T = 10{str(power).translate(_RAISE)}": name for power, name in beside.items()}
     assert set(beside) <= set(dict(parts)), beside
     for head, body in parts:
         if head.startswith("T = "):
@@ -407,12 +397,8 @@ def _matched(
         assert labels == everybody, f"of {sorted(everybody - labels)} nothing is said at {at}"
     for view, table in zip(views, shown, strict=True):
         ran = [row for row in leaks if _of_view(row)[:2] == view and not row["why not run"]]
-        cells = {
-            (row["algorithm"], head): (row["seeds"], row[head])
-            for row in table
-            for head in row
-            if head.startswith("ε = ")
-        }
+        heads = [(row, head) for row in table for head in row if head.startswith("ε = ")]
+        cells = {(row["algorithm"], head): (row["seeds"], row[head]) for row, head in heads}
         wanted = {(row["algorithm"], f"ε = {float(row['ε']):g}"): row for row in ran}
         assert set(cells) == set(wanted) and len(cells) == sum(len(row) - 2 for row in table)
         for key, row in wanted.items():
@@ -702,11 +688,9 @@ def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> None:
 
 def _last_slot(kept: Sequence[dict[str, str]], beside: Sequence[dict[str, str]], slot: int) -> None:
     """Holds the numbers of the last slot against those of the horizon's table."""
-    own = {
-        (row["quantity"], row["curve"]): [float(row[head]) for head in ("mean", "lower", "upper")]
-        for row in beside
-        if int(row["slot"]) == slot
-    }
+    last = [row for row in beside if int(row["slot"]) == slot]
+    heads = ("mean", "lower", "upper")
+    own = {(r["quantity"], r["curve"]): [float(r[head]) for head in heads] for r in last}
     for row in kept:
         mean = own.get(("regret", row["algorithm"]), [math.nan])[0]
         assert math.isclose(mean, float(row["regret at T"]), rel_tol=1e-9), row["algorithm"]
@@ -794,11 +778,9 @@ def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> None:
     found = re.search("[Aa]t T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", alt)
     T = str(10 ** int(found[1].translate(RAISED))) if found else ""
     for pattern, quantity in SEEN[name]:
-        own = {
-            row["curve"].partition(" (")[0]: float(row["mean"])
-            for row in rows
-            if (row["T"], row["quantity"]) == (T, quantity) and row["slot"] in (T, "")
-        }
+        of = [row for row in rows if (row["T"], row["quantity"]) == (T, quantity)]
+        last = [row for row in of if row["slot"] in (T, "")]
+        own = {row["curve"].partition(" (")[0]: float(row["mean"]) for row in last}
         told = {curve or "no noise": number for number, curve in re.findall(pattern, alt)}
         for curve, number in told.items():
             assert curve in own and same(number.replace("+", ""), own[curve]), quantity
@@ -920,11 +902,9 @@ def _readings(
     assert {int(number(found[name])) for name in ("few", "many") if found[name]} == seeds, seeds
     for each in own:
         if all(each[name] in ("any", base) for name, base in BASE.items()):
-            at = [
-                own_row["verdict at stated"]
-                for own_row in kept
-                if own_row["counted"] == "True" and _reads_so(own_row["condition"], each["T"])
-            ]
+            counted = [own_row for own_row in kept if own_row["counted"] == "True"]
+            mine = [own_row for own_row in counted if _reads_so(own_row["condition"], each["T"])]
+            at = [own_row["verdict at stated"] for own_row in mine]
             assert each["verdict"] == _together(at), each["T"]
 
 

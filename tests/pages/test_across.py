@@ -59,11 +59,8 @@ def claim(csv: Tables, quote: str, quantity: str, condition: str) -> Iterable[fl
 
 def ending(csv: Tables, name: str, T: str) -> dict[tuple[str, str], float]:
     """Returns the means at T of a figure's curves, by quantity and curve."""
-    return {
-        (row["quantity"], row["curve"]): float(row["mean"])
-        for row in csv[name]
-        if row["T"] == T and row["slot"] in (T, "")
-    }
+    last = [row for row in csv[name] if row["T"] == T and row["slot"] in (T, "")]
+    return {(row["quantity"], row["curve"]): float(row["mean"]) for row in last}
 
 
 def arena(csv: Tables) -> Iterable[Note]:

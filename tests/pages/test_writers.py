@@ -17,11 +17,8 @@ from tests.mutants import Mutant
 
 HERE = Path(__file__).parent
 # By file: why, and the texts of the line and of its mutant.
-LISTED = [
-    Mutant(file, old, new, why)
-    for file, own in tomllib.loads((HERE / "writers.toml").read_text("utf-8")).items()
-    for why, (old, new) in own.items()
-]
+BY_FILE = tomllib.loads((HERE / "writers.toml").read_text("utf-8"))
+LISTED = [Mutant(f, *texts, why) for f, own in BY_FILE.items() for why, texts in own.items()]
 # Which pages a file writes: those of the claims, or else of the arena.
 OF_CLAIMS = ("verdicts", "claims", "multiverse", "multiverse_figures")
 # What the writers need.

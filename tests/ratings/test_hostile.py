@@ -536,13 +536,9 @@ def rows_of(text: str) -> Counter[tuple[str, str, float]]:
 
 
 def counts_of(found: Any) -> Counter[tuple[str, str, float]]:
-    return Counter(
-        {
-            (found.agent_labels[i], found.arm_labels[k], found.levels[level]): int(number)
-            for (i, k, level), number in np.ndenumerate(found.counts.values)
-            if number
-        }
-    )
+    agents, arms = found.agent_labels, found.arm_labels
+    cells = np.ndenumerate(found.counts.values)
+    return Counter({(agents[i], arms[k], found.levels[n]): int(x) for (i, k, n), x in cells if x})
 
 
 @pytest.fixture(autouse=True)
@@ -698,13 +694,9 @@ def test_one_table_in_every_format_against_its_rows(seed):
     lost = {word: n for word, i in gaps.items() if (n := sum(row[i] is None for row in rows))}
     text = [["" if cell is None else str(cell) for cell in row] for row in rows]
     head = ["agent", "arm", "value"]
-    frame = pd.DataFrame(
-        {
-            "agent": pd.array([row[0] for row in rows], "Int64"),
-            "arm": pd.Series([row[1] for row in rows], dtype=object),
-            "value": [row[2] for row in rows],
-        }
-    )
+    columns = {"agent": pd.array([row[0] for row in rows], "Int64")}
+    columns["arm"] = pd.Series([row[1] for row in rows], dtype=object)
+    frame = pd.DataFrame(columns | {"value": [row[2] for row in rows]})
     files = {
         "a.csv": csv_of([head, *text]),
         "b.csv": csv_of([head, *text], csv.QUOTE_ALL, lineterminator="\r\n"),

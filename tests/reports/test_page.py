@@ -135,11 +135,8 @@ def percent(one: np.ndarray, base: np.ndarray) -> tuple[float, float, float]:
     """Returns how many per cent more a mean is: where the t of one - r base is critical."""
     critical = stats.t.ppf(0.5 + LEVEL / 2, len(one) - 1) ** 2 / len(one)
     (own, both), (_, other) = np.cov(one, base)
-    quadratic = [
-        base.mean() ** 2 - critical * other,
-        -2 * (one.mean() * base.mean() - critical * both),
-        one.mean() ** 2 - critical * own,
-    ]
+    first, last = base.mean() ** 2 - critical * other, one.mean() ** 2 - critical * own
+    quadratic = [first, -2 * (one.mean() * base.mean() - critical * both), last]
     low, high = sorted(np.roots(quadratic).real)
     middle = one.mean() / base.mean()
     return tuple(100 * (each - 1) for each in (middle, low, high))

@@ -266,11 +266,9 @@ def test_the_worst_seed_of_each_event():
 def test_comparisons_beyond_what_a_page_holds_are_not_paid_for(monkeypatch):
     """Would catch p-values adjusted for comparisons that are not made."""
     values = np.random.default_rng(0).gamma(4, 2, (4, 9, 1))
-    data = xr.Dataset(
-        {"regret": (("epsilon", "seed", "time"), values), "seeds": ("epsilon", [9] * 4)},
-        {"epsilon": [1, 2, 3, 4], "seed": np.arange(9), "time": [100]},
-        {"root_seed": 0},
-    )
+    coords = {"epsilon": [1, 2, 3, 4], "seed": np.arange(9), "time": [100]}
+    cells = {"regret": (("epsilon", "seed", "time"), values), "seeds": ("epsilon", [9] * 4)}
+    data = xr.Dataset(cells, coords, {"root_seed": 0})
     every, told = content._compared([content.Result("", None, data, None, None)], [], 0.95)
     assert len(every) == 6 and told == []
     monkeypatch.setattr(content, "_MOST_COMPARED", 2)
