@@ -808,11 +808,9 @@ SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
 OTHERWISE = {
     "a consequence": {"holds": "not contradicted", "not decided": "not contradicted"},
     "few runs": {"not decided": "not contradicted"},
-    "what can be proved": {"does not hold": "not proved"},
+    **{"what can be proved": {"does not hold": "not proved"}, "no share": {}},
+    **{f"whether {word}": {"does not hold": f"not {word}"} for word in ("attained", "reached")},
     "a print": {"does not hold": "misprint"},
-    "whether attained": {"does not hold": "not attained"},
-    "whether reached": {"does not hold": "not reached"},
-    "no share": {},
 }
 VERDICT = re.compile(
     r"\*\*(?P<stated>[^*]+)\*\*(?: \((?P<size>[^()]*)\))?"
@@ -845,13 +843,8 @@ def claims(folder: Path, text: str) -> None:
     heads = [part.partition("\n")[0] for part in parts[1:]]
     found = {h: tables(p.split("\n"))[0] for h, p in zip(heads, parts[1:], strict=True) if "|" in p}
     kept = rows_of(folder / "claims.csv")
-    parts_of = {
-        "measured": "Measured",
-        "bounds with explicit constants": "Bounds with explicit constants",
-        "settled by arithmetic": "Settled by arithmetic",
-        "misprints": "Misprints",
-        "not judged": "Not judged, and why",
-    }
+    names = ("measured", "bounds with explicit constants", "settled by arithmetic", "misprints")
+    parts_of = {name: name.capitalize() for name in names} | {"not judged": "Not judged, and why"}
     for name, head in parts_of.items():
         own = {row["row"] for row in kept if row["list"] == name}
         assert len(own) == len(found[head]), f"{name}: the CSV has another number of sentences"

@@ -187,12 +187,8 @@ def write_claims(folder: Path, replace: Replace) -> None:
 
 # --- the arena ----------------------------------------------------------------------------------
 
-MANY = {
-    **dict.fromkeys(("rounds", "together"), 60),
-    **dict.fromkeys(("pooled", "episodes"), 30),
-    **dict.fromkeys(("alone", "search"), 16),
-    **dict.fromkeys(("talk", "draws"), 10),
-}
+MANY = dict.fromkeys(("rounds", "together"), 60) | dict.fromkeys(("pooled", "episodes"), 30)
+MANY |= dict.fromkeys(("alone", "search"), 16) | dict.fromkeys(("talk", "draws"), 10)
 # Who is not run at the longer horizon, and who besides where agents differ.
 LONG = ("fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "dp_se", "thompson")
 SETTINGS = (
