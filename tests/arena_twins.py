@@ -76,30 +76,36 @@ def uniform_play(chance, agents, arms, horizon):
     return Run(actions, [], best, [set(range(arms))] * agents)
 
 
-def thompson(chance, agents, arms, horizon, pooled=False):
+def looped(chance, agents, arms, horizon, choose, pooled=False, seen=None):
+    """Slot by slot: a row chooses an arm by its pulls and sums, of one agent or pooled of all."""
     rows = 1 if pooled else agents
+    seen = seen or chance.reward
     actions = np.empty((horizon, agents), int)
     pulls = [[0] * arms for _ in range(rows)]
     sums = [[0.0] * arms for _ in range(rows)]
-    normal = NormalDist()
     for t in range(1, horizon + 1):
-        played = []
-        for i in range(rows):
-            drawn = [
-                sums[i][k] / (pulls[i][k] + 1)
-                + normal.inv_cdf(chance.uniform("choose", t, i, k, arms))
-                / math.sqrt(pulls[i][k] + 1)
-                for k in range(arms)
-            ]
-            played.append(lowest_best(drawn))
+        played = [choose(t, i, pulls[i], sums[i]) for i in range(rows)]
         for i in range(agents):
             row = 0 if pooled else i
             k = played[row]
             actions[t - 1, i] = k
             pulls[row][k] += 1
-            sums[row][k] += chance.reward(t, i, k)
+            sums[row][k] += seen(t, i, k)
     talks = list(range(1, horizon + 1)) if pooled else []
     return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
+
+
+def thompson(chance, agents, arms, horizon, pooled=False):
+    normal = NormalDist()
+
+    def choose(t, i, pulls, sums):
+        drawn = []
+        for k in range(arms):
+            deviate = normal.inv_cdf(chance.uniform("choose", t, i, k, arms))
+            drawn.append(sums[k] / (pulls[k] + 1) + deviate / math.sqrt(pulls[k] + 1))
+        return lowest_best(drawn)
+
+    return looped(chance, agents, arms, horizon, choose, pooled)
 
 
 def kl(p, q):
@@ -122,77 +128,40 @@ def largest_mean(mean, distance):
 
 
 def kl_ucb(chance, agents, arms, horizon, constant=0.0, pooled=False):
-    rows = 1 if pooled else agents
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(rows)]
-    sums = [[0.0] * arms for _ in range(rows)]
-    for t in range(1, horizon + 1):
+    def choose(t, i, pulls, sums):
         log = math.log(agents * t if pooled else t)
         width = log + constant * math.log(max(log, 1.0))
-        played = []
-        for i in range(rows):
-            index = [
-                largest_mean(sums[i][k] / pulls[i][k], width / pulls[i][k])
-                if pulls[i][k]
-                else math.inf
-                for k in range(arms)
-            ]
-            # What two ways of solving for q leave open is no difference.
-            played.append(lowest_best([round(x, 7) for x in index]))
-        for i in range(agents):
-            row = 0 if pooled else i
-            k = played[row]
-            actions[t - 1, i] = k
-            pulls[row][k] += 1
-            sums[row][k] += chance.reward(t, i, k)
-    talks = list(range(1, horizon + 1)) if pooled else []
-    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
+        index = [
+            largest_mean(s / n, width / n) if n else math.inf
+            for n, s in zip(pulls, sums, strict=True)
+        ]
+        # What two ways of solving for q leave open is no difference.
+        return lowest_best([round(x, 7) for x in index])
+
+    return looped(chance, agents, arms, horizon, choose, pooled)
 
 
 def ldp_ucb(chance, agents, arms, horizon, epsilon, bits=False, pooled=False):
-    rows = 1 if pooled else agents
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(rows)]
-    sums = [[0.0] * arms for _ in range(rows)]
-    for t in range(1, horizon + 1):
+    def choose(t, i, pulls, sums):
         time = agents * t if pooled else t
-        played = []
-        for n, s in zip(pulls, sums, strict=True):
-            few = [k for k in range(arms) if n[k] <= 4 * math.log(time + 1)]
-            if few and not bits:
-                played.append(few[0])
-                continue
-            log = math.log(time)
-            index = [bound(n[k], s[k], 2 * log) for k in range(arms)]
-            if not bits:
-                index = [x + math.sqrt(32 * log / (epsilon**2 * n[k])) for k, x in enumerate(index)]
-            played.append(lowest_best([round(x, 11) for x in index]))
-        for i in range(agents):
-            row = 0 if pooled else i
-            k = played[row]
-            actions[t - 1, i] = k
-            reward = chance.reward(t, i, k)
-            if bits:
-                kept = math.exp(epsilon) / (1 + math.exp(epsilon))
-                one = reward * kept + (1 - reward) * (1 - kept)
-                released = float(chance.uniform("release", t, i) > 1 - one)
-            else:
-                released = reward + chance.laplace("release", t, i) / epsilon
-            pulls[row][k] += 1
-            sums[row][k] += released
-    talks = list(range(1, horizon + 1)) if pooled else []
-    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
+        few = [k for k in range(arms) if pulls[k] <= 4 * math.log(time + 1)]
+        if few and not bits:
+            return few[0]
+        log = math.log(time)
+        index = [bound(pulls[k], sums[k], 2 * log) for k in range(arms)]
+        if not bits:
+            index = [x + math.sqrt(32 * log / (epsilon**2 * pulls[k])) for k, x in enumerate(index)]
+        return lowest_best([round(x, 11) for x in index])
 
+    def released(t, i, k):
+        reward = chance.reward(t, i, k)
+        if not bits:
+            return reward + chance.laplace("release", t, i) / epsilon
+        kept = math.exp(epsilon) / (1 + math.exp(epsilon))
+        one = reward * kept + (1 - reward) * (1 - kept)
+        return float(chance.uniform("release", t, i) > 1 - one)
 
-def kl_bound(mean, distance):
-    """The largest q with kl(mean, q) <= distance, by bisection."""
-    low, high = mean, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        kl = mean * math.log(mean / middle) if mean > 0 else 0.0
-        kl += (1 - mean) * math.log((1 - mean) / (1 - middle)) if middle < 1 else math.inf
-        low, high = (middle, high) if kl <= distance else (low, middle)
-    return low
+    return looped(chance, agents, arms, horizon, choose, pooled, released)
 
 
 def adap_index(t, mean, length, epsilon, alpha, kl):
@@ -200,7 +169,7 @@ def adap_index(t, mean, length, epsilon, alpha, kl):
     private = alpha * math.log(t) / (epsilon * length)
     if kl:
         clipped = min(max(mean + private, 0.0), 1.0)
-        return kl_bound(clipped, alpha * math.log(t) / length) if clipped < 1 else 1.0
+        return largest_mean(clipped, alpha * math.log(t) / length)
     return mean + math.sqrt(alpha * math.log(2 * t) / (2 * length)) + private
 
 

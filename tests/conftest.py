@@ -23,6 +23,9 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
+# Its asserts say what is on both sides.
+pytest.register_assert_rewrite("pages.reader")
+
 # Traced programs are many long-lived objects: looking through them for garbage took a fifth of the
 # time of some files.
 gc.set_threshold(200_000, 50, 100)

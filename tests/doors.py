@@ -12,6 +12,7 @@ import enum
 import faulthandler
 import functools
 import json
+import operator
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from fmab_jax.analysis import audit as auditing
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
+from fmab_jax.parameters import Real
 from fmab_jax.run import batches, schema
 
 
@@ -243,18 +246,6 @@ def swept(**changes: Any) -> Any:
     return fmab.sweep(given.pop("algorithm"), given.pop("problem"), **given)
 
 
-def simulated(**changes: Any) -> Any:
-    """Simulates something small with something changed."""
-    given: dict[str, Any] = {"problem": PROBLEM, "horizon": 50, "seeds": 2} | changes
-    return fmab.simulate(given.pop("algorithm", RUN), **given)
-
-
-def audited(**changes: Any) -> Any:
-    """Audits something small with something changed, as far as checks go."""
-    given = {"algorithm": RUN, "agents": 2, "view": "messages", "runs": 1000} | changes
-    return fmab.audit(given.pop("algorithm"), given.pop("agents"), **given)
-
-
 @functools.cache
 def stored() -> str:
     """Returns a finished sweep's folder, made as it would be; nothing is compiled for it."""
@@ -275,20 +266,12 @@ def stored() -> str:
     return "stored"
 
 
-def rated(**changes: Any) -> Any:
-    """Makes a problem of a small table of ratings with something changed."""
-    table = {"who": [1, 1, 2, 2] * 2, "what": [1, 2] * 4, "stars": [1, 2, 2, 1, 2, 1, 1, 1]}
-    given: dict[str, Any] = {"agent": "who", "arm": "what", "value": "stars"} | changes
-    return fmab.ratings.from_table(given.pop("path", pd.DataFrame(table)), **given)
-
-
 def ends() -> xr.Dataset:
     """Returns something in the shape of `final_table`'s."""
     table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
     meter = {"side": "server", "priced": True, "counts": "links"}
-    table = table.assign_coords(
-        {"meter": ["server"], **{name: ("meter", [value]) for name, value in meter.items()}}
-    )
+    table = table.assign_coords({name: ("meter", [value]) for name, value in meter.items()})
+    table = table.assign_coords(meter=["server"])
     for name, symbol in (("epsilon", "ε"), ("participation", "p")):
         table[name].attrs = {"long_name": name, "symbol": symbol, "none": "none"}
     size = (2, 2)
@@ -306,19 +289,135 @@ def ends() -> xr.Dataset:
 
 FINALS = ends()
 Door = Callable[[Any], Any]
+TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
+NUMBERS = iter(range(10**9))
+
+
+def bases() -> dict[str, dict[str, Any]]:
+    """Returns arguments with which every public callable that takes some succeeds, or starts."""
+    pair = {"first": CURVES, "second": CURVES, "resamples": 100}
+    return {
+        "Problem": {"means": [0.5, 0.1], "agents": 3},
+        "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)},
+        "Output": {"name": "x", "label": "", "units": "", "of": len},
+        "Gaussian": {"sd": 0.5},
+        "Ratings": {"levels": [0, 1]},
+        "parameter": {"kind": Real(), "help": "x"},
+        "simulate": {"algorithm": RUN, "problem": PROBLEM, "horizon": 50, "seeds": 2},
+        "communication_cost": {"data": DATA, "server_price": 1, "peer_price": 1},
+        "check_algorithm": {"algorithm": RUN},
+        "save": {"data": DATA, "path": f"{next(NUMBERS)}.nc"},
+        "load": {"path": "whole.nc"},
+        "use_compilation_cache": {"folder": "cache"},
+        "compare": {"first": DATA, "second": DATA},
+        "compare_all": {"data": DATA},
+        "privacy_ledger": {"algorithm": RUN, "agents": 3},
+        "audit": {"algorithm": RUN, "agents": 3, "runs": 1000},
+        "confidence_band": {"values": CURVES, "resamples": 100},
+        "paired_difference": pair,
+        "sweep": {"algorithm": "cdp", "problem": PROBLEM, "horizon": 50, "seeds": 2, "epsilon": 1},
+        "until_precise": {"relative": 0.1},
+        "open_sweep": {"path": "store"},
+        "final_table": {"data": DATA},
+        "overview": {"data": DATA},
+        "export": {"data": DATA, "path": f"{next(NUMBERS)}.csv"},
+        "plot_runs": {"runs": DATA},
+        "save_figure": {"figure": None, "path": f"{next(NUMBERS)}.png"},
+        "plot_parameter": {"finals": FINALS, "x": "epsilon"},
+        "plot_heat": {"finals": FINALS, "x": "epsilon", "y": "participation"},
+        "plot_pareto": {"finals": FINALS},
+        "plot_audit": {"found": None},
+        "write_report": {"sources": DATA, "out": f"{next(NUMBERS)}.html"},
+        "ratings.from_table": {"path": TABLE, "agent": "who", "arm": "what", "value": "stars"},
+    }
+
+
+def named(name: str) -> Any:
+    """Returns a public callable."""
+    return operator.attrgetter(name)(fmab)
+
+
+def given(owner: str, **changes: Any) -> Any:
+    """Calls a public callable with its usual arguments, some of them changed."""
+    return named(owner)(**bases()[owner] | changes)
+
+
+# Doors to one argument, all others as usual.
+USUAL = {
+    "Problem": "agents",
+    "Exchange": "agents weights reporting wait vectors numbers views links",
+    "Gaussian": "sd",
+    "Ratings": "levels",
+    "simulate": "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices",
+    "communication_cost": "data server_price peer_price meter",
+    "check_algorithm": "algorithm problem horizon seeds reference runs",
+    "save": "data path",
+    "load": "path",
+    "compare": "first second level labels",
+    "compare_all": "data level",
+    "privacy_ledger": "algorithm agents delta",
+    "audit": "algorithm agents view delta runs level root_seed",
+    "confidence_band": "values level kind resamples seed",
+    "paired_difference": "first second",
+    "until_precise": "relative level max_seeds",
+    "open_sweep": "path",
+    "export": "data path",
+    "plot_runs": "runs level kind server_price",
+    "plot_parameter": "finals x hue metric",
+    "plot_heat": "finals y",
+    "plot_pareto": "finals hue",
+    "save_figure": "figure path",
+    "ratings.from_table": (
+        "path agent value layout items users split groups groups_seed levels most_arms "
+        "least_per_agent least_per_cell smoothing toward fill"
+    ),
+}
+# Of other calls.
+BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
+    "cdp_mab": [
+        (fmab.cdp_mab, "epsilon epsilon_message"),
+        (partial(fmab.cdp_mab, 1.0), "rounds schedule_gap participation"),
+    ],
+    "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
+    "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
+    "overview": [
+        (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns arms")
+    ],
+    "sweep": [
+        (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),
+        (swept, "times spacing sum_agents keep store chunk batch devices"),
+        (partial(swept, problem=None, agents=3, arms=3), "agents spread fixed_instance rewards"),
+        (partial(swept, problem=None, agents=3, arms=3), "instance_gap"),
+        (partial(swept, algorithm="ddp"), "graph"),
+        (partial(swept, algorithm="hdp"), "components"),
+        (partial(swept, keep="summary"), "until"),
+        (partial(swept, store="there"), "worker allow_changes"),
+    ],
+    "final_table": [(partial(fmab.final_table, WHOLE), "level peer_price")],
+    "plot_runs": [(partial(fmab.plot_runs, {"a": DATA}), "bounds")],
+}
+BY_NAME |= {
+    owner: [*BY_NAME.get(owner, []), (partial(given, owner), names)]
+    for owner, names in USUAL.items()
+}
+
+
+def door(call: Callable[..., Any], name: str) -> Door:
+    """Returns the door to one argument of a call."""
+    return lambda value: call(**{name: value})
+
+
 DOORS: dict[str, Door] = {
-    "cdp_mab(epsilon)": fmab.cdp_mab,
-    "cdp_mab(epsilon_message)": lambda v: fmab.cdp_mab(epsilon_message=v),
-    "cdp_mab(rounds)": lambda v: fmab.cdp_mab(1.0, rounds=v),
-    "cdp_mab(schedule_gap)": lambda v: fmab.cdp_mab(1.0, schedule_gap=v),
-    "cdp_mab(participation)": lambda v: fmab.cdp_mab(1.0, participation=v),
+    f"{owner.removeprefix('ratings.')}({name})": door(call, name)
+    for owner, calls in BY_NAME.items()
+    for call, names in calls
+    for name in names.split()
+} | {
     "ddp_mab(graph)": lambda v: fmab.ddp_mab(1.0, graph=v).exchange(3),
     "hdp_mab(components)": lambda v: fmab.hdp_mab(1.0, components=v).exchange(3),
-    "hdp_mab(weights)": lambda v: fmab.hdp_mab(1.0, weights=v),
     "single_mab(epsilon)": fmab.single_mab,
     "Problem(means)": fmab.Problem,
     "Problem(means, 3)": lambda v: fmab.Problem(v, 3),
-    "Problem(agents)": lambda v: fmab.Problem([0.5, 0.1], v),
     "Problem.uniform(agents)": lambda v: fmab.Problem.uniform(v, 3),
     "Problem.uniform(arms)": lambda v: fmab.Problem.uniform(3, v),
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),
@@ -326,147 +425,27 @@ DOORS: dict[str, Door] = {
     "Problem.uniform(rewards)": lambda v: fmab.Problem.uniform(3, 4, v),
     "Problem.ratings(levels)": lambda v: fmab.Problem.ratings(v, [[0.5, 0.5]]),
     "Problem.ratings(probabilities)": lambda v: fmab.Problem.ratings([0, 1], v),
-    "Gaussian(sd)": fmab.Gaussian,
-    "Ratings(levels)": fmab.Ratings,
     "Problem.from_file(path)": fmab.Problem.from_file,
-    "from_table(path)": lambda v: rated(path=v),
-    **{
-        f"from_table({name})": lambda v, name=name: rated(**{name: v})  # type: ignore[misc]
-        for name in (
-            *("agent", "value", "layout", "items", "users", "split", "groups", "groups_seed"),
-            *("levels", "most_arms", "least_per_agent", "least_per_cell", "smoothing", "toward"),
-            "fill",
-        )
-    },
-    "ObservedRatings.named(arms)": lambda v: rated().named(v),
-    "ObservedRatings.save(path)": lambda v: rated().save(v),
+    "ObservedRatings.named(arms)": lambda v: given("ratings.from_table").named(v),
+    "ObservedRatings.save(path)": lambda v: given("ratings.from_table").save(v),
     "Problem.fixed(seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(v),
     "Problem.fixed(root_seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(0, v),
-    "simulate(algorithm)": lambda v: simulated(algorithm=v),
-    "simulate(problem)": lambda v: simulated(problem=v),
-    "simulate(horizon)": lambda v: simulated(horizon=v),
-    "simulate(seeds)": lambda v: simulated(seeds=v),
-    "simulate(root_seed)": lambda v: simulated(root_seed=v),
-    "simulate(times)": lambda v: simulated(times=v),
-    "simulate(spacing)": lambda v: simulated(spacing=v),
-    "simulate(batch)": lambda v: simulated(batch=v),
-    "simulate(sum_agents)": lambda v: simulated(sum_agents=v),
-    "simulate(devices)": lambda v: simulated(devices=v),
-    "check_algorithm(algorithm)": fmab.check_algorithm,
-    "check_algorithm(problem)": lambda v: fmab.check_algorithm(RUN, v),
-    "check_algorithm(horizon)": lambda v: fmab.check_algorithm(RUN, PROBLEM, horizon=v),
-    "check_algorithm(seeds)": lambda v: fmab.check_algorithm(RUN, PROBLEM, seeds=v),
-    "check_algorithm(reference)": lambda v: fmab.check_algorithm(RUN, PROBLEM, reference=v),
-    "check_algorithm(runs)": lambda v: fmab.check_algorithm(RUN, PROBLEM, runs=v),
-    "Exchange(agents)": lambda v: fmab.Exchange("x", v, 3, np.full(3, 1 / 3)),
-    "Exchange(weights)": lambda v: fmab.Exchange("x", 3, 3, v),
-    **{
-        f"Exchange({name})": lambda v, name=name: fmab.Exchange(  # type: ignore[misc]
-            **{"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3), name: v}
-        )
-        for name in ("reporting", "wait", "vectors", "numbers", "views")
-    },
-    "Exchange(links)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), links=v),
-    "communication_cost(data)": lambda v: fmab.communication_cost(v, 1, 1),
-    "communication_cost(server_price)": lambda v: fmab.communication_cost(DATA, v, 1),
-    "communication_cost(peer_price)": lambda v: fmab.communication_cost(DATA, 1, v),
-    "communication_cost(meter)": lambda v: fmab.communication_cost(DATA, 1, 1, v),
-    "ddp_mab(private_waiting)": lambda v: fmab.ddp_mab(1.0, private_waiting=v),
-    "privacy_ledger(algorithm)": lambda v: fmab.privacy_ledger(v, 3),
-    "privacy_ledger(agents)": lambda v: fmab.privacy_ledger(RUN, v),
-    "privacy_ledger(delta)": lambda v: fmab.privacy_ledger(RUN, 3, v),
     "laplace_sum_epsilon(scale)": lambda v: laplace_sum_epsilon(3, v),
-    "confidence_band(values)": fmab.confidence_band,
-    "confidence_band(level)": lambda v: fmab.confidence_band(CURVES, v),
-    "confidence_band(kind)": lambda v: fmab.confidence_band(CURVES, 0.9, v),
-    "confidence_band(resamples)": lambda v: fmab.confidence_band(CURVES, resamples=v),
-    "confidence_band(seed)": lambda v: fmab.confidence_band(CURVES, seed=v),
     "lost_interval(lost)": lambda v: lost_interval(v, 10),
     "lost_interval(seeds)": lambda v: lost_interval(1, v),
-    "paired_difference(first)": lambda v: fmab.paired_difference(v, CURVES),
-    "paired_difference(second)": lambda v: fmab.paired_difference(CURVES, v),
-    "compare(first)": lambda v: fmab.compare(v, DATA),
-    "compare(second)": lambda v: fmab.compare(DATA, v),
-    "compare(level)": lambda v: fmab.compare(DATA, DATA, level=v),
-    "compare(labels)": lambda v: fmab.compare(DATA, DATA, labels=v),
-    "compare_all(data)": fmab.compare_all,
-    "compare_all(level)": lambda v: fmab.compare_all(DATA, level=v),
-    **{
-        f"audit({name})": lambda v, name=name: audited(**{name: v})  # type: ignore[misc]
-        for name in ("algorithm", "agents", "view", "delta", "runs", "level", "root_seed")
-    },
-    **{
-        f"overview({name})": lambda v, name=name: fmab.overview(  # type: ignore[misc]
-            **{"data": WHOLE, name: v}
-        )
-        for name in ("data", "level", "server_price", "sort", "where", "columns", "arms")
-    },
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
-    "until_precise(relative)": fmab.until_precise,
-    "until_precise(level)": lambda v: fmab.until_precise(0.1, level=v),
-    "until_precise(max_seeds)": lambda v: fmab.until_precise(0.1, max_seeds=v),
-    "sweep(algorithm)": lambda v: swept(algorithm=v),
-    "sweep(problem)": lambda v: swept(problem=v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
-    "sweep(epsilon)": lambda v: swept(epsilon=v),
-    "sweep(participation)": lambda v: swept(participation=v),
-    "sweep(graph)": lambda v: swept(algorithm="ddp", graph=v),
-    "sweep(components)": lambda v: swept(algorithm="hdp", components=v),
-    "sweep(horizon)": lambda v: swept(horizon=v),
-    "sweep(seeds)": lambda v: swept(seeds=v),
-    "sweep(agents)": lambda v: swept(problem=None, arms=3, agents=v),
-    "sweep(spread)": lambda v: swept(problem=None, agents=3, arms=3, spread=v),
-    "sweep(fixed_instance)": lambda v: swept(problem=None, agents=3, arms=3, fixed_instance=v),
-    "sweep(schedule_gap)": lambda v: swept(schedule_gap=v),
-    "sweep(instance_gap)": lambda v: swept(problem=None, agents=3, arms=3, instance_gap=v),
-    "sweep(rewards)": lambda v: swept(problem=None, agents=3, arms=3, rewards=v),
-    "sweep(root_seed)": lambda v: swept(root_seed=v),
-    "sweep(times)": lambda v: swept(times=v),
-    "sweep(spacing)": lambda v: swept(spacing=v),
-    "sweep(sum_agents)": lambda v: swept(sum_agents=v),
-    "sweep(keep)": lambda v: swept(keep=v),
-    "sweep(until)": lambda v: swept(keep="summary", until=v),
-    "sweep(store)": lambda v: swept(store=v),
-    "sweep(worker)": lambda v: swept(store="there", worker=v),
-    "sweep(allow_changes)": lambda v: swept(store="there", allow_changes=v),
-    "sweep(chunk)": lambda v: swept(chunk=v),
-    "sweep(batch)": lambda v: swept(batch=v),
-    "sweep(devices)": lambda v: swept(devices=v),
-    "open_sweep(path)": fmab.open_sweep,
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
     "open_sweep(chunks of seeds)": lambda v: fmab.open_sweep(stored(), chunks={"seed": v}),
     "final_table(data)": fmab.final_table,
-    "final_table(level)": lambda v: fmab.final_table(WHOLE, level=v),
-    "final_table(peer_price)": lambda v: fmab.final_table(WHOLE, peer_price=v),
-    "save(data)": lambda v: fmab.save(v, f"{next(NUMBERS)}.nc"),
-    "save(path)": lambda v: fmab.save(DATA, v),
-    "load(path)": fmab.load,
-    "export(data)": lambda v: fmab.export(v, f"{next(NUMBERS)}.csv"),
-    "export(path)": lambda v: fmab.export(DATA, v),
-    "plot_runs(runs)": fmab.plot_runs,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
-    "plot_runs(level)": lambda v: fmab.plot_runs(DATA, level=v),
-    "plot_runs(kind)": lambda v: fmab.plot_runs(DATA, kind=v),
-    "plot_runs(server_price)": lambda v: fmab.plot_runs(DATA, server_price=v),
-    "plot_runs(bounds)": lambda v: fmab.plot_runs({"a": DATA}, bounds=v),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),
-    "plot_parameter(finals)": lambda v: fmab.plot_parameter(v, "epsilon"),
-    "plot_parameter(x)": lambda v: fmab.plot_parameter(FINALS, v),
-    "plot_parameter(hue)": lambda v: fmab.plot_parameter(FINALS, "epsilon", v),
-    "plot_parameter(metric)": lambda v: fmab.plot_parameter(FINALS, "epsilon", metric=v),
-    "plot_heat(finals)": lambda v: fmab.plot_heat(v, "epsilon", "participation"),
-    "plot_heat(y)": lambda v: fmab.plot_heat(FINALS, "epsilon", v),
-    "plot_pareto(finals)": fmab.plot_pareto,
-    "plot_pareto(hue)": lambda v: fmab.plot_pareto(FINALS, v),
-    "save_figure(figure)": lambda v: fmab.save_figure(v, "x.png"),
-    "save_figure(path)": lambda v: fmab.save_figure(None, v),
     "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),
     "write_report(title)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", title=v),
     "write_report(level)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", level=v),
     "write_report(out)": lambda v: fmab.write_report(WHOLE, v),
 }
 HANGS_S = 20
-NUMBERS = iter(range(10**9))
 
 
 class Started(BaseException):

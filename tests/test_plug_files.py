@@ -1,7 +1,5 @@
 """Two files of forty lines outside the package: elimination by variance, and UCB2 in episodes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,10 +57,7 @@ def told(trial, seed):
 
 
 def test_bernstein_drops_what_numpy_drops_from_the_same_sums():
-    """Would catch a `worse` given other means, counts or epochs than those that were drawn.
-
-    Mutant: in `rounds.leaving`, rewards of one agent alone (`heard_of = 1`): arms stay longer.
-    """
+    """Catches other means, counts or epochs for `worse`; `heard_of = 1` in `rounds.leaving`."""
     algorithm, seeds = plugs_bernstein.Bernstein(first=FIRST), 24
     made = fmab.simulate(algorithm, PROBLEM, HORIZON, seeds, times=HORIZON, root_seed=3)
     trial = algorithm.bind(PROBLEM, HORIZON, exchange=algorithm.exchange(AGENTS))
@@ -94,10 +89,7 @@ def test_bernstein_drops_what_numpy_drops_from_the_same_sums():
 
 
 def test_bernstein_loses_less_where_rewards_hardly_vary():
-    """Would catch bounds that do not see the variance.
-
-    Mutant: `m * (1 - m)` replaced by 1/4 in the file: it loses more than Hoeffding's.
-    """
+    """Catches bounds that do not see the variance: 1/4 for `m * (1 - m)` in the file."""
     by = {}
     for algorithm in (plugs_bernstein.Bernstein(first=FIRST), Hoeffding(first=FIRST)):
         by[algorithm.name] = fmab.simulate(algorithm, PROBLEM, 10**5, 64).regret.values[:, -1]
@@ -133,10 +125,7 @@ def slow_ucb2(reward, arms, horizon, alpha=0.3):
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 0.9])
 def test_episodes_of_ucb2_are_as_long_as_tau_says(alpha):
-    """Would catch an episode that is cut or stretched, and one whose time is off by one slot.
-
-    Mutant: `episode.time` for `episode.time - 1` in the file, or in `episodes._seen` without + 1.
-    """
+    """Catches `episode.time` without - 1 in the file, or `episodes._seen` without + 1."""
     means, horizon = np.array([0.7, 0.62, 0.3]), 3000
     problem = fmab.Problem(means, agents=1, rewards=fmab.Gaussian(1e-12))
     made = fmab.simulate(plugs_ucb2.UCB2(alpha=alpha), problem, horizon, 1, times=horizon)
@@ -152,10 +141,7 @@ def test_episodes_of_ucb2_are_as_long_as_tau_says(alpha):
 
 
 def test_ucb2_has_the_law_of_the_slow_one():
-    """Would catch an index or rewards with another law.
-
-    Mutant: `2.0 * state.pulls` to `state.pulls` under the root in the file.
-    """
+    """Catches another index or rewards: `state.pulls` for `2.0 * state.pulls` under the root."""
     means, horizon = np.array([0.8, 0.6, 0.3, 0.3]), 600
     policy, problem = plugs_ucb2.UCB2(alpha=0.3), fmab.Problem(means, agents=1)
     fast = fmab.simulate(policy, problem, horizon, 2000, times=1).regret.values[:, -1]

@@ -58,7 +58,7 @@ def tiny() -> Tiny:
     return given, made
 
 
-def test_the_suites_are_those_of_their_version() -> None:
+def test_the_suites_are_those_of_their_version():
     """Would catch a changed horizon, seed, problem or leak under the same version."""
     found = suites.shipped()
     assert (found.version, found.digest) == ("1", DIGEST)
@@ -72,7 +72,7 @@ def test_the_suites_are_those_of_their_version() -> None:
     assert best - second == pytest.approx(0.01)
 
 
-def test_standings_of_other_suites_are_refused_in_a_line(tiny: Tiny, tmp_path: Path) -> None:
+def test_standings_of_other_suites_are_refused_in_a_line(tiny, tmp_path):
     """Would catch ranks against runs of other problems, and a file that loses what it was given."""
     given, made = tiny
     path = standings.write(made, tmp_path / "s.nc")
@@ -94,7 +94,7 @@ def test_standings_of_other_suites_are_refused_in_a_line(tiny: Tiny, tmp_path: P
     )
 
 
-def test_what_is_there_is_not_computed_again(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_is_not_computed_again(tiny, monkeypatch):
     """Would catch a run that begins anew, and one that keeps what changed."""
     given, made = tiny
     asked: list[Any] = []
@@ -134,9 +134,7 @@ def test_what_is_there_is_not_computed_again(tiny: Tiny, monkeypatch: pytest.Mon
         (Contestant("", fmab.dp_se, {}), "actions", 3.0, 7, 3.000002),
     ],
 )
-def test_an_epsilon_is_found_that_leaks_what_is_asked(
-    contestant: Contestant, view: str, leak: float, agents: int, value: float | None
-) -> None:
+def test_an_epsilon_is_found_that_leaks_what_is_asked(contestant, view, leak, agents, value):
     """Would catch a leak of the outsider in place of the insider, and pure in place of delta."""
     found = matching.matched(contestant, agents, [leak]).values[view, leak]
     if value is not None:
@@ -152,7 +150,7 @@ def test_an_epsilon_is_found_that_leaks_what_is_asked(
     assert agents * found > 2 * leak and worst.over == 49
 
 
-def test_who_has_no_epsilon_in_a_view_is_told_why() -> None:
+def test_who_has_no_epsilon_in_a_view_is_told_why():
     """Would catch a view that is guessed, and a reason that is another view's."""
     absent = matching.matched(LINE_UP[0], 5, [1.0]).absent
     assert absent == {
@@ -172,9 +170,8 @@ def test_who_has_no_epsilon_in_a_view_is_told_why() -> None:
         assert list(contest.plan(bare, given, 4).algorithms) == [EVERYBODY]
 
 
-def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch a view both ranked and absent, leaks after a missing one dropped, and a hidden
-    error of somebody's own code."""
+def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch):
+    """Catches a view both ranked and absent, later leaks dropped, and an error that is hidden."""
 
     def leak_of(algorithm: Any, agents: int, view: str) -> float:
         return 0.5 + algorithm.epsilon / (1.0 + algorithm.epsilon)
@@ -197,21 +194,16 @@ def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch: pytest.MonkeyPatc
         matching.matched(LINE_UP[3], 5, [1.0])
 
 
-def test_a_quick_card_takes_no_more_seeds_than_the_suite() -> None:
+def test_a_quick_card_takes_no_more_seeds_than_the_suite():
     """Would catch hours of a quick look: 10 seeds where the suite has 6, or none."""
     tiny = suites.read(TINY).suites["tiny"]
-    made = [
-        contest.plan(Contestant("", owner, options), tiny, most=card.QUICK).seeds
-        for owner, options in (
-            (fmab.dist_dp_se, {}),
-            (fmab.ucb1, {"pooled": True}),
-            (fmab.ucb1, {}),
-        )
-    ]
+    owners = ((fmab.dist_dp_se, {}), (fmab.ucb1, {"pooled": True}), (fmab.ucb1, {}))
+    plans = [contest.plan(Contestant("", *given), tiny, most=card.QUICK) for given in owners]
+    made = [plan.seeds for plan in plans]
     assert made == [10, 6, 0]
 
 
-def test_no_noise_is_one_contestant() -> None:
+def test_no_noise_is_one_contestant():
     """Would catch a label that hides that there is no noise, and two names of one algorithm."""
     for name in ("epsilon", "epsilon_message"):
         assert card.contestant_of(fmab.cdp_mab, {name: None}).label == "CDP-MAB, no noise"
@@ -229,16 +221,14 @@ def test_no_noise_is_one_contestant() -> None:
         ("--also missing.nc --out x.nc", "--also missing.nc: must be an existing file"),
     ],
 )
-def test_a_trial_never_replaces_the_standings(
-    words: str, line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trial_never_replaces_the_standings(words, line, capsys):
     """Would catch a trial written over the package's file, and a file that is passed over."""
     with pytest.raises(SystemExit) as caught:
         recompute.main(words.split())
     assert caught.value.code == 2 and line in capsys.readouterr().err
 
 
-def test_a_twin_has_the_same_bits_and_place(tiny: Tiny) -> None:
+def test_a_twin_has_the_same_bits_and_place(tiny):
     """Would catch other seeds, another root seed, another epsilon, or ranks of another group."""
     given, made = tiny
     suite = given.suites["tiny"]
@@ -257,7 +247,7 @@ def test_a_twin_has_the_same_bits_and_place(tiny: Tiny) -> None:
             assert found.regret == itself.regret
 
 
-def test_few_agents_stand_for_all_that_are_alone(tiny: Tiny) -> None:
+def test_few_agents_stand_for_all_that_are_alone(tiny):
     """Would catch a regret of two agents shown as that of four, and stand-ins of those who talk."""
     given, made = tiny
     group = Group("actions", 10.0)
@@ -273,7 +263,7 @@ def test_few_agents_stand_for_all_that_are_alone(tiny: Tiny) -> None:
     assert made.absent("tiny", "actions")[why] == ["DP-IMED"]
 
 
-def test_who_is_private_is_not_missed_among_those_who_are_not(tiny: Tiny) -> None:
+def test_who_is_private_is_not_missed_among_those_who_are_not(tiny):
     """Would catch a list of the absent that names whoever never belongs to the view."""
     given, made = tiny
     cdp = made.found["tiny", "CDP-MAB"]
@@ -287,7 +277,7 @@ def test_who_is_private_is_not_missed_among_those_who_are_not(tiny: Tiny) -> Non
     assert some.absent("other", "messages") == {"because it takes long": ["CDP-MAB", "New"]}
 
 
-def test_a_lost_arm_and_a_worse_one_both_count(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_arm_and_a_worse_one_both_count(tiny, monkeypatch):
     """Would catch seeds that count only if they lost the best arm and play a worse one, too."""
     given, _ = tiny
     suite, contestant = given.suites["tiny"], LINE_UP[1]
@@ -306,7 +296,7 @@ def test_a_lost_arm_and_a_worse_one_both_count(tiny: Tiny, monkeypatch: pytest.M
     assert ranking.lost(played).startswith("2 of 12")
 
 
-def test_a_tail_is_measured_by_the_median() -> None:
+def test_a_tail_is_measured_by_the_median():
     """Would catch a tail beside the mean, which a heavy tail lifts until it is hidden."""
     regret = np.array([1.0] * 6 + [2.0] * 2 + [6.0, 1000.0])
     zero = np.zeros(10)
@@ -314,7 +304,7 @@ def test_a_tail_is_measured_by_the_median() -> None:
     assert told == ("1,000", "20 %")
 
 
-def test_lower_bounds_are_those_of_who_plays_together_or_alone() -> None:
+def test_lower_bounds_are_those_of_who_plays_together_or_alone():
     """Would catch the bounds of a federation and of agents alone exchanged, or misplaced."""
     given = suites.read(TINY)
     suite = given.suites["tiny"]
@@ -331,7 +321,7 @@ def test_lower_bounds_are_those_of_who_plays_together_or_alone() -> None:
         assert card._bound(known, own, SimpleNamespace(group=group)) == told  # type: ignore[arg-type]
 
 
-def test_the_audit_is_of_the_value_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_is_of_the_value_that_it_names(monkeypatch):
     """Would catch an audit of the default epsilon under a note about the matched one."""
     seen = []
 
@@ -345,21 +335,21 @@ def test_the_audit_is_of_the_value_that_it_names(monkeypatch: pytest.MonkeyPatch
     assert value != 1.0 and seen[0].epsilon == pytest.approx(value, rel=1e-3)
 
 
-def test_a_picture_names_who_has_the_least_regret() -> None:
+def test_a_picture_names_who_has_the_least_regret():
     """Would catch the fewest links taken for the least regret."""
     panels = (("v", {"few": (1.0, 90.0), "good": (50.0, 9.0), "mine": (20.0, 40.0)}),)
     page = as_html(Card("t", "l", (Section("s", (Scatter("c", panels, "mine"),)),)))
     assert re.findall(r'class="name"[^>]*>(\w+)<', page) == ["good"]
 
 
-def test_a_random_bit_is_one_bit() -> None:
+def test_a_random_bit_is_one_bit():
     """Would catch 64 bits for a bit, and one for the Laplace variant."""
     assert fmab.ldp_ucb(1.0, bits=True).number_bits(100) == 1
     assert fmab.ldp_ucb(1.0).number_bits(100) == 64
     assert fmab.lcc_ucb().number_bits(1000) == 10
 
 
-def test_a_rank_in_words() -> None:
+def test_a_rank_in_words():
     """Would catch "11st"."""
     words = {1: "1st", 2: "2nd", 3: "3rd", 11: "11th", 22: "22nd", 40: "40th"}
     assert {number: ranking.ordinal(number) for number in words} == words
@@ -379,11 +369,7 @@ def at_hand(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     return lambda words: main(["benchmark", *words.split()])
 
 
-def test_a_card_says_the_same_in_both_forms(
-    at_hand: Callable[[str], int],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_card_says_the_same_in_both_forms(at_hand, capsys, monkeypatch):
     """Would catch a form that leaves cells out, text that is taken for markup, and a lost rank."""
     monkeypatch.setattr(card, "_RUNS", 10_000)
     assert at_hand("dist_dp_se") == 0
@@ -392,9 +378,7 @@ def test_a_card_says_the_same_in_both_forms(
     page, text = (Path(f"card.{end}").read_text("utf-8") for end in ("html", "md"))
     cells = [html.unescape(c) for c in re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", page)]
     lines = [line for line in text.splitlines() if line.startswith("|") and "---" not in line]
-    plain = [
-        re.sub(r"\\(.)", r"\1", cell) for x in lines for cell in re.split(r" (?<!\\)\| ", x[2:-2])
-    ]
+    plain = [re.sub(r"\\(.)", r"\1", c) for x in lines for c in re.split(r" (?<!\\)\| ", x[2:-2])]
     assert [each.replace("\N{NO-BREAK SPACE}", " ") for each in cells] == plain
     assert plain.count("actions") >= 3 and "Four agents | three arms." in plain
     found = re.findall(r"\| actions \| tiny \| (.*) \| (.*) \|", text)
@@ -408,7 +392,7 @@ def test_a_card_says_the_same_in_both_forms(
     assert capsys.readouterr().err.startswith("fmab: --out card.html: must be a new name")
 
 
-def test_markup_of_a_title_stays_text() -> None:
+def test_markup_of_a_title_stays_text():
     """Would catch a title that becomes a tag, or a column of a table."""
     made = Card("<b>", "a | b", (Section("s", (Table("c", ("|",), (("<i>",),)),)),))
     page, text = as_html(made), as_markdown(made)
@@ -416,7 +400,7 @@ def test_markup_of_a_title_stays_text() -> None:
     assert "# \\<b\\>" in text and "| \\| |" in text and "a \\| b" in text
 
 
-def test_a_number_keeps_its_per_cent_sign_but_not_in_code() -> None:
+def test_a_number_keeps_its_per_cent_sign_but_not_in_code():
     """Would catch a sign alone on a line, and a command that no shell reads."""
     blocks = (Items(("5 % <",)), Code("printf '5 % <'"))
     page = as_html(Card("t", "l", (Section("s", blocks),)))
@@ -425,7 +409,7 @@ def test_a_number_keeps_its_per_cent_sign_but_not_in_code() -> None:
     assert html.unescape(code) == "printf '5 % <'"
 
 
-def test_a_template_asks_for_nothing_that_is_not_given() -> None:
+def test_a_template_asks_for_nothing_that_is_not_given():
     """Would catch a page that is silently without what a misspelt name stands for."""
     with pytest.raises(UndefinedError, match="'lead' is undefined"):
         rendered("benchmark/card.html.j2", title="t", sections=())
@@ -458,9 +442,7 @@ def test_a_template_asks_for_nothing_that_is_not_given() -> None:
         ),
     ],
 )
-def test_wrong_words_end_in_one_line(
-    words: str, line: str, at_hand: Callable[[str], int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_words_end_in_one_line(words, line, at_hand, capsys):
     """Would catch a traceback, or minutes of runs before a name is refused."""
     assert at_hand(words) == 2
     out, err = capsys.readouterr()
@@ -469,9 +451,7 @@ def test_wrong_words_end_in_one_line(
     assert not list(Path().glob("card*"))
 
 
-def test_a_file_with_several_algorithms_asks_which(
-    at_hand: Callable[[str], int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_with_several_algorithms_asks_which(at_hand, capsys):
     """Would catch the first of a file run without a word, and a name that is not in the file."""
     several = Path(__file__).parents[1] / "plugs_bernstein.py"
     text = several.read_text("utf-8").replace('"bernstein"', '"bern_card"')
@@ -486,13 +466,11 @@ def test_a_file_with_several_algorithms_asks_which(
     assert "--first" in capsys.readouterr().out
 
 
-def test_the_shipped_standings_are_those_of_this_package() -> None:
+def test_the_shipped_standings_are_those_of_this_package():
     """Would catch numbers of an algorithm that has changed since, and runs of nobody."""
     made = standings.shipped(DIGEST)
     labels = [each.label for each in suites.contestants()]
-    assert set(made.found) == {
-        (name, label) for name in suites.shipped().suites for label in labels
-    }
+    assert set(made.found) == {(name, each) for name in suites.shipped().suites for each in labels}
     suite = suites.shipped().suites["paper"]
     planned = contest.plan(suites.contestants()[0], suite, 8)
     group = Group("messages", 10.0)

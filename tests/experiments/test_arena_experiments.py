@@ -1,7 +1,5 @@
 """The arena: who takes part, at which leak, and that its sentences say what the numbers do."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -85,8 +83,7 @@ OWN = {
 
 
 def test_contestants_are_what_their_labels_say():
-    """Would catch another graph, radius or epsilon than the label has, one who pools among those
-    that are alone, and a contestant in another group of trust."""
+    """Catches a graph, radius, epsilon or group of trust unlike the label's, and one who pools."""
     private = set()
     for name, (trust, own) in OWN.items():
         entry = arena.LINE_UP[name]
@@ -104,8 +101,7 @@ def test_contestants_are_what_their_labels_say():
 
 
 def test_the_published_page_says_what_the_code_reads_and_counts():
-    """Would catch a reading, an epsilon of the ledger or links of a protocol that the published
-    page has otherwise."""
+    """Catches a reading, an epsilon or links of a protocol that the page has otherwise."""
     figures = Path(arena.__file__).parents[1] / "figures"
     page = (figures / "ARENA.md").read_text("utf-8")
     for name, text in arena_report.readings().items():
@@ -144,14 +140,9 @@ def test_no_number_of_a_reading_is_typed_by_hand():
 
 def test_lcc_ucb_tells_first_after_the_slots_of_the_reading():
     """Would catch a first epoch that is not the one that LCC-UCB plays."""
-    first = arena_report.first_told(arena.LINE_UP["lcc_ucb"].algorithm)
-    data = fmab.simulate(
-        arena.LINE_UP["lcc_ucb"].algorithm,
-        fmab.Problem.uniform(50, 100),
-        horizon=first,
-        seeds=2,
-        times=[first - 1, first],
-    )
+    algorithm, problem = arena.LINE_UP["lcc_ucb"].algorithm, fmab.Problem.uniform(50, 100)
+    first = arena_report.first_told(algorithm)
+    data = fmab.simulate(algorithm, problem, first, seeds=2, times=[first - 1, first])
     assert data.links.sum("meter").values.tolist() == [[0, 1225]] * 2
 
 
@@ -190,8 +181,7 @@ def leaked(view, name, algorithm):
 
 @pytest.mark.parametrize("view", list(arena.VIEWS))
 def test_all_that_take_part_leak_what_is_asked_for(view):
-    """Would catch an epsilon of one agent's parameter in place of what is seen, noise of 50 agents
-    for a star of five, a pure epsilon where others have one up to delta, and another delta."""
+    """Catches a parameter for what is seen, noise of 50 for five, pure for up to δ, another δ."""
     what = arena.VIEWS[view]
     for name, maker in what.makers.items():
         for leak in (0.1, 3.0, 50.0):
@@ -215,8 +205,7 @@ def test_a_message_may_leak_more_where_noise_adds_up():
 
 
 def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
-    """Would catch the pure epsilon of one release for pooled LDP-UCB, whose actions follow from
-    sums over 50 agents as CDP-MAB's do, and bits that hide each other as Laplace variables do."""
+    """Catches the ε of one release for one in a sum of 50, and bits taken for Laplace variables."""
     for law, wanted in (
         (base.BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
         (base.LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
@@ -230,10 +219,9 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     messages = arena.VIEWS["messages"].makers
     assert messages["ldp_ucb_pooled"](1.0).epsilon == messages["ldp_bits_pooled"](1.0).epsilon == 1
     absent = arena.VIEWS["sums"].absent
-    assert {name for name in absent if not arena.LINE_UP[name].alone} == {
-        *("ddp", "fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
-        "demab_private",
-    }
+    bare = {"ddp", "fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"}
+    alone = {name for name in absent if arena.LINE_UP[name].alone}
+    assert set(absent) - alone == bare | {"demab_private"}
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
         assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
     note = arena_report.noted(arena.VIEWS["sums"], Path("nowhere"))
@@ -241,8 +229,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
 
 
 def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
-    """Would catch a view in which CDP-MAB and HDP-MAB seem to come with secure sums: their own
-    server sees messages, and learns what the ledger says of them."""
+    """Catches secure sums said to be CDP-MAB's and HDP-MAB's own, and leaks unlike the ledger's."""
     what = arena.VIEWS["sums"]
     note = arena_report.noted(what, Path("nowhere"))
     assert "CDP-MAB and HDP-MAB are given a secure sum that their papers do not have" in note
@@ -258,8 +245,7 @@ def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
 
 
 def test_delta_is_said_to_be_large_and_what_hangs_on_it():
-    """Would catch 10⁻⁶ taken for small where a run has up to 5 x 10⁷ rewards, and numbers of the
-    sensitivity that the accountant does not give."""
+    """Catches 10⁻⁶ called small for 5 x 10⁷ rewards, and numbers unlike the accountant's."""
     told = arena_report.small(10**6)
     assert "is not small for this unit, which is one reward among M T = 50,000,000." in told
     assert "M T = 500,000." in arena_report.small(10**4)
@@ -273,8 +259,7 @@ def test_delta_is_said_to_be_large_and_what_hangs_on_it():
 
 
 def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch, tmp_path):
-    """Would catch "all leak the same" of actions, of which the audit shows a part, a part that is
-    typed by hand, and that of claims which are not about index policies' actions."""
+    """Catches "all leak the same" of actions, and a share that is typed, or of other claims."""
     what = arena.VIEWS["actions"]
     assert arena_report.noted(what, tmp_path).endswith("an upper bound on what they leak.")
     with (tmp_path / "audit_mechanisms.csv").open("w", encoding="utf-8") as file:
@@ -296,31 +281,23 @@ def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch
 
 
 def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
-    """Would catch a private algorithm that a view leaves out silently, or has on both lists, and a
-    reason that is not its own."""
-    private = {
-        name
-        for name, entry in arena.LINE_UP.items()
-        if any(0 < row.epsilon < math.inf for row in fmab.privacy_ledger(entry.algorithm, 50))
-    }
+    """Catches one left out silently, or on both lists, and a reason that is not its own."""
+    ledgers = {n: fmab.privacy_ledger(e.algorithm, 50) for n, e in arena.LINE_UP.items()}
+    private = {n for n, rows in ledgers.items() if any(0 < r.epsilon < math.inf for r in rows)}
     for view, what in arena.VIEWS.items():
         assert set(what.makers) | set(what.absent) == private, view
         assert not set(what.makers) & set(what.absent), view
         silent = {name for name, why in what.absent.items() if "tell nobody anything" in why}
         assert silent == {n for n in what.absent if arena.LINE_UP[n].alone}
-    assert {name for name in private if arena.LINE_UP[name].alone} <= set(
-        arena.VIEWS["actions"].makers
-    )
+    alone = {name for name in private if arena.LINE_UP[name].alone}
+    assert alone <= set(arena.VIEWS["actions"].makers)
 
 
 def test_who_is_alone_and_alike_has_stand_ins():
     """Would catch five agents for fifty where they talk, share one policy, or play in rounds."""
     few = {name for name, entry in arena.LINE_UP.items() if entry.agents < arena.AGENTS}
-    assert few == {
-        *("ldp_ucb", "ldp_bits", "tree_ucb", "lazy_dp_ts"),
-        *("adap_ucb", "adap_klucb", "dp_imed", "dp_klucb"),
-        *("ucb1", "thompson", "kl_ucb", "uniform_play"),
-    }
+    wanted = "ldp_ucb ldp_bits tree_ucb lazy_dp_ts adap_ucb adap_klucb dp_imed dp_klucb ucb1"
+    assert few == {*wanted.split(), "thompson", "kl_ucb", "uniform_play"}
 
 
 def recorded(monkeypatch):
@@ -340,8 +317,7 @@ def recorded(monkeypatch):
 
 
 def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
-    """Would catch regret, or the number of agents that play a worse arm, of five agents told as
-    that of fifty; agents that differ and are multiplied all the same; and another problem."""
+    """Catches five agents told as fifty, some that differ multiplied, and another problem."""
     asked = recorded(monkeypatch)
     for name, spread, times, agents in (
         ("ucb1", 0.0, 10, 5),
@@ -380,8 +356,7 @@ SEEDS = {
 
 
 def test_seeds_are_what_a_contestant_can_run():
-    """Would catch a trial of days, an elimination with a tenth of its seeds, agents that share one
-    policy with the seeds of those that talk, the seeds of another part, and a single seed."""
+    """Catches a trial of days, seeds of another cost or part, and a single seed."""
     for name, entry in arena.LINE_UP.items():
         cost = "pooled" if name in POOLED else "talk" if name in TALK else "alone"
         cost = cost if entry.steps else "episodes" if name in EPISODES else "rounds"
@@ -398,9 +373,7 @@ def test_seeds_are_what_a_contestant_can_run():
 
 @pytest.mark.parametrize("horizon", [10**4, 10**5, 10**6])
 def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizon):
-    """Would catch a part with all seeds of those that take days, an algorithm stated for agents
-    alike where they differ, one run for two leaks or folders, a run of two views that is made
-    twice, and a leak that is lost."""
+    """Catches seeds of others, one run for two, two for one, a lost leak, a wrong problem."""
     ran = []
 
     def run(entry, algorithm, spread, T, seeds, store, kept):
@@ -410,22 +383,16 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
 
     monkeypatch.setattr(arena, "run", run)
     found = arena.sweep(horizon, 1000)
-    wanted = {
-        part: {n: e.seeds(part, horizon, 1000) for n, e in arena.LINE_UP.items()} for part in "abc"
-    }
+    every = arena.LINE_UP.items()
+    wanted = {part: {n: e.seeds(part, horizon, 1000) for n, e in every} for part in "abc"}
     wanted = {part: {n: m for n, m in each.items() if m} for part, each in wanted.items()}
     assert {kept_n: seeds for kept_n, seeds, *_ in ran if kept_n[0] == "a"} == {
         ("a", name): seeds for name, seeds in wanted["a"].items()
     }
     assert list(found["a"]) == list(wanted["a"])
     # At a leak: each view has all that can run, and each folder one run.
-    assert set(found["b"]) == {
-        (view, name, leak)
-        for view, what in arena.VIEWS.items()
-        for name in what.makers
-        if name in wanted["b"]
-        for leak in (0.1, 0.3, 1, 3, 10, 50)
-    }
+    pairs = [(v, n) for v, what in arena.VIEWS.items() for n in what.makers if n in wanted["b"]]
+    assert set(found["b"]) == {(*pair, leak) for pair in pairs for leak in (0.1, 0.3, 1, 3, 10, 50)}
     assert len({where for where, *_ in ran}) == len(ran)
     at_leak = [each for each in ran if each[0][0][0] == "b"]
     for (_, name), seeds, spread, T, _ in at_leak:
@@ -447,15 +414,12 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     assert len(at_leak) == len(found["b"]) - 6 * len(twice)
     # Where agents differ; where they are alike it is the run of part (a).
     alike = {n for n in arena.LINE_UP if getattr(arena.LINE_UP[n].algorithm, "homogeneous_only", 0)}
-    assert alike == {
-        *("dducb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"),
-        *("kl_se_split", "dp_imed_sum", "dp_klucb_sum", "demab", "demab_private"),
-    }
+    named = "dducb dec_ucb gosine lcc_ucb lcc_ucb_graph kl_se_split dp_imed_sum dp_klucb_sum demab"
+    assert alike == {*named.split(), "demab_private"}
     told = {where: (seeds, spread) for where, seeds, spread, *_ in ran if where[0] == "c"}
     assert told == {("c", n): (m, 1.0) for n, m in wanted["c"].items() if n not in alike}
-    assert list(found["c"]) == [
-        (n, w) for n in wanted["c"] if n not in alike for w in arena.SPREADS
-    ]
+    differ = [name for name in wanted["c"] if name not in alike]
+    assert list(found["c"]) == list(itertools.product(differ, arena.SPREADS))
     for name, words in found["c"]:
         assert (found["c"][name, words] is found["a"][name]) == (words == "agents alike")
     assert {T for *_, T, _ in ran} == {horizon}
@@ -466,9 +430,8 @@ def test_few_agents_alone_stand_for_all():
     """Would catch a factor that is forgotten, or other means than everybody else's."""
     entry = arena.LINE_UP["ucb1"]
     few = arena.run(entry, entry.algorithm, 0.0, 1000, 16, None, "")
-    own = fmab.simulate(
-        fmab.ucb1(), fmab.Problem.heterogeneous(5, 100, 0.0), 1000, 16, times=common.slots(1000)
-    )
+    problem, times = fmab.Problem.heterogeneous(5, 100, 0.0), common.slots(1000)
+    own = fmab.simulate(fmab.ucb1(), problem, 1000, 16, times=times)
     np.testing.assert_allclose(few.regret.values, 10 * own.regret.values)
     all_agents = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(50, 100), 1000, 16, times=1)
     difference = few.regret.isel(time=-1).values - all_agents.regret.values[:, -1]
@@ -497,25 +460,20 @@ def test_who_cannot_be_told_apart_is_whose_interval_of_95_percent_holds_0():
 
 
 def test_only_those_of_one_trust_and_leak_are_ranked():
-    """Would catch a leak of 50 ranked beside one of 1, actions of those alone that have no bound
-    beside private ones, and whoever plays without looking beside those that look."""
+    """Catches a leak of 50 ranked beside 1, no bound beside private, uniform play beside others."""
     groups = arena_report._groups(arena.LINE_UP)
     assert sorted(sum(groups.values(), [])) == sorted(arena.LINE_UP)
     words = arena.TRUST
     assert groups[words["message"], "50"] == ["cdp", "cdp_scaled", "hdp"]
     # Waits without noise: no epsilon of messages covers who sees actions.
     assert groups[f"{words['message']}, and whoever sees actions", "50"] == ["ddp"]
-    assert groups[words["message"], "1"] == [
-        *("fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
-        "demab_private",
-    ]
+    shared = "fed_ucb kl_se kl_se_split kl_se_graph kl_se_components demab_private"
+    assert groups[words["message"], "1"] == shared.split()
     assert groups[words["sum"], "1"] == ["dist_dp_se", "kl_se_sum", "dp_imed_sum", "dp_klucb_sum"]
     # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.
     noisy = ["ldp_ucb", "ldp_bits"]
-    assert groups[words["alone"], "1"] == [
-        *(*noisy, "single", "dp_se", "adap_ucb", "adap_klucb", "lazy_dp_ts"),
-        *("dp_imed", "dp_klucb", "tree_ucb"),
-    ]
+    quiet = "single dp_se adap_ucb adap_klucb lazy_dp_ts dp_imed dp_klucb tree_ucb"
+    assert groups[words["alone"], "1"] == [*noisy, *quiet.split()]
     assert groups[words["reward"], "1"] == [f"{name}_pooled" for name in noisy]
     for name, entry in arena.LINE_UP.items():
         silent = arena.leaks(entry.algorithm)["messages"] == arena.costs.NOTHING
@@ -526,8 +484,7 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
 
 
 def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
-    """Would catch "nobody: every message is noisy" beside an epsilon of 50, and un-noised waits
-    whose onlookers are trusted without a word."""
+    """Catches "every message is noisy" at an epsilon of 50, and un-noised waits without a word."""
     told = {each["name"]: each["trusted"] for each in fmab.list_algorithms()}
     assert told["cdp"] == told["fed_ucb"] == "nobody, up to the epsilon of a message"
     bare = f"{told['cdp']}; in un-noised waits, whoever sees actions"
@@ -547,18 +504,14 @@ def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
 
 
 def test_places_are_those_that_common_seeds_leave_open():
-    """Would catch contestants with unequal seeds that are ranked by the means of their own, one
-    place for two that cannot be told apart, and rows that are not in the order of places."""
+    """Catches ranks by means of unlike seeds, one place for a tie of two, rows out of order."""
     rng = np.random.default_rng(5)
     # The first ten instances are hard.
     instance = np.concatenate([np.full(10, 9000.0), np.full(90, 1000.0)])
     few = instance[:10] + rng.normal(0, 1, 10)
-    finals = {
-        "cdp": instance + 50 + rng.normal(0, 1, 100),
-        "ddp": few,
-        "hdp": instance + 50 + rng.normal(0, 1, 100),
-        "fed_ucb": instance - 500,
-    }
+    drawn_ = lambda: rng.normal(0, 1, 100)  # noqa: E731
+    finals = {"cdp": instance + 50 + drawn_(), "ddp": few, "hdp": instance + 50 + drawn_()}
+    finals["fed_ucb"] = instance - 500
     assert few.mean() > 4 * finals["cdp"].mean()  # over the seeds of each
     found = {}
     for name, values in finals.items():
@@ -584,8 +537,7 @@ def test_places_are_those_that_common_seeds_leave_open():
 
 
 def test_the_yardstick_is_the_best_that_tells_nobody_anything():
-    """Would catch an estimate in place of the interval's upper end, an interval that is not
-    simultaneous, seeds that are not common, and the wrong side."""
+    """Catches an estimate for an upper end, one interval for two, unlike seeds, the wrong side."""
     base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
     apart = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # 0 on average
     edge = 3.495406 * math.sqrt(2.5 / 5)  # of two intervals, which hold together
@@ -609,8 +561,7 @@ def test_the_yardstick_is_the_best_that_tells_nobody_anything():
 
 
 def test_who_does_no_better_than_uniform_play_is_named():
-    """Would catch 5 % on the wrong side, an estimate in place of the interval's lower end, whoever
-    may be so bad left out, seeds that are not common, and uniform play in its own list."""
+    """Catches 5 % on the wrong side, an estimate for an end, unlike seeds, uniform play itself."""
     base = np.linspace(900, 1100, 20)
     shares = {"cdp": 0.949, "ddp": 0.951, "ucb1": 1.2, "uniform_play": 1.0}
     values = {name: share * base for name, share in shares.items()}
@@ -623,9 +574,8 @@ def test_who_does_no_better_than_uniform_play_is_named():
     start = "* Surely within 5 % of uniform play, or worse, T = 10⁶: "
     missing, hdp = arena.not_run(arena.absent(arena.LINE_UP, parts)), arena.LINE_UP["hdp"].label
     assert told == f"{start}{' / '.join(names)}; not decided: {hdp}. {missing}"
-    assert missing.startswith(
-        "Not run, because this run leaves them out: CDP-MAB, radius × 0.3 / KL-SE"
-    )
+    first = "Not run, because this run leaves them out: CDP-MAB, radius × 0.3 / KL-SE"
+    assert missing.startswith(first)
     assert " / KL-UCB." in missing and " CDP-MAB /" not in missing
     assert lines[0].startswith(f"* Of all, T = 10⁶: of 6 of {len(arena.LINE_UP)} contestants, ")
     assert " common seeds)." in lines[0] and "(5 seeds)" not in lines[0].partition("more")[0]
@@ -643,14 +593,11 @@ def test_who_was_not_run_is_said_with_the_reason():
     names = ("cdp", "ucb1", "lcc_ucb", "gosine", "dist_dp_se")
     found = arena.absent(names, {"cdp"})
     assert found == {arena.STEPS: ["UCB1", "LCC-UCB", "GosInE"], arena.UNASKED: ["Dist-DP-SE"]}
-    assert arena.absent(names, {"cdp"}, differ=True) == {
-        arena.STEPS: ["UCB1"],
-        arena.ALIKE_ONLY: ["LCC-UCB", "GosInE"],
-        arena.UNASKED: ["Dist-DP-SE"],
-    }
-    assert arena.not_run({"because": ["one", "two"], "so": ["three"]}) == (
-        "Not run, because: one / two. Not run, so: three."
-    )
+    wanted = {arena.STEPS: ["UCB1"], arena.ALIKE_ONLY: ["LCC-UCB", "GosInE"]}
+    wanted[arena.UNASKED] = ["Dist-DP-SE"]
+    assert arena.absent(names, {"cdp"}, differ=True) == wanted
+    told = arena.not_run({"because": ["one", "two"], "so": ["three"]})
+    assert told == "Not run, because: one / two. Not run, so: three."
     assert arena.absent(names, names) == {} and arena.not_run({}) == ""
 
 
@@ -668,9 +615,7 @@ def test_meters_of_counts_are_left_out_where_that_is_asked_for():
 
 
 def test_rows_of_the_table_have_their_own_numbers():
-    """Would catch a column swapped with another, links with counts told as without, a difference of
-    the wrong sign or on other seeds, and an epsilon of messages told as that of actions,
-    and bits of another than what is sent."""
+    """Catches swapped columns, counted links, a difference of wrong sign or seeds, other bits."""
     cdp, mine = made_up(1000, 10, seeds=6), made_up(3000, 20, seeds=4)
     extra = {"meter": ["used", "counts"], "priced": ("meter", [True, False])}
     links = np.concatenate([mine.links.values, 3 * mine.links.values], axis=2)
@@ -752,14 +697,12 @@ def made_up(regret, sent, seeds=4):
 
 
 def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
-    """Would catch a contestant that is dropped, numbers of another view, leak, part or meter, rows
-    in the other order, and one look for two or two for one in the panels of a figure."""
+    """Catches one who is dropped, another view's numbers, another order, one look for two."""
     kept, found = published(monkeypatch), writers.parts(10**4)
     # No two curves of a panel are alike.
     for key, data in found["b"].items():
-        found["b"][key] = data.assign(
-            regret=data.regret * 1.07 ** list(arena.LINE_UP).index(key[1])
-        )
+        place = list(arena.LINE_UP).index(key[1])
+        found["b"][key] = data.assign(regret=data.regret * 1.07**place)
     # Who is best where agents are alike is not where they differ.
     for i, key in enumerate(key for key in found["c"] if key[1] == "agents differ"):
         data = found["c"][key]
@@ -793,12 +736,8 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
     assert "a released bit has 1, an arm's name 7, every other number" in links.caption
     # At matched trust.
     rows = [row for row in leak.rows if not row["why not run"]]
-    cells = [
-        (view, each, name)
-        for view, what in arena.VIEWS.items()
-        for each in arena.LEAKS
-        for name in what.makers
-    ]
+    views = [(view, e) for view in arena.VIEWS for e in arena.LEAKS]
+    cells = [(view, e, name) for view, e in views for name in arena.VIEWS[view].makers]
     for (view, each, name), row in zip(cells, rows, strict=True):
         what, own = arena.VIEWS[view], found["b"][view, name, each].regret.isel(time=-1)
         at = (row["view"], row["accountant"], row["ε"], row["algorithm"], row["seeds"])
@@ -846,8 +785,7 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
 
 
 def test_names_in_pictures_carry_the_leak_of_their_messages():
-    """Would catch a leak of 50 that stands beside one of 1 without a word, and an epsilon of those
-    that have none or tell nobody anything."""
+    """Catches a leak of 50 beside 1 without a word, and an epsilon of those that have none."""
     rows = {
         name: {"links at T": (sent,) * 3, "regret at T": (regret,) * 3}
         for name, sent, regret in (
@@ -870,17 +808,12 @@ def test_names_in_pictures_carry_the_leak_of_their_messages():
 
 
 def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
-    """Would catch a horizon, a contestant's reading or a setting that is left out of ARENA.md,
-    links to figures of another horizon, and a ledger without somebody."""
+    """Catches a horizon, reading or setting left out, links to others, a ledger without one."""
     found, own = writers.parts(10**4), {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
-    monkeypatch.setattr(
-        arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
-    )
-    results = {
-        "arena": {10**4: found, 10**5: found},
-        "arena_settings": {10**6: {"fed1-M1-f138": None}},
-        "arena_fronts": {10**5: {"dials": {}, "far": {}}},
-    }
+    monkeypatch.setattr(arena_settings, "_row", lambda each, data: {"algorithm": each.who} | own)
+    results = {"arena": {10**4: found, 10**5: found}}
+    results["arena_settings"] = {10**6: {"fed1-M1-f138": None}}
+    results["arena_fronts"] = {10**5: {"dials": {}, "far": {}}}
     arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
     page = (tmp_path / "ARENA.md").read_text("utf-8")
     for end, part in itertools.product(("T1e4", "T1e5"), ("regret", "links", "leak", "differ")):
@@ -908,6 +841,7 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
 # 7,000; about a tenth, read off a picture; 1,151; and 124 ± 9, where 18 more or less agree.
 BELOW = "yes: below the end of the axis"
 ABOVE = "no: above the axis, which ends at 3,500; why is not known"
+THREE = {"LCC-UCB": 6000, "UCB1-pooled": 700, "UCB1-alone": 6500}
 PAIR = {"lcc-10-100-UCB1-pooled": 500, "lcc-10-100-UCB1-alone": 3000}
 SAID = (
     ("fed1-M5-f10", 25_100, 13_600, {}, "yes: regret +0.0 %, links +4.6 %"),
@@ -922,12 +856,11 @@ SAID = (
     *(
         (
             f"lcc-10-{arms}-{who}",
-            found[who],
+            THREE[who],
             0,
-            {f"lcc-10-{arms}-{w}": found[w] for w in found},
+            {f"lcc-10-{arms}-{w}": THREE[w] for w in THREE},
             told,
         )
-        for found in ({"LCC-UCB": 6000, "UCB1-pooled": 700, "UCB1-alone": 6500},)
         for arms, who, told in (
             (100, "UCB1-pooled", BELOW),
             (100, "UCB1-alone", ABOVE),
@@ -960,8 +893,7 @@ SAID = (
 
 
 def test_settings_say_whether_they_agree_with_what_is_known():
-    """Would catch a yes where links alone are off, the wrong side of the axis, another setting's
-    known number, an order that is not looked at, and a verdict at another horizon or on nothing."""
+    """Catches a yes where links are off, a wrong side, another known number, no look at order."""
 
     def row(name, regret, links=0.0, T=None):
         setting = arena_settings.settings()[name]
@@ -977,15 +909,12 @@ def test_settings_say_whether_they_agree_with_what_is_known():
 
 
 def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
-    """Would catch regret of all agents told as that of one, links that are not added where the
-    paper has them as regret, links without a price, and a horizon that is cut."""
+    """Catches regret of all told as of one, links not added or without price, a cut horizon."""
     last = {"regret": (("seed", "time"), [[1.0, 30.0], [2.0, 50.0]])}
     links = np.array([[[0, 0], [4, 900]], [[0, 0], [8, 900]]])
-    data = xr.Dataset(
-        last | {"links": (("seed", "time", "meter"), links)},
-        {"time": [5, 1000], "meter": ["server", "used"], "priced": ("meter", [True, False])},
-        {"agents": 10},
-    )
+    coords = {"time": [5, 1000], "meter": ["server", "used"], "priced": ("meter", [True, False])}
+    cells = last | {"links": (("seed", "time", "meter"), links)}
+    data = xr.Dataset(cells, coords, {"agents": 10})
     made = dict(who="who", what="what", algorithm=None, problem=None, horizon=1, seeds=1, known="k")
     for options, of, ends in (
         ({}, "all", [30, 50]),
@@ -1036,19 +965,14 @@ def test_prices_of_protocols_are_paired_with_gis(monkeypatch, tmp_path):
 
 
 def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
-    """Would catch numbers of another graph or size, slots told as waits, and a sum told in words
-    that is not in the table."""
+    """Catches another graph or size, slots told as waits, a sum that is not in the table."""
     kept = published(monkeypatch)
     monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
     monkeypatch.setattr(arena_protocols, "SIZES", (5, 20))
     arena_protocols.draw({}, tmp_path)
     picture = kept["arena_protocols"]
-    rows = {
-        (row["graph"], row["M"], row["protocol"]): [
-            int(row[f"{what} of a round"]) for what in ("slots", "links", "vectors")
-        ]
-        for row in picture.rows
-    }
+    heads = [f"{what} of a round" for what in ("slots", "links", "vectors")]
+    rows = {(r["graph"], r["M"], r["protocol"]): [int(r[h]) for h in heads] for r in picture.rows}
     assert len(rows) == 4 * 2 * 5
     # The farthest on a ring of 20 is 10 hops away; GIS tells everybody everything once.
     assert rows["ring", 20, "GIS"] == [10, 199, 380]
@@ -1062,8 +986,7 @@ def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.as_users_see_it
 def test_the_arenas_figures_are_legible(monkeypatch, tmp_path):
-    """Catches 27 names that cover each other or leave the page, panels that are too narrow for
-    their ticks, and a table or its numbers that another file replaces."""
+    """Catches names that cover each other or leave the page, narrow panels, a replaced table."""
     kept = drawn(monkeypatch)
     written = arena_figures.draw({10**4: writers.parts(10**4)}, tmp_path)
     names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]

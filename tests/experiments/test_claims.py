@@ -61,10 +61,8 @@ PAPER = Path(os.environ.get("FMAB_PAPER", Path(__file__).parents[3] / "shared" /
 
 def lists() -> list[Any]:
     """Returns everything that is quoted on CLAIMS.md: section and quotation."""
-    return [
-        *(*claims.ROWS, *claims.BOUNDS, *claims_settled.SETTLED),
-        *(*claims_misprints.MISPRINTS, *claims_settled.UNMEASURED),
-    ]
+    own = [*claims.ROWS, *claims.BOUNDS, *claims_settled.SETTLED]
+    return [*own, *claims_misprints.MISPRINTS, *claims_settled.UNMEASURED]
 
 
 def quotations() -> list[str]:
@@ -137,22 +135,16 @@ def test_quotations_are_a_few_words_and_stand_in_one_list():
     """Would catch a copied sentence, and one that is measured and settled or not judged."""
     assert [quote for quote in quotations() if len(quote.split()) > 16] == []
     others = [*claims_settled.SETTLED, *claims_misprints.MISPRINTS, *claims_settled.UNMEASURED]
-    both = {
-        row.quote
-        for row in (*claims.ROWS, *claims.BOUNDS)
-        for other in others
-        if row.quote in other.quote or other.quote in row.quote
-    }
+    quotes = [row.quote for row in (*claims.ROWS, *claims.BOUNDS)]
+    both = {q for q in quotes for other in others if q in other.quote or other.quote in q}
     assert both <= TWICE
 
 
 def budgeted(regret: np.ndarray) -> dict:
     """Returns figure 7's runs [gap, p, R, seed], with links that grow with p and R."""
     links = np.outer([10, 20, 30, 40, 50], [2, 3, 4, 5, 5.5])[None, :, :, None]
-    data = {
-        "regret": regret[..., None],
-        "links": np.broadcast_to(links, regret.shape)[..., None, None] * 1.0,
-    }
+    links = np.broadcast_to(links, regret.shape)[..., None, None] * 1.0
+    data = {"regret": regret[..., None], "links": links}
     dims = ("schedule_gap", "participation", "rounds", "seed", "time", "meter")
     coords = {
         "schedule_gap": list(fig07_tradeoff.GAPS),
@@ -186,8 +178,7 @@ def simulated():
 
 @pytest.mark.slow
 def test_rows_are_judged_on_what_sweeps_return():
-    """Would catch rows that ask for a value, a meter or a number by a name that sweeps do not
-    have, behind results that are made up."""
+    """Catches rows that ask for a value, meter or number that sweeps do not have."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(common, "slots", lambda horizon: np.array([horizon // 2, horizon]))
         found = {}
@@ -228,8 +219,7 @@ def altered(found: dict[str, dict[int, xr.Dataset]], name: str, change) -> dict:
 
 
 def test_rounds_are_judged_where_the_sentence_can_mean_the_horizon(simulated):
-    """Would catch four rounds asked of a horizon whose log10 is not 4, or counted there; rounds of
-    seeds that keep arms, and a mean far below four told as about four."""
+    """Catches another horizon counted, rounds of seeds that keep arms, and far below as about 4."""
     quote = ELIMINATION
 
     def judged(rounds, least=SEEDS):
@@ -355,8 +345,7 @@ def test_wrong_commitments_are_counted_among_runs_that_spent_their_budget():
 
 
 def test_wrong_commitments_are_counted_among_all_runs_too():
-    """Would catch runs that never committed left out, or told as having found a best arm; runs
-    that had one arm left before the last round told as having found none, or any that lost it."""
+    """Catches uncommitted runs left out or told as right, and early ones told as undecided."""
     shape = (2, 5, 400)
     made, wrong = np.zeros(shape, int), np.zeros(shape, bool)
     made[:, :4, :300] = np.array([2, 3, 4, 5])[:, None]
@@ -437,9 +426,8 @@ def test_a_tight_budget_is_held_against_m_times_the_explicit_bound(monkeypatch):
     )
     gaps = np.array([[0.0, 0.2, 0.4]] * 25 + [[0.0, 0.3, 0.4]] * 25)
     monkeypatch.setattr(claims_theory, "gaps_of", lambda problem, seeds: gaps[:seeds])
-    bounds = [
-        theory.bounds(each, exchanges.server(50), 10**6, 1.0).regret for each in gaps[[0, -1]]
-    ]
+    server = exchanges.server(50)
+    bounds = [theory.bounds(each, server, 10**6, 1.0).regret for each in gaps[[0, -1]]]
     assert bounds[0] != bounds[1]
     found = own_row(r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}", data)
     wanted = dict(zip((1, 0.2, 0.1, 0.04), (300.0, 11_800.0, 9_000.0, 900_000.0), strict=True))
@@ -488,15 +476,9 @@ def test_orders_in_log_t_and_p_are_judged_as_bounds_and_as_attained():
     assert [each.verdict for each in bound] == [HOLDS] * 2
     assert [each.verdict for each in attained] == [NOT_ATTAINED] * 2
     assert bound[0].numbers["power of log T"].estimate == pytest.approx(0.5)
-    cells = xr.Dataset(
-        {
-            "regret": (
-                ("epsilon", "participation", "seed"),
-                np.array([[5**1.5, 1], [5.0, 1]])[..., None] * np.ones(50),
-            )
-        },
-        {"participation": [0.2, 1.0]},
-    )
+    regret = np.array([[5**1.5, 1], [5.0, 1]])[..., None] * np.ones(50)
+    cells = {"regret": (("epsilon", "participation", "seed"), regret)}
+    cells = xr.Dataset(cells, {"participation": [0.2, 1.0]})
     quote = "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved"
     noisy, none = own_row(quote, Made({"participation": cells}), 1)
     assert (noisy.verdict, none.verdict) == (HOLDS, NOT_ATTAINED)
@@ -533,8 +515,7 @@ def test_verdicts_of_several_conditions():
 
 
 def test_what_a_walk_mixes_by_is_named_as_it_is_computed():
-    """Would catch the second largest modulus told as the second largest eigenvalue, and one graph's
-    for another's: all rows on the 4-regular graph have the same."""
+    """Catches the second modulus told as the second eigenvalue, and another graph's."""
     adjacency = nx.to_numpy_array(graphs.make("regular-4", 50)) / 4
     values = sorted(np.linalg.eigvalsh(adjacency))
     second, modulus = values[-2], sorted(map(abs, values))[-2]
@@ -553,9 +534,7 @@ def test_what_a_walk_mixes_by_is_named_as_it_is_computed():
 
 
 def test_a_verdict_says_how_large_the_effect_is():
-    """Would catch an effect of one condition told for all, of one that does not count, a small one
-    that passes as any other, digits that are lost, and a verdict that hangs on the tolerance, told
-    as if it did not. The unit of each rule is read back from made-up pages."""
+    """Catches an effect of one condition told for all, a small one unsaid, an unsaid tolerance."""
     large, small = (
         verdicts.ordered(name, x=Measured(value, 0.9 * value, 1.1 * value))
         for name, value in (("a", 0.12), ("b", 0.0025))
@@ -599,9 +578,8 @@ def test_changes_of_ratios_have_paired_intervals():
     rng = np.random.default_rng(0)
     a, b, c, d = (10 + rng.normal(0, 1, 4000) for _ in range(4))
     found = verdicts.change((1.2 * a, b), (c, d))
-    assert found.estimate == pytest.approx(
-        1.2 * a.mean() / b.mean() / (c.mean() / d.mean()) - 1, rel=1e-12
-    )
+    wanted = 1.2 * a.mean() / b.mean() / (c.mean() / d.mean()) - 1
+    assert found.estimate == pytest.approx(wanted, rel=1e-12)
     half = 2.576 * 1.2 * math.sqrt(4 * 0.01 / 4000)
     assert (found.upper - found.lower) / 2 == pytest.approx(half, rel=0.05)
     assert verdicts.change((a, b), (a, b)) == pytest.approx((0, 0, 0), abs=1e-12)
@@ -684,10 +662,8 @@ def test_arithmetic_says_what_it_says_by_hand(settled):
     told = {row.quote: verdicts.lines_of(found) for row, found in settled}
     words = told["we can recover $R_{D}(T)$ with $Q=1$"]
     assert "path of 20, GIS waits 18: slots of waiting 9; at most 18" in words
-    assert (
-        "(25 slots of waiting over 9)"
-        in told["the unbalanced agent distribution may cause a large delay"]
-    )
+    quote = "the unbalanced agent distribution may cause a large delay"
+    assert "(25 slots of waiting over 9)" in told[quote]
     leaks = next(found for row, found in settled if row.quote.startswith("is $M\\epsilon$-diff"))
     assert [(each.condition, *each.effects.values()) for each in leaks] == [
         ("Theorem 1", 1.0),  # all of them report
@@ -740,8 +716,7 @@ PAGE = Path(claims.__file__).parents[1].joinpath("figures/CLAIMS.md")
 
 
 def test_the_published_page_says_what_arithmetic_says(settled):
-    """Would catch rows that all say they hold, and a row of the page that the code judges
-    otherwise."""
+    """Catches rows that all say they hold, and one that the code judges otherwise."""
     text = PAGE.read_text("utf-8").partition("## Settled by arithmetic\n")[2].partition("\n## ")[0]
     wanted = []
     for row, found in settled:
@@ -755,20 +730,16 @@ def read_finding(rows: list[dict[str, str]]) -> Finding:
     first = rows[0]
     at = tuple(first[f"verdict at {name}"] for name in ("half", "stated", "twice"))
     judged = [row for row in rows if row["rule"] and row["estimate"]]
-    numbers = {
-        row["quantity"]: Measured(*(float(row[end]) for end in ("estimate", "lower", "upper")))
-        for row in judged
-    }
+    ends = ("estimate", "lower", "upper")
+    numbers = {row["quantity"]: Measured(*(float(row[end]) for end in ends)) for row in judged}
     rule = judged[0]["rule"] if judged else first["rule"]
     against = float(judged[0]["against"] or "nan") if judged else math.nan
-    return Finding(
-        first["condition"], first["told"], at, numbers, first["counted"] == "True", rule, against
-    )
+    counted = first["counted"] == "True"
+    return Finding(first["condition"], first["told"], at, numbers, counted, rule, against)
 
 
 def test_published_verdicts_are_those_of_their_findings():
-    """Would catch words on the page that the code would not write of the numbers in claims.csv;
-    whether these give the verdicts is read back from the page itself."""
+    """Catches words on the page that the code would not write of the numbers in claims.csv."""
     page = PAGE.read_text("utf-8").splitlines()
     data = Data({}.__getitem__, [10**4, 10**5, 10**6], 1000, None)
     start = [*claims._head(data), "| list | sentences |", "|---|---|"]
@@ -783,10 +754,8 @@ def test_published_verdicts_are_those_of_their_findings():
             assert (row["quote"], row["told"], row["verdict"]) == (each.quote, each.why, UNJUDGED)
             continue
         found = [read_finding(own) for own in kept.values()]
-        start, told = (
-            f"| {each.section} | {claims.quoted(each.quote)} | ",
-            verdicts.verdict_of(found),
-        )
+        start = f"| {each.section} | {claims.quoted(each.quote)} | "
+        told = verdicts.verdict_of(found)
         end = f" | {verdicts.lines_of(found, '<br>')} | {told} |"
         assert any(line.startswith(start) and end in line for line in page), each.quote
 
@@ -821,24 +790,13 @@ def test_the_page_has_every_sentence_and_every_number(tmp_path, monkeypatch):
     assert [text.count(f"“words {i}”") for i in range(4)] == [2, 1, 1, 1]
     written = rows_of(table)
     assert len(written) == 2 + 1 + 1 + 1 + len(claims_settled.UNMEASURED)
-    heads = (
-        "list",
-        "row",
-        "section",
-        "quote",
-        "condition",
-        "quantity",
-        "estimate",
-        "lower",
-        "upper",
-    )
+    heads = "list row section quote condition quantity estimate lower upper".split()
     assert [written[1][head] for head in heads] == [
         *("measured", "2", "IV", "words 1", "T = 10⁴", "share", "0.3", "0.2", "0.4")
     ]
     assert (written[1]["counted"], written[1]["told"]) == ("True", "30 %")
-    assert [written[1][f"verdict at {at}"] for at in ("half", "stated", "twice")] == [
-        *(FAILS, HOLDS, HOLDS)
-    ]
+    told = [written[1][f"verdict at {at}"] for at in ("half", "stated", "twice")]
+    assert told == [FAILS, HOLDS, HOLDS]
     assert written[1]["verdict"] == "**holds** (in 30 %); at half the tolerance: does not hold"
     assert [row["list"] for row in written[2:5]] == [
         "bounds with explicit constants", "settled by arithmetic", "misprints",

@@ -113,19 +113,15 @@ class Cells(Data):
             data = {"regret": regret, "waiting_regret": drawn(1, 2), "rounds_made": drawn(1.9, 2.1)}
             dims, links = drawn(100, 110)
             data["links"] = ((*dims, "meter"), links[..., None] * [1.0, 3.0, 5.0])
-            self.kept[name, horizon] = xr.Dataset(
-                data, axes | {"meter": ["server", "used", "bound"]}, {"agents": 5}
-            )
+            coords = axes | {"meter": ["server", "used", "bound"]}
+            self.kept[name, horizon] = xr.Dataset(data, coords, {"agents": 5})
         return self.kept[name, horizon]
 
     def made(self, name: str) -> dict[int, xr.Dataset]:
         """Returns one experiment; half of everything was so at the slot before the last."""
-        return {
-            T: xr.concat([0.5 * self.cells(name, T), self.cells(name, T)], "time").assign_attrs(
-                agents=5
-            )
-            for T in HORIZONS
-        }
+        ends = {T: self.cells(name, T) for T in HORIZONS}
+        whole = {T: xr.concat([0.5 * end, end], "time") for T, end in ends.items()}
+        return {T: data.assign_attrs(agents=5) for T, data in whole.items()}
 
     def own(self, name, algorithm, problem, **settings):
         """Returns a sweep that only verdicts need, if it is asked for what it should."""
@@ -215,11 +211,8 @@ def budgets(told, second, pairs):
         rows = {}
         for p, given in pairs:
             R = given if isinstance(given, int) else given[T]
-            other = (
-                r("alone", T)
-                if second == "alone"
-                else r("budgets", T, participation=1, rounds=NONE)
-            )
+            whole = {"participation": 1, "rounds": NONE}
+            other = r("alone", T) if second == "alone" else r("budgets", T, **whole)
             value = r("budgets", T, participation=p, rounds=R) / other
             rows[f", p = {p} and R = {R}"] = {told: value - (second == "alone")}
         return rows
@@ -389,21 +382,18 @@ def agree(findings, wanted, kind, value_of) -> None:
     for each in findings:
         numbers, value = wanted[each.condition], value_of(each.condition)
         assert value is None or each.against == pytest.approx(value)
-        assert {key: found.estimate for key, found in each.numbers.items()} == pytest.approx(
-            numbers, rel=1e-9, abs=1e-12
-        )
+        estimates = {key: found.estimate for key, found in each.numbers.items()}
+        assert estimates == pytest.approx(numbers, rel=1e-9, abs=1e-12)
         for place, scale in enumerate((0.5, 1.0, 2.0)):
-            holds = all(
-                rule(kind_of(each.condition), found, value, scale) for found in numbers.values()
-            )
+            of = kind_of(each.condition)
+            holds = all(rule(of, found, value, scale) for found in numbers.values())
             fails = NOT_ATTAINED if kind_of(each.condition) == "attained" else FAILS
             assert each.verdicts[place] == (HOLDS if holds else fails), (each.condition, scale)
 
 
 @pytest.mark.parametrize("row", BY_HAND, ids=lambda row: f"{row[0][:40]}-{row[1]}")
 def test_rows_compare_the_cells_that_they_name(row):
-    """Would catch a ratio upside down, the cells of another experiment, horizon, gap or agent, and
-    a row that is judged by another rule or value."""
+    """Catches a ratio upside down, cells of another run, gap or agent, another rule or value."""
     quote, place = row
     kind, value, numbers = BY_HAND[row]
     judge = judge_of(quote, place)
@@ -429,8 +419,7 @@ def test_rows_compare_the_cells_that_they_name(row):
 
 
 def test_rows_of_their_own_horizons_compare_neighbours(monkeypatch):
-    """Would catch growth that skips a step, an exponent of the wrong sign or base, and a bound's
-    term that is held against the sentence where regret grows slower than it."""
+    """Catches growth that skips a step, an exponent's sign or base, and a bound as an equality."""
     one = fmab.Problem(np.linspace(0.1, 0.9, 10), agents=50)
     monkeypatch.setattr(claims_theory, "fixed", lambda: one)
     rows = {}
@@ -442,10 +431,8 @@ def test_rows_of_their_own_horizons_compare_neighbours(monkeypatch):
         slope = [r("slope", 0, horizon=T) for T in (10**5, 10**7, 10**9, 10**11)]
         first, second, third = (b - a for a, b in itertools.pairwise(slope))
         told = "growth over that of two decades before"
-        wanted = {
-            "T = 10⁷ to 10⁹": {told: second / first - 1},
-            "T = 10⁹ to 10¹¹": {told: third / second - 1},
-        }
+        wanted = {"T = 10⁷ to 10⁹": {told: second / first - 1}}
+        wanted["T = 10⁹ to 10¹¹"] = {told: third / second - 1}
         (growth,) = rows[r"\sum_{k=1}^{K} \frac{\log(KT\log T)}{\Delta_k}"]
         agree(growth(data), wanted, "no_more", lambda _: None)
         ends = {n: r("epsilon", 0, epsilon=10.0**-n) for n in (3, 4, 5, 6)}
@@ -480,14 +467,12 @@ def test_rows_on_theorems_count_only_the_theorems_gap():
     data = Cells(0)
     judge = judge_of("may bring the performance loss")
     counted = {each.condition: each.counted for each in judge(data)}
-    assert counted == {
-        f"T = {T}, {words}": gap == OWN for T in ("10⁴", "10⁵") for gap, words in GAPS.items()
-    }
+    every = itertools.product(("10⁴", "10⁵"), GAPS.items())
+    assert counted == {f"T = {T}, {words}": gap == OWN for T, (gap, words) in every}
 
 
 def test_regret_over_participation_is_held_against_three_halves():
-    """Would catch another p, no budget where the sentence has an ample one, another base than 1/p,
-    or an exponent of the wrong sign."""
+    """Catches another p, no budget for an ample one, another base, an exponent of wrong sign."""
     judge = judge_of("$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved")
     data = Cells(0)
     for each in judge(data):
@@ -516,8 +501,7 @@ class Few(Data):
 
 
 def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
-    """Would catch E_R judged by lost arms, a verdict by the estimate alone, and "holds" of so few
-    seeds that none of them could have shown otherwise."""
+    """Catches E_R judged by lost arms or an estimate, and "holds" of too few seeds."""
     judge = judge_of(r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$")
     # By the seeds of a figure: 100 times as many can decide 1 / 10^4 only from 530 on.
     wanted = {(0, 1000): HOLDS, (0, 60): NOT_CONTRADICTED, (500, 1000): FAILS}
@@ -544,8 +528,7 @@ def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
 
 
 def test_the_good_event_fails_where_a_radius_is_too_small(monkeypatch):
-    """Would catch an event that never fails, and one that fails by itself: with three tenths of the
-    noise's radius it fails in some seeds, with all of it in none."""
+    """Catches an event that never fails, and one that fails with all of the noise's radius."""
     assert claims_runs.events_failed(10**4, 300) == 0
     rng = np.random.default_rng(3)
     means = rng.random((200, claims_runs.ARMS))
@@ -559,8 +542,7 @@ def test_the_good_event_fails_where_a_radius_is_too_small(monkeypatch):
 
 
 def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
-    """Would catch the gap of another seed, zero taken for a gap, and seeds left out that have
-    made more rounds and keep arms all the same."""
+    """Catches another seed's gap, zero as a gap, and seeds left out that keep arms."""
     judge = judge_of("communication rounds are needed to identify the suboptimal arm")
     gaps = np.tile([0.0, 0.25, 0.5], (SEEDS, 1))  # ceil(log2 4 + 1) is 3
     gaps[0] = [0.1, 0.0, 0.9]  # ceil(log2 10 + 1) is 5
@@ -585,8 +567,7 @@ def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
 
 
 def test_single_arms_are_held_against_the_print(monkeypatch):
-    """Would catch arms that never left in the share, 128 taken for 16, sums that forget the gap,
-    and the part of the bound where noise decides."""
+    """Catches arms that never left, 128 for 16, sums without the gap, the noise's part left out."""
     log = math.log(8 * 100 * 9 * 10**4)  # a gap of 0.3: ceil(log2(1/0.3) + 1) is 3
     rewards = 16 * log / (50 * 0.09)
     noise = 32 * 3 * math.sqrt(2 * log) / (50**1.5 * 0.3)
@@ -610,8 +591,7 @@ def test_single_arms_are_held_against_the_print(monkeypatch):
 
 
 def test_epsilon_is_followed_over_the_whole_range():
-    """Would catch a side that is judged by one point of it, the sides exchanged, a step of whole
-    epochs told as the crossing, and a crossing at the wrong end of a step."""
+    """Catches a side judged by one point, sides exchanged, and a crossing at a wrong place."""
     judge = judge_of(
         r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
     )
@@ -662,9 +642,7 @@ def test_regret_reaches_a_floor_and_no_ceiling():
 
 
 def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
-    """Would catch a constancy that is judged by a bound, or by one horizon alone, or held
-    against the sentence, which is about a bound; and ratios of
-    ratios upside down."""
+    """Catches a constancy judged by a bound or one horizon, and ratios upside down."""
     rows = [row.judge for row in claims.ROWS if row.quote == "and not depending on $T$"]
     constant = next(row.judge for row in claims.ROWS if row.quote == "turn to be a constant")
     for draw in range(3):
@@ -673,9 +651,8 @@ def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
         for each in rows[1](data):
             graph = each.condition.rpartition(", ")[2]
             assert each.condition == f"T = 10⁴ to 10⁵, {graph}"
-            extra = [
-                data.at(F10, T, graph=graph) - data.at(F10, T, graph="complete") for T in HORIZONS
-            ]
+            extra = [data.at(F10, T, graph=g) for T in HORIZONS for g in (graph, "complete")]
+            extra = [extra[0] - extra[1], extra[2] - extra[3]]
             if extra[0] <= 0:
                 assert each.verdict == OPEN and not each.numbers
                 continue
@@ -694,8 +671,7 @@ def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
 
 
 def test_gossip_forwards_to_one_neighbour():
-    """Would catch a message that stays, is sent to all, or goes on by itself where all is sent: on
-    a path of three, and on a star of four, expectations are worked out by hand."""
+    """Catches a message that stays, is sent to all, or goes on by itself; expectations by hand."""
     path = nx.path_graph(2)
     for whole in (True, False):
         assert (claims_runs.slots_to_tell_all(path, 5, whole) == 1).all()
@@ -729,23 +705,16 @@ def test_gossip_is_held_against_the_slots_of_gis(monkeypatch):
     """Would catch another diameter, the two readings exchanged, and averaging that counts."""
     judge = judge_of("gossiping distributes information slowly and incurs large end-to-end delay")
     slots = {True: 100.0, False: 1.0}
-    monkeypatch.setattr(
-        claims_theory, "slots_to_tell_all", lambda g, runs, whole: np.full(runs, slots[whole])
-    )
+    told = lambda g, runs, whole: np.full(runs, slots[whole])  # noqa: E731
+    monkeypatch.setattr(claims_theory, "slots_to_tell_all", told)
     found = {each.condition: each for each in judge(Few({}))}
     assert len(found) == 9
     for graph, diameter in (("ring", 25), ("star", 2), ("complete", 1)):
-        all_, alone = (
-            found[f"{graph}, {words}"] for words in ("all that was heard", "each message alone")
-        )
-        assert (
-            all_.numbers["times"].estimate == pytest.approx(100 / diameter)
-            and all_.verdict == HOLDS
-        )
-        assert (
-            alone.numbers["times"].estimate == pytest.approx(1 / diameter)
-            and alone.verdict == FAILS
-        )
+        readings = ("all that was heard", "each message alone")
+        all_, alone = (found[f"{graph}, {words}"] for words in readings)
+        assert (all_.verdict, alone.verdict) == (HOLDS, FAILS)
+        times = [each.numbers["times"].estimate for each in (all_, alone)]
+        assert times == pytest.approx([100 / diameter, 1 / diameter])
         assert not found[f"{graph}, averaging to 10⁻²"].counted
 
 
@@ -784,8 +753,7 @@ BOUNDED = [
 
 @pytest.mark.parametrize("place", range(len(BOUNDED)))
 def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
-    """Would catch a bound of another graph, p, R or gap than the runs have, regret over the bound,
-    and seeds beyond the instances that the bound is a mean over."""
+    """Catches a bound of another graph, p, R or gap, upside down, or over seeds that have none."""
     cells, table, agents, options = BOUNDED[place]
     asked = []
 
@@ -810,11 +778,8 @@ def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
     mean = 75.5 * 3 * 10**4
     wanted = [{"heterogeneous": True} if options is True else options]
     if cells is None:
-        wanted = [
-            {"rounds": rounds, "schedule_gap": fig06_rounds.GAPS[gap]}
-            for gap in GAPS
-            for rounds in (2, 5)
-        ]
+        pairs = itertools.product(GAPS, (2, 5))
+        wanted = [{"rounds": R, "schedule_gap": fig06_rounds.GAPS[gap]} for gap, R in pairs]
         numbers = {
             f", {words}": {
                 f"R = {R}: bound / regret": mean / data.at(F6, 10**4, schedule_gap=gap, rounds=R)
@@ -823,19 +788,15 @@ def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
             for gap, words in GAPS.items()
         }
     else:
-        numbers = {
-            end: {"bound / regret": mean / data.at(name, 10**4, **cell)}
-            for end, (name, cell) in cells.items()
-        }
+        regrets = {end: data.at(name, 10**4, **cell) for end, (name, cell) in cells.items()}
+        numbers = {end: {"bound / regret": mean / regret} for end, regret in regrets.items()}
     assert {each.condition for each in found} == {f"T = 10⁴{end}" for end in numbers}
     for each in found:
         own = numbers[each.condition.removeprefix("T = 10⁴")]
         assert {k: v.estimate for k, v in each.numbers.items()} == pytest.approx(own)
         assert each.verdicts == (HOLDS,) * 3 and each.told.endswith("at least 1")
     assert [given for *_, given in asked[::50]] == wanted
-    assert {(exchange, T, epsilon) for exchange, T, epsilon, _ in asked} == {
-        (repr(table()), 10**4, 1.0)
-    }
+    assert {(exchange, T, e) for exchange, T, e, _ in asked} == {(repr(table()), 10**4, 1.0)}
     data.cells(F4, 10**4).regret.values[:] = 2 * mean
     if place == 0:
         assert claims.BOUNDS[0].judge(Few({F4: data.made(F4)}))[0].verdict == FAILS
@@ -878,8 +839,7 @@ RULES = (
 
 
 def test_edges_of_the_rule():
-    """Would catch < for <= at an edge, an end of the interval taken for the other, a verdict taken
-    from the estimate, and a tolerance that is not applied in one direction or at one scale."""
+    """Catches < for <=, one end for the other, the estimate for both, a tolerance not applied."""
     for ends, wanted in SIDED:
         assert verdicts.sided(Measured(*ends), -0.5, 0.5) == wanted
     for name, given, ends, wanted in RULES:
@@ -893,8 +853,7 @@ def test_edges_of_the_rule():
 
 
 def test_intervals_are_those_of_their_seeds():
-    """Would catch a population's deviation, 95 % for 99 %, the root of the seeds left out, and a
-    ratio by the delta method, or of whose ends another one is not rejected."""
+    """Catches a population's deviation, 95 % for 99 %, no root, and a ratio by the delta method."""
     # Student's t with 4 degrees of freedom, 99 %: 4.6041. Variance of 1..5: 2.5.
     found = verdicts.mean([1, 2, 3, 4, 5])
     half = 4.604095 * math.sqrt(2.5 / 5)
@@ -921,8 +880,7 @@ def test_intervals_are_those_of_their_seeds():
 
 
 def test_findings_tell_what_they_found():
-    """Would catch a number without its name, a share told as a ratio, a stated value left out, an
-    uneven interval told as an even one, and lost digits."""
+    """Catches a lost name, value or digit, a share as a ratio, an uneven interval as even."""
     a, b = Measured(0.5, 0.25, 0.75), Measured(2.0, 2.0, 2.0)
     assert verdicts.ordered("c", one_step=a).told == "one step 50 % ± 25"
     assert verdicts.alike("c", _=a).told == "50 % ± 25" and "" in verdicts.alike("c", _=a).numbers

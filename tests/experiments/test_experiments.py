@@ -100,8 +100,7 @@ def made_up(monkeypatch, name, horizon, seeds=3):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_are_the_papers(monkeypatch, name):
-    """Catches a changed or mistyped instance: algorithm, M, K, epsilon and every swept value; and a
-    paired difference of runs that draw by different laws: its band would be wide."""
+    """Catches a mistyped instance, epsilon or swept value, and pairs that draw by two laws."""
     algorithm, agents, arms, epsilon, others = SETTINGS[name]
     study = stated(monkeypatch, name)
     swept = {axis.name: list(axis.values) for axis in study.axes}
@@ -131,9 +130,7 @@ def test_recorded_slots_are_always_a_hundred(horizon):
 
 
 def test_rows_of_table_1_are_those_of_their_graph(monkeypatch, tmp_path):
-    """Would catch links a round that are not d_G |E|, GIS's own count for M = 50, another graph's
-    regret, a difference to another than the complete graph or of the wrong sign, and lost best
-    arms of all graphs in one row."""
+    """Catches links unlike d_G |E|, another graph's numbers, a difference of wrong sign."""
     data = made_up(monkeypatch, "table1_graphs", 10**4, seeds=4)
     data.best_arm_lost[1, :2] = True
     import_module("experiments.table1_graphs").draw({10**4: data}, tmp_path)
@@ -180,18 +177,14 @@ BY_HAND = {
 
 
 def test_rows_of_table_2_are_those_of_their_case(monkeypatch, tmp_path):
-    """Would catch mixed-up meters, prices or component sizes, another case's regret, a difference
-    to another than case 6 or of the wrong sign, and lost best arms of all cases in one row."""
+    """Catches mixed-up meters, prices or sizes, another case's numbers, a wrong sign."""
     module, kept = import_module("experiments.table2_fig11_hybrid"), published(monkeypatch)
     data = made_up(monkeypatch, "table2_fig11_hybrid", 10**4, seeds=4)
     data.best_arm_lost[1, :2] = True
     module.draw({10**4: data}, tmp_path)
     rows = {row["case"]: row for row in rows_of(tmp_path / "table2_hybrid.csv")}
-    drawn_costs = {
-        (row["quantity"], row["curve"]): row["mean"]
-        for row in kept["fig11_hybrid_cost"].rows
-        if row["quantity"].startswith("cost")
-    }
+    costs = [row for row in kept["fig11_hybrid_cost"].rows if row["quantity"].startswith("cost")]
+    drawn_costs = {(row["quantity"], row["curve"]): row["mean"] for row in costs}
     assert list(rows) == list("123456")
     ends = data.regret.isel(time=-1).values
     for place, row in enumerate(rows.values()):
@@ -242,8 +235,7 @@ PICTURES = {
 )
 @pytest.mark.as_users_see_it
 def test_figures_are_legible_and_say_what_they_show(monkeypatch, tmp_path, name, horizons):
-    """Catches texts that are too small, cut off or written over each other, in either width; and
-    words without the facts or the alternative text."""
+    """Catches texts too small, cut off or over each other, and words without the facts."""
     module, kept = import_module(f"experiments.{name}"), drawn(monkeypatch)
     module.draw({T: made_up(monkeypatch, name, T) for T in horizons}, tmp_path)
     pictures_of = PICTURES.get(name, [name])
@@ -296,11 +288,8 @@ def ends_of(name, data):
         last = last.isel(schedule_gap=0 if name.endswith("gap") else 1)
     labels, quantity, reference = CURVES[name.removesuffix("_smallest_gap")]
     curves = dict(zip(labels, last.values, strict=True))
-    found = {
-        (quantity, label): values - last.values[reference]
-        for label, values in curves.items()
-        if label != labels[reference]
-    }
+    others = {label: values for label, values in curves.items() if label != labels[reference]}
+    found = {(quantity, n): values - last.values[reference] for n, values in others.items()}
     alone = name in ("fig10_graphs", "fig11_hybrid")  # of which regret is not drawn
     return found if alone else {("regret", label): own for label, own in curves.items()} | found
 
@@ -355,8 +344,7 @@ MEAN_AT_END = {
     ],
 )
 def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path, name):
-    """Would catch a curve that is left out, of another cell or in another panel; a difference to
-    another reference; numbers of another horizon in the words; a setting that is not the run's."""
+    """Catches a curve left out or elsewhere, another reference, horizon or setting in words."""
     kept = published(monkeypatch)
     results = {T: made_up(monkeypatch, name, T, seeds=4) for T in (10**5, 10**4)}
     import_module(f"experiments.{name}").draw(results, tmp_path)
@@ -367,10 +355,8 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
         assert [part for part in words if part not in picture.caption] == []
         if each in MEAN_AT_END:
             where, cell = MEAN_AT_END[each]
-            told = [
-                f"{final(d, **cell).mean():,.0f} (T = {common.whole(T)})"
-                for T, d in results.items()
-            ]
+            means = {T: final(data, **cell).mean() for T, data in results.items()}
+            told = [f"{mean:,.0f} (T = {common.whole(T)})" for T, mean in means.items()]
             assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
         rows: dict = {}
         for row in picture.rows:
@@ -382,12 +368,11 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
             values = wanted[T][tuple(key)]
             assert [row["slot"] for row in found] == common.slots(T).tolist()
             assert found[-1]["mean"] == pytest.approx(values.mean(), rel=1e-9)
-            assert (
-                found[-1]["lower"] < found[-1]["mean"] < found[-1]["upper"] or (values == 0).all()
-            )
+            mean, low, high = (found[-1][end] for end in ("mean", "lower", "upper"))
+            assert low < mean < high or (values == 0).all()
         assert "at T = 10⁵" in picture.alt.replace("At", "at")
         written = rows_of(common.save_rows(picture.rows, tmp_path / f"{each}.csv"))
-        assert list(reader.seen(each, picture.alt, written)) == []
+        reader.seen(each, picture.alt, written)
         # What is drawn: a row of panels for each quantity, a column for each horizon.
         page = pictures.Page(narrow=False)
         picture.draw(page)
@@ -405,8 +390,7 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
 
 
 def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, tmp_path):
-    """Would catch a pair (p, R) or a spread with another one's numbers, costs without the price of
-    25, and a share of misled agents of another spread."""
+    """Catches another pair's or spread's numbers, costs without a price, another share."""
     kept = published(monkeypatch)
     results = {T: made_up(monkeypatch, "fig07_tradeoff", T, seeds=4) for T in (10**5, 10**4)}
     import_module("experiments.fig07_tradeoff").draw(results, tmp_path)
@@ -428,9 +412,8 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
         assert [rows[10**5, p, "2"]["leak"] for p in (0.2, 1)] == [10, 50]
         assert ("Δ is 1/16" in picture.caption) == (gap == 1)
         assert "Points: means over the seeds; bars: pointwise 95 %" in picture.caption
-    monkeypatch.setattr(
-        common, "disagreement", lambda agents, arms, spread: (agents + spread) / 1000
-    )
+    apart = lambda agents, arms, spread: (agents + spread) / 1000  # noqa: E731
+    monkeypatch.setattr(common, "disagreement", apart)
     results = {T: made_up(monkeypatch, "fig13_heterogeneity", T, seeds=4) for T in (10**5, 10**4)}
     import_module("experiments.fig13_heterogeneity").draw(results, tmp_path)
     picture = kept["fig13_heterogeneity"]
@@ -449,18 +432,15 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
         means = server.mean("seed").values
         told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.whole(T)})"
         assert told in picture.caption
-    points = [
-        rows[10**5, "HDP-MAB", spread]["difference to CDP-MAB at T"]
-        for spread in (0, 0.25, 0.5, 0.75, 1)
-    ]
+    points = [rows[10**5, "HDP-MAB", spread] for spread in (0, 0.25, 0.5, 0.75, 1)]
+    points = [row["difference to CDP-MAB at T"] for row in points]
     at = picture.alt.partition("At T = 10⁵: ")[2].partition(". At T")[0]
     assert at.endswith(f"HDP-MAB {seen.course(points)}")
     assert "is 0, 0.25, 0.5, 0.75, 1 times the widest one" in picture.caption
 
 
 def test_bands_of_differences_stand_around_the_means():
-    """Would catch a band of the others' means in place of their differences, a difference of the
-    wrong sign, and a reference whose own band is moved."""
+    """Catches a band of means for differences, a wrong sign, and a reference that is moved."""
     rng = np.random.default_rng(0)
     times = np.array([10, 20])
     base = xr.DataArray(
@@ -478,29 +458,23 @@ def test_bands_of_differences_stand_around_the_means():
         np.testing.assert_allclose(found["more"][end], apart["more"][end] + mean)
     own = fmab.confidence_band(base, 0.95)
     np.testing.assert_allclose(found["own"]["lower"], own.lower)
-    assert (
-        float(found["more"].upper[0] - found["more"].lower[0])
-        < 3
-        < float(found["own"].upper[0] - found["own"].lower[0])
-    )
+    wide = {name: float(band.upper[0] - band.lower[0]) for name, band in found.items()}
+    assert wide["more"] < 3 < wide["own"]
     told = common.level_at_end("there", {10**4: float(mean[-1]), 10**5: float(mean[-1]) + 1000})
     last = float(mean[-1])
     assert told == f"Mean regret there at T: {last:,.0f} (T = 10⁴), {last + 1000:,.0f} (T = 10⁵)"
 
 
 def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
-    """Would catch a population's deviation, another level, digits that hide an interval, and a
-    share of agents over other instances."""
+    """Catches a population's deviation, another level, hidden digits, other instances."""
     # Student's t with 4 degrees of freedom: 2.7764 (95 %) and 3.7469 (98 %).
     for level, t in ((0.95, 2.776445), (0.98, 3.746947)):
         half = t * math.sqrt(2.5 / 5)
         found = common.interval([1, 2, 3, 4, 5], level)
         assert found == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
     assert common.interval([1, 2, 3, 4, 5]) == common.interval([1, 2, 3, 4, 5], 0.95)
-    rows = [
-        {"a": (1234.5678, 1200.0, 1269.0), "b": (2.5, 2.5, 2.5)},
-        {"a": (0.5, 0.498, 0.502), "b": ""},
-    ]
+    rows = [{"a": (1234.5678, 1200.0, 1269.0), "b": (2.5, 2.5, 2.5)}]
+    rows += [{"a": (0.5, 0.498, 0.502), "b": ""}]
     assert common.table_lines(rows) == [
         "| a | b |",
         "|---|---|",
@@ -523,8 +497,7 @@ def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
 
 
 def test_intervals_of_figure_13_are_not_cut_off_at_0(monkeypatch, tmp_path):
-    """Catches an axis that begins at 0 below intervals that do not, and a spread that was not run
-    told as if it had been."""
+    """Catches an axis from 0 below intervals that are not, and a spread that was not run."""
     module, kept = import_module("experiments.fig13_heterogeneity"), drawn(monkeypatch)
     data = made_up(monkeypatch, "fig13_heterogeneity", 10**4)
     module.draw({10**4: data}, tmp_path)
@@ -559,8 +532,7 @@ def test_figures_without_simulations_are_legible(monkeypatch, tmp_path):
 
 @pytest.mark.as_users_see_it
 def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path):
-    """Catches bins of another data set than a real audit's, a table that another file replaces,
-    and words that are cut off."""
+    """Catches bins of another data set than an audit's, a replaced table, words cut off."""
     audit, kept = import_module("experiments.audit"), drawn(monkeypatch)
     first = fmab.audit(fmab.cdp_mab(0.02), 50, view="messages", runs=20_000)
     audit.draw({10**4: {audit.FIRST: first}}, tmp_path)
@@ -573,8 +545,7 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
 
 
 def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
-    """Catches an offset that floats beside the axis, a power that is not told, and panels of one
-    quantity that count in different ones."""
+    """Catches an offset beside the axis, an untold power, and panels with different ones."""
     page = pictures.Page(narrow=False)
     left, right = page.panels(["regret"], ["one", "other"], ["slot t"])[0]
     left.plot([0, 10**6], [0, 4000])
@@ -608,9 +579,8 @@ def test_words_beside_points_cover_neither_points_nor_each_other():
     figure = page.finish()
     figure.canvas.draw()
     boxes = [Text.get_window_extent(text) for text in axes.texts]
-    assert sorted(text.get_text() for text in axes.texts) == [
-        f"name of {i}" for i in range(len(at))
-    ]
+    names = sorted(text.get_text() for text in axes.texts)
+    assert names == [f"name of {i}" for i in range(len(at))]
     points = [*at, *zip(np.linspace(0.5, 0.9, 50), np.linspace(0, 0.1, 50), strict=True)]
     for box, next_ in itertools.combinations(boxes, 2):
         assert not box.padded(-0.5).overlaps(next_.padded(-0.5))
@@ -719,9 +689,7 @@ def test_values_out_of_range_are_refused(capsys, arguments):
 
 
 def test_short_names_mean_their_experiments():
-    """Catches a figure or table of the paper that cannot be asked for by its number, an experiment
-    that the command would never run, a setting nobody checks, and a list of names in which two
-    experiments are told alike."""
+    """Catches one that cannot be asked for, is never run or checked, and two told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
     others = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages", *ARENA}
     assert {command.chosen(name) for name in short} | others == set(command.NAMES)
@@ -739,10 +707,8 @@ def test_no_two_experiments_need_each_other():
     """Would catch a picture that is imported by what it draws, at the top or in a function."""
     folder = Path(common.__file__).parent
     sources = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
-    imports = {
-        name: {part for each in imported_names(text) for part in each.split(".")[1:2]}
-        for name, text in sources.items()
-    }
+    named = {name: imported_names(text) for name, text in sources.items()}
+    imports = {n: {p for each in own for p in each.split(".")[1:2]} for n, own in named.items()}
     imports = {name: own & set(sources) for name, own in imports.items()}
     assert len(imports) > 40 and {"common", "pictures"} <= imports["fig04_epsilon"]
     assert cycles(imports) == []
@@ -757,12 +723,9 @@ def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
     command.main([])
     quick, full = calls[: len(command.NAMES)], calls[len(command.NAMES) :]
     assert [call[0] for call in quick] == [call[0] for call in full] == list(command.NAMES)
-    assert {(tuple(call[1]), call[2], str(call[4])) for call in quick} == {
-        ((10**4,), command.QUICK_SEEDS, "runs/quick")
-    }
-    assert {(tuple(call[1]), call[2], str(call[4])) for call in full} == {
-        ((10**4, 10**5, 10**6), 1000, "figures")
-    }
+    asked = [{(tuple(call[1]), call[2], str(call[4])) for call in calls} for calls in (quick, full)]
+    assert asked[0] == {((10**4,), command.QUICK_SEEDS, "runs/quick")}
+    assert asked[1] == {((10**4, 10**5, 10**6), 1000, "figures")}
     assert common.SEEDS >= 1000
 
 
@@ -783,8 +746,7 @@ def test_tables_are_whole_or_absent(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_disagreement_counts_agents_by_their_own_best_arm():
-    """Catches a share over arms or instances instead of agents, and a spread without effect or of
-    another scale than the problem has."""
+    """Catches a share over arms or instances, and a spread without effect or of another scale."""
     assert common.disagreement(5, 10, 0) == 0
     for spread, instances in ((1.0, 3), (0.5, 30)):
         problem = fmab.Problem.heterogeneous(5, 10, spread)
@@ -802,8 +764,7 @@ def finding(stream, claim, lower, constant=False, histogram=((0, 1, 3), (40, 60)
 
 
 def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
-    """Would catch a finding that says least, a broken mechanism that is not counted as caught, a
-    density of other runs, and bins with fewer runs than are told."""
+    """Catches the least finding, a caught one not counted, another density, too few runs."""
     audit, kept = import_module("experiments.audit"), published(monkeypatch)
     inf = math.inf
 
@@ -847,12 +808,9 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         f"all / 20 / 0 / 7.2500 / 0.362 / {reach}; nothing random in 2 runs / same",
         "all / 1 / 0 / 7.2500 / 7.250 / contradicted; nothing random in 2 runs / twice",
     ]
-    assert audit.unseen(found) == [
-        {
-            **{"mechanism": "DDP-MAB, private waiting", "who": "neighbours", "sees": "counts"},
-            **{"claim": "0.5", "why no run shows it": "nobody knows"},
-        }
-    ]
+    hidden = {"mechanism": "DDP-MAB, private waiting", "who": "neighbours", "sees": "counts"}
+    hidden |= {"claim": "0.5", "why no run shows it": "nobody knows"}
+    assert audit.unseen(found) == [hidden]
     audit.draw({10**4: found}, tmp_path)
     assert "nobody knows" in (tmp_path / "audit_unseen.csv").read_text("utf-8")
     picture = kept["audit"]
@@ -899,8 +857,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
 
 
 def test_every_algorithm_that_claims_privacy_is_audited():
-    """Would catch an algorithm whose claims nobody tries to contradict, or a broken one that is
-    listed among those that are sound."""
+    """Catches claims that nobody tries to contradict, and a broken one among the sound."""
     audit = import_module("experiments.audit")
     each_made = [(case, case.make()) for case in audit.SOUND.values()]
     names = {each.name for _, each in each_made}
@@ -919,8 +876,7 @@ def test_every_algorithm_that_claims_privacy_is_audited():
 
 
 def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_path):
-    """Would catch two readings exchanged, a difference of the wrong sign, another graph, spread or
-    budget, and intervals that are not paired."""
+    """Catches two readings exchanged, a wrong sign, another graph, spread or budget, no pairs."""
     asked = []
 
     def swept(algorithm, problem, **options):
@@ -980,8 +936,7 @@ def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_p
 
 
 def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsys):
-    """Would catch two horizons in one store, a quick run of everything, the horizons of another
-    experiment, and a page written from figures of a quick run."""
+    """Catches two horizons in one store, other horizons, a page from figures of a quick run."""
     calls = []
     modules = {
         "plain": SimpleNamespace(sweep=lambda *given: calls.append(given) or "found"),
@@ -991,10 +946,8 @@ def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsy
         "none": SimpleNamespace(),
     }
     monkeypatch.setattr(command, "import_module", lambda name: modules[name.partition(".")[2]])
-    assert command.results_of("plain", [10**4, 10**5], 7, tmp_path) == {
-        10**4: "found",
-        10**5: "found",
-    }
+    wanted = {10**4: "found", 10**5: "found"}
+    assert command.results_of("plain", [10**4, 10**5], 7, tmp_path) == wanted
     assert calls == [(10**4, 7, tmp_path / "plain-T1e4"), (10**5, 7, tmp_path / "plain-T1e5")]
     command.results_of("parts", [10**4, 10**5], 7, tmp_path, True)
     command.results_of("parts", [10**4], 7, tmp_path)

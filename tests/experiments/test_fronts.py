@@ -1,7 +1,5 @@
 """The fronts of the arena: who is on them, what they were in which year, and what is said of it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -47,13 +45,9 @@ def made_up():
         return ran(float(rng.uniform(2e3, 9e5)), links, seeds, lost=int(rng.integers(0, 4)))
 
     parts = {"a": {name: one(name) for name in arena.LINE_UP}}
-    parts["b"] = {
-        (view, name, leak): one(name)
-        for view, what in arena.VIEWS.items()
-        for name in what.makers
-        if arena.LINE_UP[name].seeds("b", T, 1000)
-        for leak in arena.LEAKS
-    }
+    asked = [(v, n) for v, what in arena.VIEWS.items() for n in what.makers]
+    asked = [pair for pair in asked if arena.LINE_UP[pair[1]].seeds("b", T, 1000)]
+    parts["b"] = {(*pair, leak): one(pair[1]) for pair in asked for leak in arena.LEAKS}
     dials = {
         (view, leak, each.name, arena_fronts._words(settings)): one(each.name)
         for view, each, leak, settings in arena_fronts._placed(tuple(arena.LINE_UP))
@@ -76,8 +70,7 @@ def panels_of(picture):
 
 @pytest.mark.parametrize("sent", ["links", "bits"])
 def test_the_front_is_who_nobody_beats_in_both(sent):
-    """Would catch somebody on the front who is beaten, or left out, or ranked by the other price;
-    equals of which one is worse; and a front in another order."""
+    """Catches one beaten on the front, left out, by the other price, equals, another order."""
     rng = np.random.default_rng(11)
     for _ in range(50):
         found = [point("cdp", *(float(each) for each in rng.integers(1, 9, 3))) for _ in range(12)]
@@ -91,8 +84,7 @@ def test_the_front_is_who_nobody_beats_in_both(sent):
 
 
 def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
-    """Would catch a place that is left out or run under another's name, a leak of a wrong
-    parameter, two runs in one folder, seeds of another cost, and a far horizon where T is short."""
+    """Catches a place left out or misnamed, another parameter's leak, one folder, other seeds."""
     asked = {}
 
     def run(entry, algorithm, spread, horizon, seeds, store, kept, times=None):
@@ -140,8 +132,7 @@ def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
 
 
 def test_below_a_cap_stands_the_least_of_all_that_keep_it():
-    """Would catch a cap on another view or leak, one who sends more than it, the least of the arena
-    alone or of the dials alone, tails of another, and CDP-MAB at another place of its dial."""
+    """Catches a cap on another view, one who breaks it, the least of a part, another's tails."""
     parts, dials = made_up()
     rows = arena_fronts.capped(parts, dials, T)
     rows = iter(rows)
@@ -186,14 +177,12 @@ def test_what_must_be_lost_is_a_mean_over_the_first_instances():
         lost.append(float(((best - worse) / apart).sum()))
     mean = np.mean(lost)
     assert arena.least_possible(None, T) == pytest.approx(mean * math.log(50 * T), rel=1e-5)
-    assert arena.least_possible(None, T, alone=True) == pytest.approx(
-        50 * mean * math.log(T), rel=1e-5
-    )
+    wanted = 50 * mean * math.log(T)
+    assert arena.least_possible(None, T, alone=True) == pytest.approx(wanted, rel=1e-5)
 
 
 def test_years_are_those_of_the_sources():
-    """Would catch a page number read as a year, an arXiv number that hides the year of print, and
-    our own dated by what they build on."""
+    """Catches a page as a year, an arXiv number for the print's year, ours dated by others."""
     for name, entry in arena.LINE_UP.items():
         when = arena_fronts.year(name)
         if name in arena_fronts.OURS:
@@ -219,8 +208,7 @@ def test_years_are_those_of_the_sources():
 
 
 def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
-    """Would catch one who was worse when it came, two of a year of which the worse leads, and a
-    mean of another seed."""
+    """Catches one who was worse when it came, the worse of a year, and a mean of another seed."""
     runs = {
         "ucb1": np.array([90.0, 110.0]),
         "cdp": np.array([50.0, 70.0]),
@@ -234,17 +222,13 @@ def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
 
 
 def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
-    """Would catch a panel of another leak or price, a front that is not the front, a bound of
-    another leak, a year with another's regret, and words that name somebody else."""
+    """Catches another leak, price, bound or year in a panel, a false front, and other names."""
     kept, (parts, dials) = published(monkeypatch), made_up()
     written = arena_fronts_figures.judge(results(parts, dials), tmp_path)
     names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius", "arena_years"]
     assert list(kept) == names
-    assert [path.name for path in written] == [
-        *(f"{name}.md" for name in names),
-        "arena_caps.md",
-        "arena_caps.csv",
-    ]
+    wanted = [*(f"{name}.md" for name in names), "arena_caps.md", "arena_caps.csv"]
+    assert [path.name for path in written] == wanted
     for view in arena.VIEWS:
         picture = kept[f"arena_front_{view}"]
         assert "T = 10⁵ slots, " in picture.caption and "to 1,000 seeds" in picture.caption
@@ -282,9 +266,8 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     assert [row["regret at T"][0] for row in years.table] == [
         mean for runs in groups.values() for *_, mean in arena_fronts.best_by_year(runs)
     ]
-    assert set(groups["no privacy, all is told"]) == {
-        n for n, entry in arena.LINE_UP.items() if entry.trust == "open"
-    }
+    everything = {n for n, entry in arena.LINE_UP.items() if entry.trust == "open"}
+    assert set(groups["no privacy, all is told"]) == everything
     alone = {"ucb1", "thompson", "kl_ucb"}
     assert set(groups["no privacy, nothing is told"]) == alone
     quiet = groups["ε = 1 of actions, nothing is told"]
@@ -308,8 +291,7 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
 
 
 def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
-    """Would catch a factor with another's regret or losses, agents of whom a part reports among
-    them, a hollow marker where no seed is lost, and another bound or rival beside."""
+    """Catches another factor's regret or losses, a wrong marker, bound or rival."""
     kept, (parts, dials) = published(monkeypatch), made_up()
     arena_fronts_figures.judge(results(parts, dials), tmp_path)
     picture = kept["arena_radius"]
@@ -353,21 +335,17 @@ def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
 
 
 def test_the_page_has_caps_and_the_far_horizon():
-    """Would catch a table that is left out, the far horizon ranked from the wrong end or told with
-    regret of another slot, and the number of configurations of another view."""
+    """Catches a table left out, ranks from the wrong end, another slot, another view's number."""
     parts, dials = made_up()
     far = {name: ran(regret, 40.0) for name, regret in (("cdp", 900.0), ("kl_se", 30.0))}
     page = arena_fronts.sections(results(parts, dials, far))
     assert page[0] == "## What is possible, T = 10⁵" and "## In the long run, T = 10⁹" in page
     rows = arena_fronts.far_rows(far)
-    assert [(row["algorithm"], row["epsilon of messages"]) for row in rows] == [
-        *(("KL-SE", "1"), ("CDP-MAB", "50"))
-    ]
+    leaks = [(row["algorithm"], row["epsilon of messages"]) for row in rows]
+    assert leaks == [("KL-SE", "1"), ("CDP-MAB", "50")]
     assert [row["regret at T"][0] for row in rows] == pytest.approx([30.0, 900.0])
     tables = [*common.table_lines(arena_fronts.capped(parts, dials, T)), *common.table_lines(rows)]
     assert [line for line in tables if line not in page] == []
-    many = [
-        len(arena_fronts.points(view, leak, parts["b"], dials))
-        for view, leak, _ in arena_fronts.CAPS
-    ]
+    points = lambda view, leak: arena_fronts.points(view, leak, parts["b"], dials)  # noqa: E731
+    many = [len(points(view, leak)) for view, leak, _ in arena_fronts.CAPS]
     assert f"among up to {max(many)} configurations" in "\n".join(page)

@@ -1,7 +1,5 @@
 """Maps: their settings, and every quantity that they compute, on data made by hand."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -143,11 +141,8 @@ def cells(values, gaps=("oracle", "0.01", "0.1"), seeds=6):
     """Returns [gap, budget, seed] regrets around the given means, the same noise in all."""
     noise = 1 + 0.2 * np.random.default_rng(0).standard_normal(seeds)
     array = np.asarray(values, float)[..., None] * noise
-    regret = xr.DataArray(
-        array,
-        dims=["schedule_gap", "rounds", "seed"],
-        coords={"schedule_gap": list(gaps), "rounds": [4, 5]},
-    )
+    coords = {"schedule_gap": list(gaps), "rounds": [4, 5]}
+    regret = xr.DataArray(array, dims=["schedule_gap", "rounds", "seed"], coords=coords)
     return regret, noise
 
 
@@ -211,8 +206,7 @@ def pairs_made_by_hand(seeds=5):
 
 
 def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
-    """Would catch a wrong reference, T^(2/R) of another budget, p^(3/2) upside down, Remark 2 at
-    another p, and cells that break it counted where it is silent."""
+    """Catches a wrong reference, T^(2/R) or p^(3/2), and Remark 2 at another p or where silent."""
     data, noise = pairs_made_by_hand()
     rows = maps_pairs.pair_rows(HORIZON, data, 30 * 100 * noise)
     ratios = {(row["p"], row["R"]): row["over R_C"][0] for row in rows}
@@ -289,15 +283,13 @@ def test_exponents_are_those_of_the_power_laws():
 
 
 def test_printed_exponents_are_those_of_the_theorems():
-    """Would catch what is derived told as printed: Theorem 1 has log T √(log T) / (√M ε) and log T,
-    Theorem 2 one factor p^(-3/2) before both."""
+    """Catches what is derived told as printed: both terms of Theorem 1, p^(-3/2) of Theorem 2."""
     printed = {name: pair for name, (_, pair) in maps_regimes.REGIMES.items()}
     assert printed == {"ε": (-1, 0), "M": (-0.5, 0), "p": (-1.5, -1.5), "log T": (1.5, 1)}
 
 
 def test_the_crossover_is_where_the_exponent_in_epsilon_is_a_half():
-    """Would catch a crossover at the wrong epsilon, or one found where there is none, and the first
-    of several told as the only one."""
+    """Catches a crossover elsewhere, or of nothing, and the first of several told as the only."""
     points = [(1e-4, -1.0), (1e-2, -0.75), (1e0, -0.25), (1e1, 0.0)]
     rows = [{"exponent in": "ε", "ε": e, "measured": (v, v, v)} for e, v in points]
     assert maps_regimes.half_way(rows) == pytest.approx([1e-1])
@@ -318,13 +310,11 @@ def test_the_crossovers_are_those_of_the_instance():
 
 
 def test_waits_are_measured_against_the_complete_graph():
-    """Would catch the difference with the wrong sign, d_G - 1, M or 2 left out of the bound, and
-    a graph that is in both panels counted twice."""
+    """Catches a wrong sign, d_G - 1, M or 2 left out of the bound, a graph counted twice."""
     ends = {"complete": 100.0, "star": 90.0, "ring": 160.0}
     values = [[[ends[g] + s] for s in (-1.0, 0.0, 1.0)] for g in ends]
-    data = xr.Dataset(
-        {"regret": (("graph", "seed", "time"), np.array(values))}, {"graph": list(ends)}
-    )
+    regret = ("graph", "seed", "time"), np.array(values)
+    data = xr.Dataset({"regret": regret}, {"graph": list(ends)})
     star, ring = maps_waits.diameter_rows(HORIZON, data)
     assert (star["d_G"], star["2 M (d_G - 1)"], star["extra regret"][0]) == (2, 100, -10)
     assert (ring["d_G"], ring["2 M (d_G - 1)"], ring["extra regret"][0]) == (25, 2400, 60)
@@ -364,16 +354,12 @@ def test_single_runs_agree_by_their_own_regrets():
 
 
 def test_both_sentences_have_to_hold_of_the_same_instance():
-    """Would catch shares multiplied, several runs judged by their mean alone, and an
-    interval across the edge taken for one beyond it."""
+    """Catches shares multiplied, runs judged by their mean, an interval across the edge."""
     one = {4: np.array([104.0, 104, 200]), 5: np.array([100.0, 101, 100])}
     one[None] = np.array([90.0, 100, 100])
     found = maps_shares.verdicts_of(one, 0.05)
-    assert [(each == verdicts.HOLDS).tolist() for each in found.values()] == [
-        [False, True, True],
-        [True, True, False],
-        [False, True, False],
-    ]
+    kinds = [(each == verdicts.HOLDS).tolist() for each in found.values()]
+    assert kinds == [[False, True, True], [True, True, False], [False, True, False]]
     assert verdicts.OPEN not in np.concatenate(list(found.values()))
     steady, wild = np.full((1, 6), 100.0), np.array([[50.0, 150, 50, 150, 50, 150]])
     several = {R: np.vstack([steady] * 3) for R in (4, 5)}
@@ -408,10 +394,8 @@ def test_verdicts_compare_runs_and_means():
 
     load = lambda name: {HORIZON: xr.Dataset(attrs={"agents": 5})}  # noqa: E731
     data = SimpleNamespace(horizons=(HORIZON,), seeds=40, load=load, end=end)
-    found = {
-        row["sentence"]: (row["share of single runs"][0], row["the means"])
-        for row in maps_shares.verdict_rows(data)
-    }
+    rows = {row["sentence"]: row for row in maps_shares.verdict_rows(data)}
+    found = {s: (r["share of single runs"][0], r["the means"]) for s, r in rows.items()}
     near = (np.abs(base / (base + noise) - 1) <= 0.05).mean()
     assert 0 < near < 1 and len(found) == 10
     assert found["ring above star"] == (1, verdicts.HOLDS)
@@ -463,8 +447,7 @@ def made_up(algorithm, problem, *, store=None, batch=None, **settings):
 )
 @pytest.mark.as_users_see_it
 def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, horizons):
-    """Would catch texts that are too small, cut off or written over each other in either width, and
-    runs that play a worse arm left out of the caption."""
+    """Catches texts too small, cut off or over each other, and worse arms left out of captions."""
     monkeypatch.setattr(fmab, "sweep", made_up, raising=False)
     monkeypatch.setattr(maps_shares, "INSTANCES", 5)
     monkeypatch.setattr(maps_waits, "waiting_bound", lambda agents, *_: 50.0 * agents)
@@ -582,8 +565,7 @@ def gaps_made_by_hand():
 
 
 def test_rows_of_gaps_have_their_cells_numbers():
-    """Would catch a ratio upside down, the regret without a budget of a part of the agents, spent
-    budgets told as worse arms, and a sentence of another gap or tolerance."""
+    """Catches a ratio upside down, another part's regret, spent budgets as worse arms."""
     gaps, pairs = gaps_made_by_hand()
     without = maps_pairs.regret_without(pairs)
     assert without.tolist() == [230, 245, 255, 270]
@@ -628,8 +610,7 @@ def test_rows_of_gaps_have_their_cells_numbers():
 
 
 def test_shares_of_instances_are_counted_from_their_runs():
-    """Would catch undecided instances counted as true, runs pooled where instances are asked, and a
-    tolerance of another row."""
+    """Catches undecided instances as true, runs pooled, and a tolerance of another row."""
     gaps, pairs = gaps_made_by_hand()
     dims = ("problem", "seed", "rounds", "time")
     steady = np.array([1.02, 1.01, 1.0])  # R = 4, 5, none
@@ -640,20 +621,16 @@ def test_shares_of_instances_are_counted_from_their_runs():
         {"problem": list("abc"), "rounds": np.array([4, 5, "none"], object)},
     )
     found = {"gaps": gaps, "pairs": pairs, "instances": instances}
-    rows = {
-        (row["several runs"], row["sentence"], row["tolerance"]): row
-        for row in maps_shares.instance_rows(HORIZON, found)
-    }
+    keys = ("several runs", "sentence", "tolerance")
+    made = maps_shares.instance_rows(HORIZON, found)
+    rows = {tuple(row[key] for key in keys): row for row in made}
     assert len(rows) == 2 * 3 * 3
     counted = {
         sentence: [rows[True, sentence, 0.05][key] for key in ("true", "not true", "undecided")]
         for sentence in ("R = 5 close to no budget", "R = 4 and 5 alike", "both")
     }
-    assert counted == {
-        "R = 5 close to no budget": [2, 0, 1],
-        "R = 4 and 5 alike": [1, 1, 1],
-        "both": [1, 1, 1],
-    }
+    wanted = {"R = 5 close to no budget": [2, 0, 1], "R = 4 and 5 alike": [1, 1, 1]}
+    assert counted == wanted | {"both": [1, 1, 1]}
     row = rows[True, "both", 0.05]
     assert row["instances"] == "3 instances, 4 runs each"
     assert row["share of instances"] == (1 / 3, *lost_interval(1, 3, 0.95))
@@ -675,11 +652,8 @@ def test_sentences_compare_the_cells_that_they_name():
     end = lambda name, horizon, **cell: (name.partition("_")[0], *cell.values())  # noqa: E731
     named = SimpleNamespace(seeds=3, end=end)
     smallest = maps_shares.claims_measured.ORACLE
-    found = {
-        each.words: (each.compared(named, HORIZON), each.tolerance)
-        for each in maps_shares._sentences()
-        if not each.words.startswith("1/M")
-    }
+    others = [each for each in maps_shares._sentences() if not each.words.startswith("1/M")]
+    found = {each.words: (each.compared(named, HORIZON), each.tolerance) for each in others}
     assert found == {
         "less ε, more regret": ([("fig04", e) for e in (0.1, 0.3, 0.5, 1)], None),
         "ε = 1 within 5 % of no noise": ([("fig04", 1), ("fig04", "none")], 0.05),
@@ -701,8 +675,7 @@ def test_sentences_compare_the_cells_that_they_name():
 
 
 def test_rows_of_waits_are_of_their_size(monkeypatch):
-    """Would catch the ring of another size, the complete graph minus the ring, and rows that are
-    not sorted by M or by diameter."""
+    """Catches another size's ring, complete minus ring, and rows that are not sorted."""
     asked = []
     bound = lambda agents, graph, T: asked.append((agents, len(graph.edges), T)) or 7.0  # noqa: E731
     monkeypatch.setattr(maps_waits, "waiting_bound", bound)
@@ -725,22 +698,18 @@ def test_rows_of_waits_are_of_their_size(monkeypatch):
     assert "The mean is at most 34 % of the regret on the complete graph" in told
     edge = {"M": 5, "graph": "ring", "extra regret": (0.0, 0.0, 0.0), "2 M (d_G - 1)": 10}
     edge["of the regret"] = (0.0, 0.0, 0.0)
-    assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in maps_waits._told_waits(
-        HORIZON, [edge], []
-    )
+    told = maps_waits._told_waits(HORIZON, [edge], [])
+    assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in told
 
 
 def test_points_of_leaks_are_of_their_structure():
-    """Would catch a structure drawn with another's runs, a factor over another one's runs without
-    noise, and the edge at which noise doubles the regret."""
+    """Catches another structure's runs or noiseless ones, and the edge where regret doubles."""
     leaks = np.array([0.1, 1.0, "none"], object)
 
     def runs(*means, **dims):
         regret = np.array(means)[..., None, None] * [[1.0], [1.1]]
-        return xr.Dataset(
-            {"regret": ((*dims, "epsilon_message", "seed", "time"), regret)},
-            dims | {"epsilon_message": leaks},
-        )
+        cells = {"regret": ((*dims, "epsilon_message", "seed", "time"), regret)}
+        return xr.Dataset(cells, dims | {"epsilon_message": leaks})
 
     found = {
         "alone": runs(9.0, 6.0, 3.0),

@@ -1,7 +1,5 @@
 """The multiverse: which readings a sentence is judged in, what each changes, and what is told."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter
@@ -86,8 +84,7 @@ def problems(study):
 
 
 def test_what_a_reading_leaves_is_read_from_the_runs_of_others(asked, tmp_path):
-    """Would catch runs of the base done again with few seeds in the store of the others, which
-    hold a thousand, and seeds that are not the first ones: readings are paired by seed."""
+    """Catches runs of the base done again in the others' store, and seeds not the first ones."""
     found = run(world(runs=tmp_path), rounds=[2, 3])
     ((study, store, seeds),) = asked
     assert (store, seeds) == (tmp_path / "claims_mine", 1000)
@@ -98,8 +95,7 @@ def test_what_a_reading_leaves_is_read_from_the_runs_of_others(asked, tmp_path):
 
 
 def test_instances_are_one_draw_for_all_or_have_a_smallest_gap(asked, tmp_path):
-    """Would catch instances of the base under another reading, one for each agent, a draw that is
-    not that of the figures' seed 0, and a row's own instance that stays."""
+    """Catches instances of the base, one for each agent, another draw, a row's own that stays."""
     own = UNIFORM.fixed(3)
     with_spread = {"problem": fmab.Problem.heterogeneous, "agents": 6, "arms": 4}
     differ = fmab.Problem.heterogeneous(6, 4, 1.0)
@@ -137,8 +133,7 @@ def test_rows_are_told_the_gaps_of_the_instances_that_were_run(asked):
 
 
 def test_delays_are_those_of_who_waits(asked, tmp_path):
-    """Would catch waits of the base under the other delay, another algorithm in a label's place,
-    and runs of a server done again for a delay that it does not have."""
+    """Catches waits of the base, another algorithm by a label, and a server's runs done again."""
     late = {"delay": "d_G", "runs": tmp_path}
     everybody = {"CDP": fmab.cdp_mab, "DDP": fmab.ddp_mab, "HDP": fmab.hdp_mab}
     run(world(**late), everybody)
@@ -165,8 +160,7 @@ def test_hybrids_wait_a_slot_longer_where_anybody_has_to_be_heard():
 
 
 def test_a_budget_is_built_for_the_gap_of_the_reading(asked, tmp_path):
-    """Would catch a budget for the instance's own gap under the other reading, and a gap that is
-    answered for another one."""
+    """Catches the instance's own gap under the other reading, and another gap's answer."""
     for gap, wanted in (("own", None), ("1/16", 1 / 16)):
         asked.clear()
         run(world(runs=tmp_path, gap=gap), rounds=[2, 3])
@@ -201,12 +195,9 @@ def test_readings_share_the_runs_that_they_do_not_change(asked, tmp_path):
 
 
 def test_links_are_told_on_the_meter_of_the_reading():
-    """Would catch meters that are exchanged, links to a server that change, and a meter that is
-    not there."""
-    links = xr.Dataset(
-        {"links": ("meter", [7, 10, 20, 30, 40])},
-        {"meter": ["server", "bound", "used", "edges", "sac"]},
-    )
+    """Catches meters exchanged, links to a server that change, and a meter that is not there."""
+    meters = {"meter": ["server", "bound", "used", "edges", "sac"]}
+    links = xr.Dataset({"links": ("meter", [7, 10, 20, 30, 40])}, meters)
     alone = links.sel(meter=["server", "bound"])
     for meter, wanted in (
         ("edges", [7, 10, 10, 30, 30]),
@@ -250,20 +241,14 @@ VARY = {name: values for name, values in READINGS.items() if name in ("gap", "de
 
 
 def test_a_reading_counts_only_where_it_changes_numbers():
-    """Would catch readings that are counted though they cannot matter, readings of two choices at
-    once left out, and a verdict that is another reading's."""
+    """Catches readings that cannot matter counted, two at once left out, another's verdict."""
 
     def ask(reading, horizons):
         # The delay changes nothing, the meter only a number if the gap is the own one.
         wide, carried = reading.gap == "1/16", reading.meter != "edges"
-        return [
-            finding(
-                T * (1 + wide) + carried,
-                FAILS if wide and carried and T > 10**4 else HOLDS,
-                f"T = {T}",
-            )
-            for T in horizons
-        ]
+        failing = FAILS if wide and carried else HOLDS
+        kinds = {T: failing if T > 10**4 else HOLDS for T in horizons}
+        return [finding(T * (1 + wide) + carried, kind, f"T = {T}") for T, kind in kinds.items()]
 
     told = multiverse.judged(ask, HORIZONS, VARY)
     assert len(told) == 8 and all(reading.delay == reading.instance == ANY for _, reading in told)
@@ -272,8 +257,7 @@ def test_a_reading_counts_only_where_it_changes_numbers():
 
 
 def test_horizons_are_readings_only_of_sentences_about_each():
-    """Would catch a sentence that compares horizons judged at one of them, one whose horizon is its
-    own counted three times, and one that needs several refused."""
+    """Catches a comparison judged at one T, an own horizon counted thrice, several refused."""
 
     def each(reading, horizons):
         return [finding(T, condition=f"T = {T}") for T in horizons]
@@ -311,8 +295,7 @@ def test_horizons_are_readings_only_of_sentences_about_each():
 
 
 def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
-    """Would catch a sentence counted as true, or as open, one of whose conditions fails, and what
-    is not contradicted, or not proved, told as not decided."""
+    """Catches one failing condition told as true or open, and not contradicted as not decided."""
     for verdict, kinds in (
         (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
         (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), ("", []),
@@ -325,9 +308,7 @@ def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
 
 
 def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
-    """Would catch Δ read otherwise where theorems define it, findings of another row, rows that see
-    more seeds than the readings have, rows that ask for nothing judged again and again, and a
-    verdict on CLAIMS' own reading that is not CLAIMS' own."""
+    """Catches Δ read otherwise in theorems, another row's findings, too many seeds, reruns."""
     seen = {}
 
     def row(section, asks=True):
@@ -359,9 +340,8 @@ def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
     assert gaps == dict(zip(sections, ({"own"}, {"own"}, {"own", "1/16"}), strict=True))
     assert {(each.verdict, each.seeds) for each in told if each.own} == {(OPEN, 1000)}
     # One for each T.
-    assert Counter(each.sentence.section for each in told if each.own) == dict.fromkeys(
-        (*sections, "V"), 2
-    )
+    count = Counter(each.sentence.section for each in told if each.own)
+    assert count == dict.fromkeys((*sections, "V"), 2)
     others = [each for each in told if not each.own]
     assert {each.verdict for each in others if each.reading.gap == "1/16"} == {FAILS}
     assert {each.verdict for each in others if each.reading.gap != "1/16"} == {HOLDS}
@@ -372,8 +352,7 @@ def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
 
 
 def test_settled_sentences_are_those_that_a_meter_changes(monkeypatch):
-    """Would catch a cost judged on one meter, theorems, which say theirs, and sentences without
-    links."""
+    """Catches a cost judged on one meter, theorems, which say theirs, and no links."""
     quotes = {
         "rather than fully connected or ring structure": (HOLDS, PART),
         # SAC's own messages; and figure 11 counts edges.
@@ -422,8 +401,7 @@ def made_up(number=60):
 
 
 def test_shares_are_those_of_the_file(tmp_path):
-    """Would catch shares of another sentence with the same words, readings that are not judged
-    counted, or told as open, and a share of what does not hold."""
+    """Catches shares of another sentence, unjudged readings counted or as open, and of failures."""
     same = Sentence("IV", "q", "one"), Sentence("IV", "q", "another")
     told = [
         Told(same[0], T, Reading(gap, ANY, ANY, ANY), verdict, 1000 if gap == "own" else 200)
@@ -450,10 +428,8 @@ def test_shares_are_those_of_the_file(tmp_path):
     # The gap turns a verdict at one T; what is open at the other is no other verdict, but with it T
     # turns one as well, and the gap those of another sentence.
     third = Sentence("V", "r", "a third")
-    undecided = [
-        Told(third, ANY, Reading(gap, ANY, ANY, ANY), verdict)
-        for gap, verdict in (("own", HOLDS), ("1/16", OPEN))
-    ]
+    gaps = (("own", HOLDS), ("1/16", OPEN))
+    undecided = [Told(third, ANY, Reading(gap, ANY, ANY, ANY), found) for gap, found in gaps]
     turns = dict.fromkeys(("T", "gap", "instance", "delay", "meter"), 0)
     assert multiverse.turned(told) == turns | {"gap": 1}
     assert multiverse.turned([*told, *undecided], undecided=True) == turns | {"T": 1, "gap": 2}
@@ -470,8 +446,7 @@ def test_shares_are_those_of_the_file(tmp_path):
 
 @pytest.mark.as_users_see_it
 def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
-    """Would catch labels that leave the page, are too small, cover each other or leave the bars no
-    room, bars of another sentence, and bars that cover each other."""
+    """Catches labels off the page, too small or over each other, and bars that do the same."""
     kept, told = drawn(monkeypatch), made_up()
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
     picture = multiverse_figures.picture_of(told, data, tuple(READINGS))
@@ -499,19 +474,14 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
         assert [bar.get_x() for bar in bars] == pytest.approx(ends_before)
         colours = [multiverse_figures.LOOKS[kind] for kind in multiverse.KINDS]
         assert [bar.get_facecolor() for bar in bars] == [to_rgba(colour) for colour in colours]
-        hatched = [
-            kind for kind, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()
-        ]
+        hatched = [k for k, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()]
         assert hatched == [NOT_REACHED, NOT_CONTRADICTED, NOT_PROVED]
 
 
 def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path):
-    """Would catch the share of another row, a column without shares, and one whose own reading has
-    another verdict than the row."""
-    rows = [
-        verdicts.Row("IV", f"words {i}", "what", lambda data: [finding(1.0)], "fig04")
-        for i in (0, 1)
-    ]
+    """Catches another row's share, a column without any, and another verdict than the row's."""
+    judge = lambda data: [finding(1.0)]  # noqa: E731
+    rows = [verdicts.Row("IV", f"words {i}", "what", judge, "fig04") for i in (0, 1)]
     for name, value in (("ROWS", rows), ("BOUNDS", rows[:1]), ("SETTLED", [])):
         monkeypatch.setattr(claims, name, value)
     data = verdicts.Data({}.__getitem__, [10**4], 20, None)
@@ -527,9 +497,7 @@ def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path):
 
 
 def test_a_share_stands_beside_what_its_own_reading_says_too():
-    """Would catch a verdict at one T held against another T's, one on both gaps against that of
-    the own gap, readings of other runs told beside a row, and a short run, of one T, that stops at
-    a sentence whose findings are of no T."""
+    """Catches verdicts of another T, gap or run, and a short run that stops at one of no T."""
     found = [
         finding(1, HOLDS, "T = 10⁴, own gap"), finding(1, FAILS, "T = 10⁴, gap 1/16"),
         finding(1, OPEN, "T = 10⁵, own gap"), finding(1, FAILS, "T = 10⁵, own gap", counted=False),

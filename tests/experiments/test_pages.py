@@ -1,7 +1,5 @@
 """Numbers on the pages for people: written by a command from tables, and the same as theirs."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -162,8 +160,7 @@ def made_up_tables(folder):
 
 
 def test_sentences_of_readings_are_those_of_their_rows(tmp_path):
-    """Would catch an estimate told as an end of its interval or the other way round, the other
-    horizon, a ratio upside down, and a reading told with another's numbers."""
+    """Catches an estimate for an end, the other horizon, a ratio upside down, another's numbers."""
     made_up_tables(tmp_path)
     delay, weights, gap, waiting = pages._readings(pages.Numbers(tmp_path)).splitlines()
     assert "adds 100 to 310 to a regret of 1,000 to 3,001," in delay
@@ -186,8 +183,7 @@ def test_sentences_of_readings_are_those_of_their_rows(tmp_path):
 
 
 def test_sentences_of_what_was_found_are_those_of_their_rows(tmp_path):
-    """Would catch an estimate in place of a lower bound or an upper one, another quantity or gap of
-    a row, an order that holds at one horizon only, and a budget called worse by its estimate."""
+    """Catches an estimate for a bound, another quantity or gap, an order at one horizon only."""
     made_up_tables(tmp_path)
     found = pages._found(pages.Numbers(tmp_path)).splitlines()
     orders, noise, decided, alone, budget, tight, bounds = found
@@ -226,8 +222,7 @@ def test_rows_with_one_quotation_are_told_apart(tmp_path):
 
 
 def test_goals_are_met_on_their_own_side():
-    """Would catch a goal that is met on the wrong side or not at its edge, and a shortfall told
-    upside down."""
+    """Catches a goal met on the wrong side or not at its edge, and a shortfall upside down."""
     goal = report.Goal
     assert goal("a", 2, 3, "x").row() == ["a", "at least 2 x", "3 x", "met"]
     assert goal("a", 2, 2, "x").row()[-1] == goal("a", 2, 2, "s", True).row()[-1] == "met"
@@ -264,13 +259,9 @@ def made_up_benchmarks():
     more = {"peak_bytes": 3 * 2**20, "compile_s": 1.26}
     # Three cores' worth, but for the paper's instance.
     row = lambda rate: {"rate": float(rate), "cpu_us": (2 + (rate < 1000)) / rate, **more}  # noqa: E731
-    cases = {
-        case: {
-            "unit": "trials/s",
-            "contenders": {n: row(r) for n, r in zip(names, rates, strict=True) if r},
-        }
-        for case, rates in RATES.items()
-    }
+    every = {case: zip(names, rates, strict=True) for case, rates in RATES.items()}
+    every = {case: {n: row(rate) for n, rate in own if rate} for case, own in every.items()}
+    cases = {case: {"unit": "trials/s", "contenders": own} for case, own in every.items()}
     programs = {
         "first result of CDP-MAB, nothing cached": [4.0, 9.0, 5.0],
         "first result on a ring, nothing cached": [7.0, 8.0, 30.0],
@@ -285,8 +276,7 @@ def made_up_benchmarks():
 
 
 def test_goals_compare_the_cases_that_they_name():
-    """Would catch another goal than the project's, a speed over another case's, a ratio upside
-    down, wall time for CPU time, and a mean for a median."""
+    """Catches another goal or case, a ratio upside down, wall for CPU time, a mean for a median."""
     rows = report.goals(made_up_benchmarks())
     assert {each.text: (each.goal, each.measured, each.most) for each in rows} == {
         "agents summed out, over the expert": (2, 2.5, False),
@@ -324,8 +314,7 @@ def test_goals_compare_the_cases_that_they_name():
 
 
 def test_tables_of_speeds_have_their_units(tmp_path):
-    """Would catch a ratio upside down, bytes told as millions, times told as rates, a mean for a
-    median, and a page whose other words are lost."""
+    """Catches a ratio upside down, another unit, a mean for a median, and lost words."""
     results = made_up_benchmarks()
     lines = report.text(results).splitlines()
     assert "| paper's instance, T = 10^6 | **fmab_jax** | 1,000 trials/s |  | 3 | 1.3 |" in lines

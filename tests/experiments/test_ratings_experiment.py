@@ -14,7 +14,7 @@ import fmab_jax as fmab
 from experiments import ratings
 
 
-def test_everybody_is_run_at_an_equal_leak() -> None:
+def test_everybody_is_run_at_an_equal_leak():
     """Would catch an epsilon of one agent's parameter in place of what the server is told."""
     for name, each in ratings.PRIVATE.items():
         for leak in (0.1, 100.0):
@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list:
 LEVELS = fmab.Problem.ratings([1, 2], [[[0.5, 0.5], [0.1, 0.9]]] * 10)
 
 
-def test_the_sweep_asks_for_every_leak_and_for_none(asked: list) -> None:
+def test_the_sweep_asks_for_every_leak_and_for_none(asked):
     """Would catch a leak that is lost on the way to the sweep, or long runs with all seeds."""
     ratings.sweep(10**5, 1000, problem=LEVELS)
     cdp = [settings for name, settings in asked if name == "cdp"]
@@ -52,7 +52,7 @@ def test_the_sweep_asks_for_every_leak_and_for_none(asked: list) -> None:
     assert ratings.horizons([10**6]) == [10**6]
 
 
-def test_seeds_and_horizons_are_cut_where_runs_are_long(asked: list) -> None:
+def test_seeds_and_horizons_are_cut_where_runs_are_long(asked):
     """Would catch fewer seeds at T = 10⁴ already, of eliminations, or fewer than two."""
     for horizon, seeds in ((10**4, 1000), (10**5, 1000), (10**5, 7)):
         ratings.sweep(horizon, seeds, Path("s"), ["cdp", "pooled"], LEVELS)
@@ -84,7 +84,7 @@ def parts() -> dict[str, dict[float | None, xr.Dataset]]:
     return found
 
 
-def test_points_and_differences_are_those_of_the_seeds() -> None:
+def test_points_and_differences_are_those_of_the_seeds():
     """Would catch regret that is not scaled back to points, per agent and slot, or is unpaired."""
     found = parts()
     rows = {(row["algorithm"], row["epsilon"]): row for row in ratings._rows({10**4: found}, 4.5)}
@@ -101,14 +101,11 @@ def test_points_and_differences_are_those_of_the_seeds() -> None:
 
 
 @pytest.mark.as_users_see_it
-def test_the_figure_can_be_read_and_says_what_it_shows(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_figure_can_be_read_and_says_what_it_shows(monkeypatch, tmp_path):
     """Would catch labels on top of each other, a curve that is not drawn, or words without it."""
     figures = drawn(monkeypatch)
-    problem = fmab.Problem.ratings(
-        [1, 2, 3], [[[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2]]] * 10
-    )
+    chances = [[[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2]]] * 10
+    problem = fmab.Problem.ratings([1, 2, 3], chances)
     told = ratings.told_of(problem, "of a test")
     # Means are 1.3, 0.9 and 0.9 levels above the lowest.
     assert told.points == 2 and told.uniform == pytest.approx(0.8 / 3)
@@ -127,7 +124,7 @@ def test_the_figure_can_be_read_and_says_what_it_shows(
     assert {row["epsilon"] for row in rows} == {"", "no noise", *map(str, ratings.LEAKS)}
 
 
-def test_the_words_of_the_committed_figure_are_those_of_its_numbers() -> None:
+def test_the_words_of_the_committed_figure_are_those_of_its_numbers():
     """Would catch words that were edited by hand, or that the code has changed since."""
     path = Path(ratings.__file__).parents[1] / "figures/ratings_leak.md"
     rows = ratings.read_rows(path.with_suffix(".csv"))
@@ -146,7 +143,7 @@ def test_the_words_of_the_committed_figure_are_those_of_its_numbers() -> None:
     assert "Sharing pays at every ε: agents alone lose 0.161." in seen
 
 
-def test_the_best_are_told_with_what_they_differ_in() -> None:
+def test_the_best_are_told_with_what_they_differ_in():
     """Would catch a winner whose interval meets another's, and unlike trust or seeds unsaid."""
 
     def row(name: str, mean: float, leak: float, told: str, seeds: int = 9) -> dict:
@@ -160,12 +157,11 @@ def test_the_best_are_told_with_what_they_differ_in() -> None:
     assert told == " At ε = 2 the interval of b meets that of a."
     assert ratings._unlike([best, far], [best]) == ""
     told = ratings._unlike([best, row("c", 1.3, 2.0, "y", 3)], [best])
-    assert (
-        told == " At one ε they differ in what others are told (a: x / c: y). Seeds: a: 9 / c: 3."
-    )
+    wanted = " At one ε they differ in what others are told (a: x / c: y). Seeds: a: 9 / c: 3."
+    assert told == wanted
 
 
-def test_from_where_on_sharing_pays() -> None:
+def test_from_where_on_sharing_pays():
     """Would catch a leak that is one too small, intervals that overlap, or a lucky small leak."""
 
     def told(*means: float) -> str:
@@ -187,14 +183,14 @@ def test_from_where_on_sharing_pays() -> None:
     assert told(0.1, 0.1, 0.3).startswith("Sharing does not pay at ε = 10: ")
 
 
-def test_only_problems_of_ratings_are_run(tmp_path: Path, capsys) -> None:
+def test_only_problems_of_ratings_are_run(tmp_path, capsys):
     """Would catch points of a problem that has none."""
     (tmp_path / "means.csv").write_text("0.1,0.2\n")
     assert ratings.main([str(tmp_path / "means.csv")]) == 2
     assert capsys.readouterr().err.startswith("error: problem='fixed': must be ratings; ")
 
 
-def test_rows_are_told_at_their_own_horizon_and_agents() -> None:
+def test_rows_are_told_at_their_own_horizon_and_agents():
     """Would catch a row of another horizon or contestant, and agents that are seeds."""
     found = {10**4: parts(), 10**5: parts()}
     rows = ratings._rows(found, 4.5)

@@ -1,7 +1,5 @@
 """Sentences of figures: data that contradict what such a sentence once said, fixed, of them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np
@@ -19,8 +17,7 @@ def around(*means, half=1.0):
 
 
 def test_a_course_is_a_rise_or_a_fall_only_where_every_step_is():
-    """Would catch a rise read from the two ends alone, one that the intervals leave open, and a
-    smallest and largest number that are the first and the last."""
+    """Catches a rise read from two ends or open intervals, and ends as smallest and largest."""
     assert seen.course(around(1, 5, 9)) == "rises from 1 to 9"
     assert seen.course(around(9, 5, 1)) == "falls from 9 to 1"
     # Agents alone at T = 10^4 in figure 13, of which a fixed sentence said that they rise.
@@ -34,8 +31,7 @@ def test_a_course_is_a_rise_or_a_fall_only_where_every_step_is():
 
 
 def test_counts_and_signs_are_those_of_the_numbers():
-    """Would catch "each" of some, a number whose interval holds 0 counted on a side, and 2 % of
-    another reference."""
+    """Catches "each" of some, an interval over 0 counted on a side, 2 % of another reference."""
     assert seen.tally([True, True], "lines") == "each of 2 lines"
     assert seen.tally([True, False, False], "lines") == "1 of 3 lines"
     assert seen.tally([False] * 3, "lines") == "none of 3 lines"
@@ -52,8 +48,7 @@ def test_counts_and_signs_are_those_of_the_numbers():
 
 
 def test_per_cent_are_drawn_where_an_effect_is_small():
-    """Would catch an axis for effects of 2 % or more, for a difference that is 0 in every seed, or
-    one on another scale."""
+    """Catches an axis for effects of 2 % or more, for 0 in every seed, or on another scale."""
     assert pictures.faint([(100, [50, -1.9])]) and not pictures.faint([(100, [2, 0, -30])])
     page = pictures.Page(narrow=False)
     ((panel, other),) = page.panels(["difference"], ["", ""])
@@ -111,8 +106,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_sentences_of_figures_give_way_to_their_data(monkeypatch, tmp_path, name):
-    """Would catch a figure that says of its data what a fixed sentence says: that agents who
-    differ pay more, that more rounds cost more, that graphs differ little, that noise costs."""
+    """Catches a figure that says of any data what a fixed sentence says."""
     values, told = GIVEN[name]
     kept = published(monkeypatch)
     data = made_up(monkeypatch, name, 10**4, seeds=5)
@@ -123,8 +117,7 @@ def test_sentences_of_figures_give_way_to_their_data(monkeypatch, tmp_path, name
 
 
 def test_the_trade_off_takes_regret_cost_and_leak(monkeypatch, tmp_path):
-    """Would catch lines told to fall that rise, points told to be alone that lie on others, and a
-    pair counted as beaten by one that leaks more."""
+    """Catches rises told as falls, points on others as alone, a pair beaten by a larger leak."""
     # [gap, p, R]: regret falls with R, but not with p = 0.4; more agents have less.
     falls = np.array([[60, 50, 40, 30, 70.0], [60, 50, 55, 30, 70], *[[6, 5, 4, 3, 7.0]] * 3])
     name = "fig07_tradeoff"

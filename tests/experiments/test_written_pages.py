@@ -1,7 +1,5 @@
 """Pages as the experiments write them from made-up results, read back by who knows no writer."""
 
-from __future__ import annotations
-
 import pytest
 from pages import reader, writers
 
@@ -15,10 +13,8 @@ from pages import reader, writers
     ],
 )
 def test_pages_of_made_up_results_have_no_fault(monkeypatch, tmp_path, what, names, many):
-    """Would catch a sentence, a rank, a count, a table or words of a picture that say otherwise
-    than the numbers beside them, whoever was not run and is not named, and a verdict that its
-    numbers do not have."""
+    """Would catch words, ranks, counts or verdicts unlike their numbers, and who is not named."""
     writers.write(what, tmp_path, monkeypatch.setattr)
-    found = reader.all_faults(tmp_path)
+    found = {name: reader.fault_of(name, tmp_path) for name in reader.pages(tmp_path)}
     assert {name: told for name, told in found.items() if told} == {}
     assert set(names) <= set(found) and len(found) == many

@@ -68,35 +68,10 @@ def same(found: Any, wanted: Any, what: str) -> None:
 # --- Files ---
 
 CELLS = (
-    *("0.5", "0", "1", "0.25", "1.0", ".5", "1.", "+0.5", "-0", "5e-1", "1e-400", "1e400", "nan"),
-    *(
-        "inf",
-        "-0.1",
-        "1_0",
-        "0,5",
-        "0x1p-1",
-        "\u0661",
-        "",
-        " ",
-        " 0.5 ",
-        '"0.5"',
-        '"0.5',
-        "a",
-        "0.1;",
-    ),
-    *(
-        "true",
-        "None",
-        "1+0j",
-        "9" * 400,
-        "1" * 140_000,
-        "0.5\r",
-        "\x00",
-        "\ufeff0.5",
-        "=1",
-        "5e-324",
-    ),
-    *("0.30000000000000004", "0.1e-1", "--1", "1e", "e1", "'0.5'", '"0.5\n"', '"a""b"'),
+    *"0.5 0 1 0.25 1.0 .5 1. +0.5 -0 5e-1 1e-400 1e400 nan inf -0.1 1_0 0,5 0x1p-1 \u0661".split(),
+    *("", " ", " 0.5 ", '"0.5"', '"0.5', "a", "0.1;", "true", "None", "1+0j", "9" * 400),
+    *("1" * 140_000, "0.5\r", "\x00", "\ufeff0.5", "=1", "5e-324", "0.30000000000000004"),
+    *("0.1e-1", "--1", "1e", "e1", "'0.5'", '"0.5\n"', '"a""b"'),
 )
 ENDS = ("\n", "\r\n", "\r", "\n\n", "\n,\n", "")
 
@@ -184,9 +159,8 @@ def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
     array = np.zeros(shape, kind) if kind in "OV4" else np.zeros(shape).astype(kind)
     if kind in ("f8", "f4", "f2", ">f8"):
-        array = np.array(np.round([rng.random() for _ in range(array.size)], 3), kind).reshape(
-            shape
-        )
+        drawn = np.round([rng.random() for _ in range(array.size)], 3)
+        array = np.array(drawn, kind).reshape(shape)
         if array.size and rng.random() < 0.4:
             array.flat[0] = rng.choice([math.nan, math.inf, -0.0, 1.5, -0.1, 5e-324])
     names = rng.choice([["means"], ["x"], ["a", "b"], ["levels", "probabilities"], ["means", "x"]])
@@ -207,39 +181,8 @@ def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return [names, kind, shape], throw
 
 
-LABELS = (
-    "1",
-    "2",
-    "3",
-    "01",
-    "1.0",
-    "a",
-    "b",
-    " a",
-    "A",
-    "1e5",
-    "9007199254740993",
-    "x|y",
-    '"q"',
-    "é",
-)
-STARS = (
-    "1",
-    "2",
-    "3.5",
-    "5",
-    "1.0",
-    "-1",
-    "1e-400",
-    "1e400",
-    "nan",
-    "",
-    "NA",
-    "five",
-    "0",
-    "-0",
-    "1_0",
-)
+LABELS = (*"1 2 3 01 1.0 a b".split(), " a", *'A 1e5 9007199254740993 x|y "q" é'.split())
+STARS = (*"1 2 3.5 5 1.0 -1 1e-400 1e400 nan".split(), "", *"NA five 0 -0 1_0".split())
 
 
 def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
@@ -335,42 +278,10 @@ def netcdf(rng: random.Random) -> tuple[Any, Callable[[], None]]:
 
 
 LITERALS = (
-    *(
-        "0.5",
-        "1",
-        "2",
-        "none",
-        '"none"',
-        "inf",
-        "-inf",
-        "nan",
-        "1e400",
-        "1e-400",
-        "-1",
-        "true",
-        '""',
-    ),
-    *(
-        "[0.5, 1]",
-        "[]",
-        "[[1]]",
-        "{a = 1}",
-        "1979-05-27",
-        "0x10",
-        "1_0",
-        '"ring"',
-        '"a\\u0000"',
-        "[1, 1.0]",
-    ),
-    *(
-        "9223372036854775808",
-        "10" * 30,
-        '["ring", "star"]',
-        "0.1e1",
-        "'2:ring'",
-        '"3x5:ring"',
-        "''''''",
-    ),
+    *'0.5 1 2 none "none" inf -inf nan 1e400 1e-400 -1 true ""'.split(),
+    *("[0.5, 1]", "[]", "[[1]]", "{a = 1}", "1979-05-27", "0x10", "1_0", '"ring"', '"a\\u0000"'),
+    *("[1, 1.0]", "9223372036854775808", "10" * 30, '["ring", "star"]', "0.1e1", "'2:ring'"),
+    *('"3x5:ring"', "''''''"),
 )
 
 
@@ -394,11 +305,8 @@ def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     if usual:
         given = [each for each in given if isinstance(parameters_of(named(name))[each].kind, Real)]
     lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in given]
-    lines += [
-        "[problem]",
-        "agents = 3",
-        f"arms = {rng.choice(LITERALS) if rng.random() < 0.2 else 3}",
-    ]
+    arms = rng.choice(LITERALS) if rng.random() < 0.2 else 3
+    lines += ["[problem]", "agents = 3", f"arms = {arms}"]
     data = "\n".join(lines).encode()
     data = broken(data, rng) if rng.random() < 0.15 else data
     path = Path("study.toml")
@@ -423,10 +331,8 @@ def graph(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     edges = [(names[rng.randrange(i)], names[i]) for i in range(1, nodes)]
     hostile = rng.choice([0, 0, 0.2])
     odd = ("0", "a", "-1", "1.0", "", "#", '"', "1e3", "\u2028", "x y", "99999999999999999999")
-    edges = [
-        tuple(rng.choice(odd) if rng.random() < hostile else each for each in pair)
-        for pair in edges
-    ]
+    instead = lambda each: rng.choice(odd) if rng.random() < hostile else each  # noqa: E731
+    edges = [tuple(map(instead, pair)) for pair in edges]
     kind = rng.choice(["edgelist", "csv", "graphml"])
     if kind == "graphml":
         inner = "".join(f'<node id="{i}"/>' for i in range(nodes)) + "".join(
@@ -484,56 +390,11 @@ def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
             same(type(found) is float and (endless or (low and high)), True, name)
             same(found == value or found == float(str(value)), True, f"{name} of {text}")
         if isinstance(kind, Whole) and (found := getattr(made, name)) is not None:
-            same(
-                (type(found), kind.low <= found <= kind.high, found == value),
-                (int, True, True),
-                name,
-            )
+            held = type(found), kind.low <= found <= kind.high, found == value
+            same(held, (int, True, True), name)
         made.exchange(3)
 
     return [owner.name, name, text], throw
-
-
-def bases() -> dict[str, dict[str, Any]]:
-    """Returns arguments with which every public callable that takes some succeeds, or starts."""
-    data, finals, run = doors.DATA, doors.FINALS, doors.RUN
-    problem, curves = doors.PROBLEM, doors.CURVES
-    weights = np.full(3, 1 / 3)
-    table = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
-    return {
-        "Problem": {"means": [0.5, 0.1], "agents": 3},
-        "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": weights},
-        "Output": {"name": "x", "label": "", "units": "", "of": len},
-        "Gaussian": {"sd": 0.5},
-        "Ratings": {"levels": [0, 1]},
-        "parameter": {"kind": Real(), "help": "x"},
-        "simulate": {"algorithm": run, "problem": problem, "horizon": 50, "seeds": 2},
-        "communication_cost": {"data": data, "server_price": 1, "peer_price": 1},
-        "check_algorithm": {"algorithm": run},
-        "save": {"data": data, "path": f"{next(doors.NUMBERS)}.nc"},
-        "load": {"path": "whole.nc"},
-        "use_compilation_cache": {"folder": "cache"},
-        "compare": {"first": data, "second": data},
-        "compare_all": {"data": data},
-        "privacy_ledger": {"algorithm": run, "agents": 3},
-        "audit": {"algorithm": run, "agents": 3, "runs": 1000},
-        "confidence_band": {"values": curves, "resamples": 100},
-        "paired_difference": {"first": curves, "second": curves, "resamples": 100},
-        "sweep": {"algorithm": "cdp", "problem": problem, "horizon": 50, "seeds": 2, "epsilon": 1},
-        "until_precise": {"relative": 0.1},
-        "open_sweep": {"path": "store"},
-        "final_table": {"data": data},
-        "overview": {"data": data},
-        "export": {"data": data, "path": f"{next(doors.NUMBERS)}.csv"},
-        "plot_runs": {"runs": data},
-        "save_figure": {"figure": None, "path": f"{next(doors.NUMBERS)}.png"},
-        "plot_parameter": {"finals": finals, "x": "epsilon"},
-        "plot_heat": {"finals": finals, "x": "epsilon", "y": "participation"},
-        "plot_pareto": {"finals": finals},
-        "plot_audit": {"found": None},
-        "write_report": {"sources": data, "out": f"{next(doors.NUMBERS)}.html"},
-        "ratings.from_table": {"path": table, "agent": "who", "arm": "what", "value": "stars"},
-    }
 
 
 def callables() -> dict[str, list[str]]:
@@ -565,14 +426,12 @@ def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     hostile = 0 if name not in SLOW | NO_BASE and rng.random() < 0.1 else rng.choice([1, 1, 2])
     places = rng.sample(known[name], min(len(known[name]), hostile))
     texts = {place: rng.choice(list(doors.VALUES)) for place in places}
-    given = {**bases()[name], **{place: doors.VALUES[text]() for place, text in texts.items()}}
+    changed = {place: doors.VALUES[text]() for place, text in texts.items()}
+    given = doors.bases()[name] | changed
 
     def throw() -> None:
-        owner: Any = fmab
-        for part in name.split("."):
-            owner = getattr(owner, part)
         try:
-            owner(**given)
+            doors.named(name)(**given)
         except Exception as error:
             if not hostile:
                 raise Wrong(f"{name} refuses what is none of these: {error}") from error
@@ -631,25 +490,13 @@ class Coin(FiniteSupport):
 def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     """A file with an algorithm, some of whose attributes are hostile."""
     label = f"thrown{rng.randrange(10**12)}"
-    fine = {
-        "before": "",
-        "after": "",
-        "name": repr(label),
-        "title": "'Mine'",
-        "source": "'nobody'",
-        "usual_agents": "5",
-        "examples": "()",
-        "field": "step",
-        "annotation": "float",
-        "default": "parameter(Real(low=0.0), 'How far.', default=1.0)",
-    }
+    fine = {"before": "", "after": "", "name": repr(label), "title": "'Mine'"}
+    fine |= {"source": "'nobody'", "usual_agents": "5", "examples": "()"}
+    fine |= {"field": "step", "annotation": "float"}
+    fine |= {"default": "parameter(Real(low=0.0), 'How far.', default=1.0)"}
     hostile = {
         "before": [
-            "raise SystemExit(0)",
-            "import nothing_of_that_name",
-            "x = = 1",
-            "1 / 0",
-            "\t x",
+            *("raise SystemExit(0)", "import nothing_of_that_name", "x = = 1", "1 / 0", "\t x"),
         ],
         "after": ["raise KeyboardInterrupt", "Mine = 5", "class Mine: pass", "del Mine"],
         "field": ["no_step", "time", "_x", "class", "algorithm", "name", "\u0445"],
@@ -678,13 +525,8 @@ def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
 def law(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     """A file with a reward law whose numbers do not fit together, and a problem with it."""
     label = f"thrown{rng.randrange(10**12)}"
-    fine = {
-        "name": repr(label),
-        "field": "scale",
-        "default": "1.0",
-        "levels": "(0.0, 1.0)",
-        "probabilities": "(1.0 - means, means)",
-    }
+    fine = {"name": repr(label), "field": "scale", "default": "1.0", "levels": "(0.0, 1.0)"}
+    fine |= {"probabilities": "(1.0 - means, means)"}
     hostile = {
         "levels": ["(0.0, 2.0)", "(1.0, 0.0)", "(0.0,)", "(0.0, float('nan'))", "(0.0, 0.5, 1.0)"],
         "probabilities": [
@@ -759,19 +601,8 @@ def exchange(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return [agents, texts], throw
 
 
-KINDS: dict[str, Callable[[random.Random], tuple[Any, Callable[[], None]]]] = {
-    "means_csv": means_csv,
-    "means_npz": means_npz,
-    "ratings": ratings,
-    "netcdf": netcdf,
-    "study": study,
-    "graph": graph,
-    "parameters": parameters,
-    "api": api,
-    "plugin": plugin,
-    "law": law,
-    "exchange": exchange,
-}
+EVERY = (means_csv, means_npz, ratings, netcdf, study, graph, parameters, api, plugin, law)
+KINDS = {each.__name__: each for each in (*EVERY, exchange)}
 
 
 def outcome(throw: Callable[[], None]) -> str:

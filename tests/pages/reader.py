@@ -1,7 +1,6 @@
 """Reads the published pages back, and holds them against the tables beside them and each other.
 
-It knows nothing of what writes them: only what a reader sees. Each function returns the faults that
-it finds, a sentence each; a page without fault has none.
+It knows nothing of what writes them: only what a reader sees. A page with a fault fails an assert.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ import csv
 import functools
 import math
 import re
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_RAISE = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
 TRIPLE = rf"{NUMBER} \[{NUMBER}, {NUMBER}\]"
 INTERVAL = rf"({NUMBER}) \[({NUMBER}), ({NUMBER})\]"
@@ -93,12 +94,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 BITS = {1, 7, 64}
 # Parts of ARENA.md that have a page of their own, by the start of their heads.
-BESIDE = {
-    "Who sees what": "arena_ledger",
-    "The authors' own settings": "arena_settings",
-    "What is possible": "arena_caps",
-    "In the long run": "arena_far",
-}
+BESIDE = {"Who sees what": "arena_ledger", "The authors' own settings": "arena_settings"}
+BESIDE |= {"What is possible": "arena_caps", "In the long run": "arena_far"}
 # Every view has a sentence at each of these leaks.
 TOLD = (0.1, 1.0, 10.0)
 # How near known numbers have to be, in per cent.
@@ -113,55 +110,41 @@ YARDSTICK = re.compile(
 )
 
 
-def arena(folder: Path, text: str) -> list[str]:
-    """Returns the faults of the text of ARENA.md."""
-    faults = []
+def arena(folder: Path, text: str) -> None:
+    """Holds the text of ARENA.md."""
     parts = _parts(text)
     # Whoever took part at one horizon is a contestant at all of them.
-    everybody = {
-        (row["algorithm"], *_group(row))
-        for head, body in parts
-        if head.startswith("T = ")
-        for row in tables(body.split("\n"))[0]
-    }
+    first = [tables(body.split("\n"))[0] for head, body in parts if head.startswith("T = ")]
+    everybody = {(row["algorithm"], *_group(row)) for rows in first for row in rows}
     bits: dict[str, set[int]] = {}
     for head, body in parts:
         if found := re.fullmatch(r"T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", head):
             power = int(found[1].translate(RAISED))
-            found_here = _horizon(folder, power, head, body, everybody, bits)
-            faults += [f"{head}: {fault}" for fault in found_here]
+            _horizon(folder, power, head, body, everybody, bits)
         for start, name in BESIDE.items():
             if head.startswith(start):
                 ((*told,),) = tables(body.split("\n"))
-                kept = rows_of(folder / f"{name}.csv")
-                faults += [f"{name}: {fault}" for fault in _same_rows(told, kept)]
+                _same_rows(told, rows_of(folder / f"{name}.csv"))
                 if name == "arena_settings":
-                    faults += [f"settings: {fault}" for fault in _settings(told)]
-    faults += [f"{label}: {n} bits a number" for label, n in bits.items() if len(n) > 1]
-    return faults
+                    _settings(told)
+    assert all(len(numbers) == 1 for numbers in bits.values()), bits
 
 
-def sections(folder: Path) -> list[str]:
-    """Returns the faults of the files beside ARENA.md that hold a part of it."""
+def sections(folder: Path) -> None:
+    """Holds the files beside ARENA.md that have a part of it."""
     parts = _parts((folder / "ARENA.md").read_text("utf-8"))
-    beside = {
-        f"T = 10{str(power).translate(_RAISE)}": f"arena_T1e{power}.md"
-        for power in range(4, 10)
-        if (folder / f"arena_T1e{power}.md").exists()
-    }
-    faults = [f"{name} is no part" for head, name in beside.items() if head not in dict(parts)]
+    beside = {power: f"arena_T1e{power}.md" for power in range(4, 10)}
+    beside = {p: name for p, name in beside.items() if (folder / name).exists()}
+    beside = {f"T = 10{str(power).translate(_RAISE)}": name for power, name in beside.items()}
+    assert set(beside) <= set(dict(parts)), beside
     for head, body in parts:
         if head.startswith("T = "):
             own = (folder / beside[head]).read_text("utf-8")
-            faults += [] if own.strip() == f"## {head}\n{body}".strip() else [f"{head} is another"]
+            assert own.strip() == f"## {head}\n{body}".strip()
         for start, name in BESIDE.items():
             if head.startswith(start):
-                own = tables((folder / f"{name}.md").read_text("utf-8").split("\n"))
-                faults += [] if own == tables(body.split("\n")) else [f"{name} is another"]
-    return faults
-
-
-_RAISE = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+                own = (folder / f"{name}.md").read_text("utf-8")
+                assert tables(own.split("\n")) == tables(body.split("\n")), name
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
@@ -182,20 +165,15 @@ def _absent(text: str) -> dict[str, list[str]]:
     return {why: labels.split(" / ") for why, labels in found}
 
 
-def _same_rows(told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]]) -> Iterable[str]:
+def _same_rows(told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]]) -> None:
     """Holds a table of the page against the CSV beside it, cell by cell."""
-    if len(told) != len(kept):
-        yield f"{len(told)} rows, {len(kept)} in the CSV"
-    for place, (own, row) in enumerate(zip(told, kept, strict=False), 1):
-        of = own.get("algorithm", f"row {place}")
+    assert len(told) == len(kept), f"{len(told)} rows, {len(kept)} in the CSV"
+    for own, row in zip(told, kept, strict=True):
         for head, cell in own.items():
-            if head not in row:
-                yield f"no column {head}"
-            elif not row[head] or f"{head}, lower" not in row:
-                if cell != row[head] and not _rounded(cell, row[head]):
-                    yield f"{head} of {of} is {row[head]}, not {cell}"
-            elif not _same_cell(cell, values := _values(row, head)):
-                yield f"{head} of {of} is {values}, not {cell}"
+            if not row[head] or f"{head}, lower" not in row:
+                assert cell == row[head] or _rounded(cell, row[head]), (head, own, row)
+            else:
+                assert _same_cell(cell, _values(row, head)), (head, own, row)
 
 
 def _rounded(cell: str, text: str) -> bool:
@@ -221,38 +199,32 @@ def _same_cell(cell: str, values: Sequence[float]) -> bool:
     return all(same(text, value) for text, value in zip(texts, values, strict=True))
 
 
-def _settings(rows: Sequence[dict[str, str]]) -> Iterable[str]:
+def _settings(rows: Sequence[dict[str, str]]) -> None:
     """Holds what is said of authors' settings against numbers that are known, and the axis."""
     for row in rows:
         said, mine = row["agrees?"], interval(row["regret at T"])[0]
         of = f"{row['algorithm']}, {row['setting']}"
-        beside = {
-            each["algorithm"]: interval(each["regret at T"])[0]
-            for each in rows
-            if each["setting"] == row["setting"]
-        }
+        near = [each for each in rows if each["setting"] == row["setting"]]
+        beside = {each["algorithm"]: interval(each["regret at T"])[0] for each in near}
         if known := re.match(r"([\d,]+) / ([\d,]+) \(", row["known"]):
             off = [
                 100 * (interval(row[head])[0] / number(known[place]) - 1)
                 for place, head in ((1, "regret at T"), (2, "links at T"))
             ]
             told = re.fullmatch(r"(yes|no): regret ([+-][\d.]+) %, links ([+-][\d.]+) %", said)
-            if not told or any(abs(float(told[i + 2]) - each) > 0.06 for i, each in enumerate(off)):
-                yield f"{of} is off by {off}"
-            elif (told[1] == "yes") != all(abs(each) <= NEAR for each in off):
-                yield f"{of} is said to agree: {told[1]}, and is off by {off}"
+            assert told and all(abs(float(told[i + 2]) - off[i]) <= 0.06 for i in range(2)), of
+            assert (told[1] == "yes") == all(abs(each) <= NEAR for each in off), of
         elif end := re.search(r"axis ends at ([\d,]+)", row["known"]):
+            own = row["algorithm"] == "LCC-UCB"
             others = [each for label, each in beside.items() if label != "LCC-UCB"]
-            between = row["algorithm"] != "LCC-UCB" or min(others) < mine < max(others)
+            between = not own or min(others) < mine < max(others)
             if mine > number(end[1]):
                 wanted = f"no: above the axis, which ends at {end[1]}; why is not known"
             elif between:
-                wanted = "yes: below the end of the axis"
-                wanted += ", between the other two" * (row["algorithm"] == "LCC-UCB")
+                wanted = "yes: below the end of the axis" + ", between the other two" * own
             else:
                 wanted = "no: not between the other two"
-            if said != wanted:
-                yield f"{of}: {wanted}"
+            assert said == wanted, f"{of}: {wanted}"
 
 
 def _horizon(
@@ -262,96 +234,78 @@ def _horizon(
     body: str,
     everybody: set[tuple[str, str, str]],
     bits: dict[str, set[int]],
-) -> Iterable[str]:
+) -> None:
     lines = body.split("\n")
     table, *matched = tables(lines)
     kept = rows_of(folder / f"arena_T1e{power}.csv")
-    yield from (f"the table: {fault}" for fault in _same_rows(table, kept))
+    _same_rows(table, kept)
     rows = _entrants(kept)
-    shown = [row["algorithm"] for row in table]
-    if len(set(shown)) != len(shown):
-        yield "somebody is in the table twice"
+    shown = {row["algorithm"]: row for row in table}
+    assert len(shown) == len(table), "somebody is in the table twice"
     for own in table:
-        if not (ends := interval(own["regret at T"]))[1] <= ends[0] <= ends[2]:
-            yield f"{own['algorithm']}: its mean lies outside of its interval"
-    if (zero := interval(table_cell(table, "CDP-MAB", "minus CDP-MAB, same seeds")))[0] != 0:
-        yield f"CDP-MAB differs from itself by {zero[0]}"
+        assert (ends := interval(own["regret at T"]))[1] <= ends[0] <= ends[2], own["algorithm"]
+    assert interval(shown["CDP-MAB"]["minus CDP-MAB, same seeds"])[0] == 0
     reference = next(row for row in kept if row["algorithm"] == "CDP-MAB")
     for row in kept:
         if row["seeds"] == reference["seeds"]:
             apart = float(row["regret at T"]) - float(reference["regret at T"])
             told = float(row["minus CDP-MAB, same seeds"])
-            if abs(told - apart) > 1e-9 * float(row["regret at T"]):
-                yield f"{row['algorithm']} minus CDP-MAB is {apart}"
+            assert abs(told - apart) <= 1e-9 * float(row["regret at T"]), row["algorithm"]
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for before, each in zip([None, *table], table, strict=False):
-        if _group(each) in groups and before and _group(before) != _group(each):
-            yield f"{each['algorithm']} stands apart from its group"
+        assert _group(each) not in groups or not before or _group(before) == _group(each)
         groups.setdefault(_group(each), []).append(each)
         sent, carried = (interval(each[name])[0] for name in ("numbers sent", "bits sent"))
         if sent:
             many = round(carried / sent)
             bits.setdefault(each["algorithm"], set()).add(many)
             # Both are rounded: to whole numbers, or to six digits.
-            if many not in BITS or abs(carried - many * sent) > max(0.5 * many, 1e-5 * carried) + 1:
-                yield f"{each['algorithm']}: {carried / sent} bits a number"
-    for group, members in groups.items():
-        listed = [rows[each["algorithm"]]._replace(place=each["place"]) for each in members]
-        yield from (f"{group}: {fault}" for fault in _places(listed))
+            slack = max(0.5 * many, 1e-5 * carried) + 1
+            assert many in BITS and abs(carried - many * sent) <= slack, each["algorithm"]
+    for members in groups.values():
+        _places([rows[each["algorithm"]]._replace(place=each["place"]) for each in members])
     leaks = rows_of(folder / f"arena_leak_T1e{power}.csv")
     differ = rows_of(folder / f"arena_differ_T1e{power}.csv")
-    yield from _matched(lines, matched, leaks)
+    _matched(lines, matched, leaks)
     said = [line for line in lines if line.startswith("* ")]
     # Who was not run at all is absent for one reason in all sentences.
     (of_all,) = (_absent(line) for line in said if line.startswith("* Of all, "))
     seen = []
     for line in said:
         if line.startswith("* Surely within 5 % of uniform play"):
-            yield from _useless(line, head, rows, of_all)
+            _useless(line, head, rows, of_all)
             continue
         yardstick = YARDSTICK.fullmatch(line)
         found = SENTENCE.fullmatch(yardstick[1] if yardstick else line)
-        if found is None:
-            yield f"cannot be read: {line}"
-            continue
+        assert found is not None, f"cannot be read: {line}"
         start, _, at = found["about"].rpartition(", ")
-        if view := MATCHED.fullmatch(found["about"]):
+        view = MATCHED.fullmatch(found["about"])
+        assert view or (at == head and not yardstick), f"{start}: {at} stands below {head}"
+        if view:
             taken = view[2], "pure ε" if view[3] else f"ε{view[5]}", float(view[4])
             here = [row for row in leaks if _of_view(row) == taken]
-            if view[1] != head or not here:
-                yield f"no such leak: {found['about']}"
-                continue
+            assert view[1] == head and here, f"no such leak: {found['about']}"
             seen.append(taken)
             start, whole = found["about"], {row["algorithm"] for row in here}
             pool = [_ran(row) for row in here if not row["why not run"]]
-            if _absent(line) != _whys(here):
-                yield f"{start}: not run are {_whys(here)}"
+            assert _absent(line) == _whys(here), f"{start}: not run are {_whys(here)}"
             if yardstick:
-                yield from (f"{start}: {fault}" for fault in _quiet(yardstick, rows, pool))
+                _quiet(yardstick, rows, pool)
             # Whoever sees actions sees those of the yardstick as well.
-            if bool(yardstick) != ("KL-UCB" in rows and "actions" not in view[2]):
-                yield f"{start}: no yardstick, or one too many"
-        elif at != head or yardstick:
-            yield f"{start}: {at} stands below {head}, or has a yardstick"
-            continue
+            assert bool(yardstick) == ("KL-UCB" in rows and "actions" not in view[2]), start
         elif start == "Of all":
             pool, whole = list(rows.values()), {label for label, *_ in everybody}
         elif trusted := re.fullmatch(r"Trusted: (.*); (messages|actions): (?:ε = )?(.*)", start):
             own = trusted[1], trusted[3]
             whole = {label for label, *its in everybody if tuple(its) == own}
             pool = [row._replace(leak=own[1]) for row in rows.values() if row.label in whole]
-            if not whole or (trusted[2] == "actions") != (trusted[1] == "nobody: nothing is told"):
-                yield f"{start}: nobody is of this trust and leak"
-                continue
-            if {label: why for label, why in _by_label(found["absent"]).items()} != {
-                label: why for label, why in _by_label(of_all).items() if label in whole
-            }:
-                yield f"{start}: others were not run, or not for this reason"
+            assert whole and (trusted[2] == "actions") == (trusted[1] == "nobody: nothing is told")
+            gone = {label: why for label, why in _by_label(of_all).items() if label in whole}
+            assert _by_label(found["absent"]) == gone, start
         elif start == "Where agents differ":
             whole = {label for label, *_ in everybody}
             caption = (folder / f"arena_differ_T1e{power}.md").read_text("utf-8").split("\n")[2]
-            if _absent(line) != _absent(caption):
-                yield f"{start}: the picture's caption has {_absent(caption)}"
+            assert _absent(line) == _absent(caption), start
             pool = [
                 _of_csv(row, "agents differ", "seeds, where they differ")._replace(
                     trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
@@ -359,15 +313,11 @@ def _horizon(
                 for row in differ
             ]
         else:
-            yield f"of nobody known: {line}"
-            continue
+            raise AssertionError(f"of nobody known: {line}")
         # Over all, places are those of the groups.
-        ranked = start not in ("Of all", "Where agents differ")
-        told = _sentence(found, pool, whole, ranked)
-        yield from (f"{start}: {fault}" for fault in told)
+        _sentence(found, pool, whole, ranked=start not in ("Of all", "Where agents differ"))
     wanted = sorted({(*_of_view(row)[:2], leak) for row in leaks for leak in TOLD})
-    if sorted(seen) != wanted:
-        yield "a leak of a view has no sentence, or has two"
+    assert sorted(seen) == wanted, "a leak of a view has no sentence, or has two"
     trusts = sorted(line.partition(", T = ")[0] for line in said if line.startswith("* Trusted: "))
     several = sorted(
         f"* Trusted: {trust}; {'actions' if trust.endswith('nothing is told') else 'messages'}: "
@@ -375,8 +325,7 @@ def _horizon(
         for (trust, leak), members in groups.items()
         if len(members) > 1
     )
-    if trusts != several:
-        yield "a group of the table has no sentence, or has two"
+    assert trusts == several, "a group of the table has no sentence, or has two"
 
 
 def _entrants(kept: Sequence[dict[str, str]]) -> dict[str, Row]:
@@ -415,90 +364,64 @@ def _by_label(absent: str | dict[str, list[str]]) -> dict[str, str]:
     return {label: why for why, labels in found.items() for label in labels}
 
 
-def _places(members: Sequence[Row]) -> Iterable[str]:
+def _places(members: Sequence[Row]) -> None:
     """Holds places against the intervals of those that are ranked."""
     ends = {}
     for row in members:
-        found = re.fullmatch(r"(\d+)(?:–(\d+))? of (\d+)", row.place)
-        if not found or int(found[3]) != len(members):
-            yield f"{row.label} has place {row.place} of {len(members)}"
-            return
-        ends[row.label] = int(found[1]), int(found[2] or found[1])
-        if not 1 <= ends[row.label][0] <= ends[row.label][1] <= len(members):
-            yield f"{row.label} has place {row.place}"
+        assert row.place.endswith(f" of {len(members)}"), row
+        ends[row.label] = _range(row)
+        assert 1 <= ends[row.label][0] <= ends[row.label][1] <= len(members), row.label
     for one in members:
         for other in members:
             # Places are simultaneous over all pairs: bars must be further apart than touching.
             bars = one.regret[2] - one.regret[1] + other.regret[2] - other.regret[1]
             gap = other.regret[1] - one.regret[2]
             apart = gap > bars / 2 and one.seeds == other.seeds
-            if apart and any(map(int.__gt__, ends[one.label], ends[other.label])):
-                yield f"{one.label} is surely better than {other.label}, and has a later place"
-    for rank in range(1, len(members) + 1):
-        if not any(first <= rank <= last for first, last in ends.values()):
-            yield f"nobody may have place {rank}"
+            assert not apart or not any(map(int.__gt__, ends[one.label], ends[other.label]))
+    taken = {rank for first, last in ends.values() for rank in range(first, last + 1)}
+    assert taken == set(range(1, len(members) + 1)), "a place that nobody may have"
 
 
 def _matched(
     lines: Sequence[str], shown: Sequence[list[dict[str, str]]], leaks: Sequence[dict[str, str]]
-) -> Iterable[str]:
+) -> None:
     """Holds the tables of views against their CSV."""
     views = [found.groups() for line in lines if (found := VIEW.fullmatch(line))]
-    if views != list(dict.fromkeys(_of_view(row)[:2] for row in leaks)) or len(views) != len(shown):
-        yield f"the views are {views}"
+    assert views == list(dict.fromkeys(_of_view(row)[:2] for row in leaks))
     named: dict[tuple[Any, ...], set[str]] = {}
     for row in leaks:
         named.setdefault(_of_view(row), set()).add(row["algorithm"])
     # Whoever takes part in one view is a contestant in all of them.
     everybody = set().union(*named.values())
     for at, labels in named.items():
-        if labels != everybody:
-            yield f"of {sorted(everybody - labels)} nothing is said at {at}"
-    for view, table in zip(views, shown, strict=False):
+        assert labels == everybody, f"of {sorted(everybody - labels)} nothing is said at {at}"
+    for view, table in zip(views, shown, strict=True):
         ran = [row for row in leaks if _of_view(row)[:2] == view and not row["why not run"]]
-        cells = {
-            (row["algorithm"], head): (row["seeds"], row[head])
-            for row in table
-            for head in row
-            if head.startswith("ε = ")
-        }
+        heads = [(row, head) for row in table for head in row if head.startswith("ε = ")]
+        cells = {(row["algorithm"], head): (row["seeds"], row[head]) for row, head in heads}
         wanted = {(row["algorithm"], f"ε = {float(row['ε']):g}"): row for row in ran}
-        if set(cells) != set(wanted) or len(cells) != sum(len(row) - 2 for row in table):
-            yield f"{view[0]}: others took part"
-            continue
+        assert set(cells) == set(wanted) and len(cells) == sum(len(row) - 2 for row in table)
         for key, row in wanted.items():
             seeds, (cell, _, place) = cells[key][0], cells[key][1].partition("; ")
-            if not _same_cell(cell, _values(row, "regret at T")) or place != _ran(row).place:
-                yield f"{view[0]}, {key[1]}: {key[0]} has {_ran(row)}"
-            if seeds != row["seeds"]:
-                yield f"{view[0]}: {key[0]} has {row['seeds']} seeds"
+            assert _same_cell(cell, _values(row, "regret at T")) and place == _ran(row).place
+            assert seeds == row["seeds"], f"{view[0]}: {key[0]} has {row['seeds']} seeds"
         for leak in dict.fromkeys(row["ε"] for row in ran):
-            members = [_ran(row) for row in ran if row["ε"] == leak]
-            yield from (f"{view[0]}, ε = {leak}: {fault}" for fault in _places(members))
+            _places([_ran(row) for row in ran if row["ε"] == leak])
 
 
-def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> Iterable[str]:
+def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> None:
     """Holds the yardstick against the table, and whoever is said to be better."""
-    if found[2] not in rows or rows[found[2]].leak != "nothing is told":
-        yield f"the yardstick {found[2]} tells somebody something, or was not run"
-        return
+    assert found[2] in rows and rows[found[2]].leak == "nothing is told", found[2]
     mine = rows[found[2]]
-    if not all(same(found[i], each) for i, each in zip((3, 4, 5), mine.regret, strict=True)):
-        yield f"the yardstick has {mine.regret}"
+    assert all(same(found[i], each) for i, each in zip((3, 4, 5), mine.regret, strict=True))
     better = [] if found[6] == "nobody" else found[6].split(" / ")
     by = {row.label: row for row in pool}
     for label in better:
-        if label not in by or by[label].regret[0] >= mine.regret[0]:
-            yield f"{label} is said to have less than the yardstick"
+        assert label in by and by[label].regret[0] < mine.regret[0], label
     for row in pool:
         # Intervals over unlike seeds have to lie well apart.
         edge = mine.regret[1] * (1 if row.seeds == mine.seeds else 0.9)
-        if row.regret[2] < edge and row.label not in better:
-            yield f"{row.label} has less than the yardstick, and is not said to"
-
-
-def table_cell(table: Sequence[dict[str, str]], label: str, head: str) -> str:
-    return next(row[head] for row in table if row["algorithm"] == label)
+        assert row.regret[2] >= edge or row.label in better, row.label
 
 
 def _of_csv(row: dict[str, str], name: str, seeds: str = "seeds") -> Row:
@@ -506,33 +429,23 @@ def _of_csv(row: dict[str, str], name: str, seeds: str = "seeds") -> Row:
     return Row(row["algorithm"], int(row[seeds]), (middle, low, high))
 
 
-def _useless(
-    line: str, head: str, rows: dict[str, Row], of_all: dict[str, list[str]]
-) -> Iterable[str]:
-    if not line.startswith(f"* Surely within 5 % of uniform play, or worse, {head}: "):
-        yield f"uniform play of another horizon stands below {head}"
-    if _absent(line) != of_all:
-        yield f"next to uniform play, not run are {of_all}"
+def _useless(line: str, head: str, rows: dict[str, Row], of_all: dict[str, list[str]]) -> None:
+    assert line.startswith(f"* Surely within 5 % of uniform play, or worse, {head}: "), head
+    assert _absent(line) == of_all, f"next to uniform play, not run are {of_all}"
     found = re.fullmatch(r".*: (.*); not decided: (.*)\.", line.partition(" Not run, ")[0])
-    if not found:
-        yield "who may be within 5 % of uniform play is not told"
-        return
+    assert found, "who may be within 5 % of uniform play is not told"
     named, undecided = (each.split(" / ") for each in found.groups())
     play = rows["uniform play"]
     for label, row in rows.items():
         # Intervals over unlike seeds decide nothing next to the edge.
-        if label in (*named, *undecided) and row.regret[2] < 0.95 * play.regret[1]:
-            yield f"{label} is said to be no better than uniform play, and is"
-        if label != play.label and label not in named and row.regret[1] > play.regret[2]:
-            yield f"{label} is worse than uniform play, and is not said to be"
+        assert label not in (*named, *undecided) or row.regret[2] >= 0.95 * play.regret[1], label
+        assert label == play.label or label in named or row.regret[1] <= play.regret[2], label
         shared = min(row.seeds, play.seeds)
         edge = 0.95 * (play.regret[0] + _strays(play, shared))
         own = row.regret[0] - _strays(row, shared)
-        if label not in (*named, *undecided, play.label) and own > edge:
-            yield f"{label} is within 5 % of uniform play by its mean, and is in neither list"
-    listed = (*named, *undecided)
-    yield from (f"{label} is in no table" for label in listed if label not in (*rows, "nobody"))
-    yield from (f"{label} is in both lists" for label in {*named} & {*undecided} - {"nobody"})
+        assert label in (*named, *undecided, play.label) or own <= edge, label
+    assert {*named, *undecided} <= {*rows, "nobody"}, "somebody is in no table"
+    assert {*named} & {*undecided} <= {"nobody"}, "somebody is in both lists"
 
 
 def _strays(row: Row, seeds: int) -> float:
@@ -557,72 +470,46 @@ def _range(row: Row) -> tuple[int, int]:
     return int(found[1]), int(found[2] or found[1])
 
 
-def _sentence(
-    found: re.Match[str], pool: Sequence[Row], whole: set[str], ranked: bool
-) -> Iterable[str]:
-    """Holds one sentence against those that took part, and those that might have.
+def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str], ranked: bool) -> None:
+    """Holds a sentence against those that took part (`pool`), and those that might have (`whole`).
 
-    Args:
-        found: The sentence.
-        pool: Who took part.
-        whole: Who might have.
-        ranked: Whether their places are those among each other.
+    Where they are ranked, their places are those among each other.
     """
     by = {row.label: row for row in pool}
     first = _named(f"{found['best']}, {found['own']}")
     alike, between = _named(found["alike"]), _named(found["between"])
     behind = [found["behind"]] if found["behind"] else []
     listed = [*first, *alike, *between, *behind]
-    for label in listed:
-        if label not in by:
-            yield f"{label} took no part"
-    if any(label not in by for label in listed):
-        return
-    if len(set(listed)) != len(listed):
-        yield "somebody is named twice"
+    assert set(listed) <= set(by), "somebody took no part"
+    assert len(set(listed)) == len(listed), "somebody is named twice"
     gone = [label for labels in _absent(found["absent"]).values() for label in labels]
-    if clash := sorted(set(gone) & set(by)):
-        yield f"{clash} is said to be absent, and took part"
-    if silent := sorted(whole - set(by) - set(gone)):
-        yield f"of {silent} nothing is said"
-    if len(set(gone)) != len(gone):
-        yield "somebody is absent twice"
-    if strange := sorted(set(gone) - whole):
-        yield f"{strange} is no contestant here"
-    if bool(gone) != bool(found["ran"]):
-        yield "who is absent is not counted, or is not named"
-    elif found["ran"]:
-        if int(found["ran"]) != len(pool):
-            yield f"{found['ran']} are said to have taken part, {len(pool)} did"
-        if int(found["all"]) != len(whole):
-            yield f"the contestants are {len(whole)}"
-    if (found["may"] == "may have") != bool(alike):
-        yield f"{found['best']} {found['may']} the least, beside {sorted(alike)}"
+    assert not set(gone) & set(by), "somebody is said to be absent, and took part"
+    assert whole - set(by) <= set(gone) <= whole, "nothing is said of somebody, or of a stranger"
+    assert len(set(gone)) == len(gone), "somebody is absent twice"
+    assert bool(gone) == bool(found["ran"]), "who is absent is not counted, or is not named"
+    if found["ran"]:
+        assert int(found["ran"]) == len(pool), found["ran"]
+        assert int(found["all"]) == len(whole), f"the contestants are {len(whole)}"
+    assert (found["may"] == "may have") == bool(alike), found["best"]
     for label, (text, seeds) in {**first, **alike, **between}.items():
-        if not _same_cell(text, by[label].regret) or seeds != by[label].seeds:
-            yield f"{label} has {by[label].regret} over {by[label].seeds} seeds"
+        assert _same_cell(text, by[label].regret) and seeds == by[label].seeds, label
     best = by[found["best"]]
     top = [best, *(by[label] for label in alike)]
     rest = [row for row in pool if row not in top]
     for row in pool:
         for one in top:
-            if row.regret[2] < one.regret[1]:
-                yield f"{row.label} is far below {one.label}"
+            assert row.regret[2] >= one.regret[1], f"{row.label} is far below {one.label}"
     if behind:
         own = by[behind[0]]
         seeds = min(own.seeds, best.seeds)
-        if int(found["common"]) != seeds:
-            yield f"{own.label} and {best.label} have {seeds} seeds in common"
+        assert int(found["common"]) == seeds, own.label
         more = interval(found["more"])
-        if not 0 < more[1] <= more[0] <= more[2]:
-            yield "the difference is not above 0, or lies outside of its interval"
+        assert 0 < more[1] <= more[0] <= more[2]
         apart = own.regret[0] - best.regret[0]
         slack = _strays(own, seeds) + _strays(best, seeds)
-        if abs(more[0] - apart) > slack + 0.5:
-            yield f"the difference is {apart:,.0f}"
+        assert abs(more[0] - apart) <= slack + 0.5, f"the difference is {apart:,.0f}"
         for row in rest:
-            if row.regret[2] < own.regret[1]:
-                yield f"{row.label} comes before {own.label}"
+            assert row.regret[2] >= own.regret[1], f"{row.label} comes before {own.label}"
         # Of the best one's mean on those seeds. Three digits are printed; differences are rounded.
         digits = len(found["more"].partition(" ")[0].partition(".")[2])
         half = 0.5 * 10.0**-digits
@@ -630,23 +517,18 @@ def _sentence(
             100 * (more[0] - sign * half) / (best.regret[0] + sign * (_strays(best, seeds) + 0.5))
             for sign in (1, -1)
         ]
-        if not 0.995 * shares[0] <= number(found["percent"]) <= 1.005 * shares[1]:
-            yield f"the difference is {100 * more[0] / best.regret[0]:.3g} %"
-    elif any(row.label not in between for row in rest):
-        yield "somebody who took part is neither alike nor behind"
+        assert 0.995 * shares[0] <= number(found["percent"]) <= 1.005 * shares[1]
+    else:
+        assert {row.label for row in rest} <= set(between), "somebody is neither alike nor behind"
     if len({row.seeds for row in pool}) == 1:
         for row in rest:
-            if row.regret[0] < best.regret[0]:
-                yield f"{row.label} has a smaller mean, {row.regret[0]:,.0f}"
+            assert row.regret[0] >= best.regret[0], row.label
     if ranked:
         ends = {row.label: _range(row) for row in pool}
-        if {label for label, place in ends.items() if place[0] == 1} != {*first, *alike}:
-            yield f"the places are {ends}"
-        if min(ends.values()) != ends[best.label]:
-            yield f"{best.label} may have place {ends[best.label]}"
+        assert {label for label, place in ends.items() if place[0] == 1} == {*first, *alike}, ends
+        assert min(ends.values()) == ends[best.label], best.label
         after = [ends[row.label] for row in rest if row.label not in between]
-        if behind and min(after) != ends[behind[0]]:
-            yield f"{behind[0]} may have place {ends[behind[0]]}"
+        assert not behind or min(after) == ends[behind[0]], behind[0]
     named = [*first, *alike, *behind]
     # Who trusts alike and leaks otherwise is named besides.
     unlike = [row.label for row in pool if row.trust == best.trust and row.leak != best.leak]
@@ -657,14 +539,11 @@ def _sentence(
     )
     told = {label: f"{label}: {trust}, ε: {leak}" for label, (trust, leak) in takes.items()}
     differ = len({(row.trust, row.leak) for row in pool}) > 1
-    if said != (told if differ else {}):
-        yield f"trust and leak are {told}"
+    assert said == (told if differ else {}), f"trust and leak are {told}"
     apart = "They differ" if len(set(takes.values())) > 1 else "Others differ from them"
-    if differ and found["who"] != apart:
-        yield f"{apart} in trust or leak"
+    assert not differ or found["who"] == apart, f"{apart} in trust or leak"
     others = [row.leak for row in pool if row.label not in takes] if differ else []
-    if (found["others"] or "") != _leaks_told(others):
-        yield f"the others leak {_leaks_told(others)}"
+    assert (found["others"] or "") == _leaks_told(others), f"the others leak {_leaks_told(others)}"
 
 
 def _leaks_told(leaks: Sequence[str]) -> str:
@@ -705,34 +584,30 @@ def pictures(folder: Path) -> list[str]:
     return sorted(path.name for what in ALTS for path in folder.glob(f"arena_{what}_T1e*.md"))
 
 
-def picture(name: str, folder: Path, text: str) -> Iterable[str]:
-    """Yields the faults of the text of a page of a picture of the arena."""
+def picture(name: str, folder: Path, text: str) -> None:
+    """Holds the text of a page of a picture of the arena."""
     _, what, end = name.split("_")
     power = int(end.removeprefix("T1e"))
     at = f"T = 10{str(power).translate(_RAISE)}"
     lines = text.split("\n")
     shown = re.fullmatch(r"!\[(.*)\]\((.*)\.png\)", lines[0])
-    if not shown or shown[2] != name or lines[4] != f"What is to be seen: {shown[1]}":
-        yield "the alternative text is not what is to be seen, or of another picture"
-        return
-    if links := set(re.findall(r"\((arena[^)]*?)(?:_column)?\.(?:png|pdf|csv)\)", text)) - {name}:
-        yield f"there are links to {links}"
+    assert shown and shown[2] == name and lines[4] == f"What is to be seen: {shown[1]}"
+    links = re.findall(r"\((arena[^)]*?)(?:_column)?\.(?:png|pdf|csv)\)", text)
+    assert set(links) <= {name}, links
     caption = lines[2]
-    if f", {at} slots, " not in caption:
-        yield f"the caption is not of {at}"
+    assert f", {at} slots, " in caption, f"the caption is not of {at}"
     kept = rows_of(folder / f"arena_T1e{power}.csv")
     rows = _entrants(kept)
-    everybody = {
-        row["algorithm"] for path in folder.glob("arena_T1e*.csv") for row in rows_of(path)
-    }
+    every = folder.glob("arena_T1e*.csv")
+    everybody = {row["algorithm"] for path in every for row in rows_of(path)}
     beside = rows_of(folder / f"{name}.csv")
     (table,) = tables(lines)
     if what == "regret":
         order = [each["algorithm"] for each in table]
-        yield from _same_rows(table, sorted(kept, key=lambda row: order.index(row["algorithm"])))
-        yield from _last_slot(kept, beside, 10**power)
+        _same_rows(table, sorted(kept, key=lambda row: order.index(row["algorithm"])))
+        _last_slot(kept, beside, 10**power)
     else:
-        yield from _same_rows(table, [row for row in beside if not row.get("why not run")])
+        _same_rows(table, [row for row in beside if not row.get("why not run")])
     # The page of the horizon says who was not run, and why; so does the caption.
     section = (folder / f"arena_T1e{power}.md").read_text("utf-8")
     about = "Where agents differ" if what == "differ" else "Of all"
@@ -748,131 +623,96 @@ def picture(name: str, folder: Path, text: str) -> Iterable[str]:
     first, *fewer = sorted(many, reverse=True)
     told = f" slots, {first} seeds"
     told += f", {' or '.join(map(str, fewer))} of those that take long" if fewer else ""
-    if f"{told}. " not in caption:
-        yield f"the seeds are {sorted(many)}"
+    assert f"{told}. " in caption, f"the seeds are {sorted(many)}"
     if what == "leak":
-        yield from _panels(caption, beside)
+        _panels(caption, beside)
     else:
-        if _absent(caption) != _absent(line):
-            yield f"not run are {_absent(line)}"
-        if set(_by_label(caption)) != everybody - {row.label for row in pool}:
-            yield "who is not run is not who is not in the table"
+        assert _absent(caption) == _absent(line), f"not run are {_absent(line)}"
+        assert set(_by_label(caption)) == everybody - {row.label for row in pool}
     alt = re.fullmatch(ALTS[what], shown[1])
-    if not alt:
-        yield f"cannot be read: {shown[1]}"
-        return
+    assert alt, f"cannot be read: {shown[1]}"
     said = alt.groupdict()
-    if said.get("at", at) != at:
-        yield f"the alternative text is of {said['at']}"
+    assert said.get("at", at) == at, f"the alternative text is of {said['at']}"
     if what == "leak":
-        yield from _least_of_panels(said["by"], beside, section)
+        _least_of_panels(said["by"], beside, section)
         return
     if what == "links":
         sent = {row["algorithm"]: float(row["bits sent"]) for row in beside}
         pool = [row for row in pool if sent[row.label] > 0]
         few = min(bits for bits in sent.values() if bits > 0)
-        if sent.get(said["quiet"]) != few or not same(said["few"], few):
-            yield f"{said['quiet']} does not send least"
-            return
+        assert sent.get(said["quiet"]) == few and same(said["few"], few), said["quiet"]
         high = min(float(r["bits sent, upper"]) for r in beside if r["algorithm"] == said["quiet"])
-        as_few = [
-            row["algorithm"]
-            for row in beside
-            if sent[row["algorithm"]] > 0 and float(row["bits sent, lower"]) <= high
-        ]
-        if {said["quiet"], *filter(None, (said["level"] or "").split(" / "))} != set(as_few):
-            yield f"by intervals {as_few} send least"
-        elif not same(said["its"], rows[said["quiet"]].regret[0]):
-            yield f"the regret of {said['quiet']} is {rows[said['quiet']].regret[0]}"
+        sending = [row for row in beside if sent[row["algorithm"]] > 0]
+        as_few = [r["algorithm"] for r in sending if float(r["bits sent, lower"]) <= high]
+        assert {said["quiet"], *filter(None, (said["level"] or "").split(" / "))} == set(as_few)
+        assert same(said["its"], rows[said["quiet"]].regret[0]), said["quiet"]
     if what == "regret":
-        if (int(said["ran"]), int(said["all"])) != (len(pool), len(everybody)):
-            yield f"{len(pool)} of {len(everybody)} took part"
-        if not same(said["cdp"], rows["CDP-MAB"].regret[0]):
-            yield f"CDP-MAB has {rows['CDP-MAB'].regret[0]}"
-    yield from _end(said["best"], pool, 1, sent if what == "links" else None)
+        assert (int(said["ran"]), int(said["all"])) == (len(pool), len(everybody))
+        assert same(said["cdp"], rows["CDP-MAB"].regret[0]), rows["CDP-MAB"].regret[0]
+    _end(said["best"], pool, 1, sent if what == "links" else None)
     if "last" in said:
-        yield from _end(said["last"], pool, -1)
+        _end(said["last"], pool, -1)
 
 
 TIED = "one of these, which cannot be told apart: "
 
 
-def _end(
-    text: str, pool: Sequence[Row], sign: int, sent: dict[str, float] | None = None
-) -> Iterable[str]:
+def _end(text: str, pool: Sequence[Row], sign: int, sent: dict[str, float] | None = None) -> None:
     """Holds who may have the least regret, or the largest, against those that took part."""
     by, named = {row.label: row for row in pool}, []
     for each in text.removeprefix(TIED).split(" / "):
         bits = rf" with ({NUMBER}) bits" * (sent is not None)
         found = re.fullmatch(rf"(.*), ({NUMBER}) \(([\d,]+) seeds\){bits}", each)
-        if not found or found[1] not in by:
-            yield f"cannot be read, or took no part: {each}"
-            continue
+        assert found and found[1] in by, f"cannot be read, or took no part: {each}"
         row = by[found[1]]
         named.append(row)
-        if not same(found[2], row.regret[0]) or number(found[3]) != row.seeds:
-            yield f"{row.label} has {row.regret[0]} over {row.seeds} seeds"
-        if sent is not None and not same(found[4], sent[row.label]):
-            yield f"{row.label} sends {sent[row.label]} bits"
-    if text.startswith(TIED) != (len(named) > 1):
-        yield f"{len(named)} cannot be told apart"
+        assert same(found[2], row.regret[0]) and number(found[3]) == row.seeds, row.label
+        assert sent is None or same(found[4], sent[row.label]), row.label
+    assert text.startswith(TIED) == (len(named) > 1), f"{len(named)} cannot be told apart"
     for row in named:
-        yield from _beyond(row, [row, *(each for each in pool if each not in named)], sign)
+        _beyond(row, [row, *(each for each in pool if each not in named)], sign)
         # Few seeds leave much open, but not this.
         for each in named:
             wide = 3 * (each.regret[2] - each.regret[1] + row.regret[2] - row.regret[1])
-            if abs(each.regret[0] - row.regret[0]) > wide:
-                yield f"{row.label} can be told from {each.label}"
+            assert abs(each.regret[0] - row.regret[0]) <= wide, row.label
 
 
-def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> Iterable[str]:
+def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> None:
     """Names whose interval lies beyond that of somebody at an end, or mean over equal seeds."""
     alike = len({row.seeds for row in pool}) == 1
     for row in pool:
         high = max(sign * end for end in row.regret)
         low = min(sign * end for end in mine.regret)
-        if high < low or (alike and sign * row.regret[0] < sign * mine.regret[0]):
-            yield f"{row.label} is beyond {mine.label}"
+        assert high >= low and (not alike or sign * row.regret[0] >= sign * mine.regret[0])
 
 
-def _last_slot(
-    kept: Sequence[dict[str, str]], beside: Sequence[dict[str, str]], slot: int
-) -> Iterable[str]:
+def _last_slot(kept: Sequence[dict[str, str]], beside: Sequence[dict[str, str]], slot: int) -> None:
     """Holds the numbers of the last slot against those of the horizon's table."""
-    own = {
-        (row["quantity"], row["curve"]): [float(row[head]) for head in ("mean", "lower", "upper")]
-        for row in beside
-        if int(row["slot"]) == slot
-    }
+    last = [row for row in beside if int(row["slot"]) == slot]
+    heads = ("mean", "lower", "upper")
+    own = {(r["quantity"], r["curve"]): [float(r[head]) for head in heads] for r in last}
     for row in kept:
         mean = own.get(("regret", row["algorithm"]), [math.nan])[0]
-        if not math.isclose(mean, float(row["regret at T"]), rel_tol=1e-9):
-            yield f"the curve of {row['algorithm']} ends at {mean}"
+        assert math.isclose(mean, float(row["regret at T"]), rel_tol=1e-9), row["algorithm"]
         for head in (head for head in row if f"{head}, lower" in row):
-            if own.get((head, row["algorithm"])) != _values(row, head):
-                yield f"{head} of {row['algorithm']} is {own.get((head, row['algorithm']))}"
-    if {row["curve"] for row in beside} != {row["algorithm"] for row in kept}:
-        yield "the curves are those of others"
+            assert own.get((head, row["algorithm"])) == _values(row, head), head
+    assert {row["curve"] for row in beside} == {row["algorithm"] for row in kept}
 
 
-def _panels(caption: str, beside: Sequence[dict[str, str]]) -> Iterable[str]:
+def _panels(caption: str, beside: Sequence[dict[str, str]]) -> None:
     """Holds who is said not to be in a panel against the CSV."""
     wanted: dict[str, dict[str, list[str]]] = {}
     for row in beside:
         whys = _whys(each for each in beside if _of_view(each) == _of_view(row))
-        if wanted.setdefault(row["view"], whys) != whys:
-            yield f"{row['view']}: others were run at ε = {row['ε']}"
+        assert wanted.setdefault(row["view"], whys) == whys, row["view"]
     views = "|".join(re.escape(view[0].upper() + view[1:]) for view in wanted)
     parts = re.split(rf"({views}): (?=Not run, )", caption)
-    told = {
-        head[0].lower() + head[1:]: _absent(body)
-        for head, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
-    if told != {view: whys for view, whys in wanted.items() if whys} or _absent(parts[0]):
-        yield f"not run are {wanted}"
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    told = {head[0].lower() + head[1:]: _absent(body) for head, body in pairs}
+    assert told == {view: whys for view, whys in wanted.items() if whys} and not _absent(parts[0])
 
 
-def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) -> Iterable[str]:
+def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) -> None:
     """Holds the least at a leak of each view against the CSV, and what the page says of it."""
     lines: dict[tuple[str, float], set[str]] = {}
     for line in section.split("\n"):
@@ -891,17 +731,12 @@ def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) 
             by = {row.label: row for row in pool}
             told = re.findall(rf"(?:^| / )(.*?) \(({NUMBER})\)", names)
             for label, mean in told:
-                if label not in by:
-                    yield f"{label} took no part for {head} at ε = {leak}"
-                elif not same(mean, by[label].regret[0]):
-                    yield f"{label} at ε = {leak} has {by[label].regret}"
+                assert label in by, f"{label} took no part for {head} at ε = {leak}"
+                assert same(mean, by[label].regret[0]), label
             labels = {label for label, _ in told}
-            if labels != {row.label for row in pool if _range(row)[0] == 1}:
-                yield f"{head} at ε = {leak}: first may be others than {sorted(labels)}"
-            if lines.get(seen[-1], labels) != labels:
-                yield f"{head} at ε = {leak}: the page has {lines[seen[-1]]}"
-    if seen != [(view, leak) for view in views for leak in (leaks[0], 1.0, leaks[-1])]:
-        yield f"the panels are {seen}"
+            assert labels == {row.label for row in pool if _range(row)[0] == 1}, head
+            assert lines.get(seen[-1], labels) == labels, head
+    assert seen == [(view, leak) for view in views for leak in (leaks[0], 1.0, leaks[-1])], seen
 
 
 # --- the paper's figures, in words ---
@@ -938,28 +773,24 @@ SEEN: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> Iterable[str]:
+def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> None:
     """Holds what is to be seen in a figure against the last slot of its curves."""
     found = re.search("[Aa]t T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", alt)
     T = str(10 ** int(found[1].translate(RAISED))) if found else ""
     for pattern, quantity in SEEN[name]:
-        own = {
-            row["curve"].partition(" (")[0]: float(row["mean"])
-            for row in rows
-            if (row["T"], row["quantity"]) == (T, quantity) and row["slot"] in (T, "")
-        }
+        of = [row for row in rows if (row["T"], row["quantity"]) == (T, quantity)]
+        last = [row for row in of if row["slot"] in (T, "")]
+        own = {row["curve"].partition(" (")[0]: float(row["mean"]) for row in last}
         told = {curve or "no noise": number for number, curve in re.findall(pattern, alt)}
         for curve, number in told.items():
-            if curve not in own or not same(number.replace("+", ""), own[curve]):
-                yield f"{quantity} of {curve} is {own.get(curve)}, not {number}"
+            assert curve in own and same(number.replace("+", ""), own[curve]), quantity
         missing = {curve for curve, mean in own.items() if mean} - set(told)
-        if not told or (quantity == SEEN[name][0][1] and missing):
-            yield f"of {missing} nothing is told"
+        assert told and (quantity != SEEN[name][0][1] or not missing), missing
 
 
-def figure(name: str, folder: Path, text: str) -> Iterable[str]:
-    """Returns the faults of the text of a page of a figure of the paper."""
-    return seen(name, text.split("](")[0], rows_of(folder / f"{name}.csv"))
+def figure(name: str, folder: Path, text: str) -> None:
+    """Holds the text of a page of a figure of the paper."""
+    seen(name, text.split("](")[0], rows_of(folder / f"{name}.csv"))
 
 
 # --- the paper's sentences ---
@@ -968,16 +799,8 @@ LITTLE = "holds by less than 1 %"
 SOMETIMES = "holds under some conditions only"
 UNJUDGED = "not judged"
 # Of one condition; the first that was found stands first, without its conditions.
-FIRST = (
-    "holds",
-    "does not hold",
-    "not attained",
-    "not reached",
-    "not proved",
-    "misprint",
-    "not contradicted",
-    "not decided",
-)
+FIRST = ("holds", "does not hold", "not attained", "not reached", "not proved", "misprint")
+FIRST += ("not contradicted", "not decided")
 # What was found stands below one of these heads.
 FOUND = ("found", "computed", "printed, and what follows")
 SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
@@ -985,11 +808,9 @@ SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
 OTHERWISE = {
     "a consequence": {"holds": "not contradicted", "not decided": "not contradicted"},
     "few runs": {"not decided": "not contradicted"},
-    "what can be proved": {"does not hold": "not proved"},
+    **{"what can be proved": {"does not hold": "not proved"}, "no share": {}},
+    **{f"whether {word}": {"does not hold": f"not {word}"} for word in ("attained", "reached")},
     "a print": {"does not hold": "misprint"},
-    "whether attained": {"does not hold": "not attained"},
-    "whether reached": {"does not hold": "not reached"},
-    "no share": {},
 }
 VERDICT = re.compile(
     r"\*\*(?P<stated>[^*]+)\*\*(?: \((?P<size>[^()]*)\))?"
@@ -1014,47 +835,34 @@ SIZES = {
 }
 
 
-def claims(folder: Path, text: str) -> list[str]:
-    """Returns the faults of the text of CLAIMS.md."""
+def claims(folder: Path, text: str) -> None:
+    """Holds the text of CLAIMS.md."""
     parts = re.split(r"^## ", text, flags=re.M)
     ((*summary,),) = tables(parts[0].split("\n"))
     counted = {row["list"]: row["sentences"] for row in summary}
-    found = {
-        part.partition("\n")[0]: tables(part.split("\n"))[0] for part in parts[1:] if "|" in part
-    }
-    faults: list[str] = []
+    heads = [part.partition("\n")[0] for part in parts[1:]]
+    found = {h: tables(p.split("\n"))[0] for h, p in zip(heads, parts[1:], strict=True) if "|" in p}
     kept = rows_of(folder / "claims.csv")
-    parts_of = {
-        "measured": "Measured",
-        "bounds with explicit constants": "Bounds with explicit constants",
-        "settled by arithmetic": "Settled by arithmetic",
-        "misprints": "Misprints",
-        "not judged": "Not judged, and why",
-    }
+    names = ("measured", "bounds with explicit constants", "settled by arithmetic", "misprints")
+    parts_of = {name: name.capitalize() for name in names} | {"not judged": "Not judged, and why"}
     for name, head in parts_of.items():
         own = {row["row"] for row in kept if row["list"] == name}
-        if len(own) != len(found[head]):
-            faults.append(f"{name}: the CSV has another number of sentences")
+        assert len(own) == len(found[head]), f"{name}: the CSV has another number of sentences"
         told = counted[name]
         if "verdict" not in found[head][0]:
-            if told != str(len(found[head])):
-                faults.append(f"{name}: another number of rows")
+            assert told == str(len(found[head])), name
             continue
         tally = Counter(_kind(row["verdict"]) for row in found[head])
-        listed = dict(re.findall(r"(\w[^=]*)=(\d+)(?:, )?", _flipped(told)))
-        if {kind: str(many) for kind, many in tally.items()} != listed:
-            faults.append(f"{name}: the head says {told}, the rows are {dict(tally)}")
-        if not told.startswith(f"{len(found[head])}: "):
-            faults.append(f"{name}: has {len(found[head])} sentences")
+        parts = (each.partition(" ") for each in told.partition(": ")[2].split(", "))
+        assert tally == {kind: int(many) for many, _, kind in parts}, name
+        assert told.startswith(f"{len(found[head])}: "), name
     shown = [row for head in list(parts_of.values())[:-1] for row in found[head]]
     verses = rows_of(folder / "multiverse.csv")
     for place, row in enumerate(shown, 1):
         own_rows = [each for each in kept if each["row"] == str(place)]
-        faults += [f"row {place}: {fault}" for fault in _claim(row, own_rows)]
+        _claim(row, own_rows)
         if place <= len(found["Measured"]):
-            told = _readings(row, own_rows, verses)
-            faults += [f"row {place}: {fault}" for fault in told]
-    return faults
+            _readings(row, own_rows, verses)
 
 
 # The column of readings.
@@ -1069,7 +877,7 @@ TOLD_READINGS = re.compile(
 
 def _readings(
     row: dict[str, str], kept: Sequence[dict[str, str]], verses: Sequence[dict[str, str]]
-) -> Iterable[str]:
+) -> None:
     """Holds in how many readings a sentence is said to hold against the table of readings."""
     own = [
         each
@@ -1078,26 +886,19 @@ def _readings(
         and row["measured"].partition("<br>")[0] == each["measured"].partition("<br>")[0]
     ]
     found = TOLD_READINGS.fullmatch(row.get(READINGS, ""))
-    if not found or not own:
-        yield f"the readings cannot be read: {row.get(READINGS)}, {len(own)} in the table"
-        return
+    assert found and own
     said = {"holds": int(found["holds"])}
     said |= {kind: int(n) for kind, n in re.findall(r", ([a-z ]+?) in (\d+)", found["others"])}
     tally = Counter(each["verdict"] for each in own)
-    if {"holds": 0, **tally} != said or int(found["all"]) != len(own):
-        yield f"the readings are {dict(tally)}"
+    assert {"holds": 0, **tally} == said and int(found["all"]) == len(own)
     seeds = {int(each["seeds"]) for each in own}
-    if {int(number(found[name])) for name in ("few", "many") if found[name]} != seeds:
-        yield f"the readings have {seeds} seeds"
+    assert {int(number(found[name])) for name in ("few", "many") if found[name]} == seeds, seeds
     for each in own:
         if all(each[name] in ("any", base) for name, base in BASE.items()):
-            at = [
-                own_row["verdict at stated"]
-                for own_row in kept
-                if own_row["counted"] == "True" and _reads_so(own_row["condition"], each["T"])
-            ]
-            if each["verdict"] != _together(at):
-                yield f"at T = {each['T']} its own reading has {each['verdict']}, the row {at}"
+            counted = [own_row for own_row in kept if own_row["counted"] == "True"]
+            mine = [own_row for own_row in counted if _reads_so(own_row["condition"], each["T"])]
+            at = [own_row["verdict at stated"] for own_row in mine]
+            assert each["verdict"] == _together(at), each["T"]
 
 
 def _reads_so(condition: str, horizon: str) -> bool:
@@ -1114,12 +915,6 @@ def _together(kinds: Sequence[str]) -> str:
     return next(each for each in (*order, "not contradicted", "holds") if each in kinds)
 
 
-def _flipped(told: str) -> str:
-    """Writes "36 holds, 3 holds or not decided" with the number behind."""
-    parts = (each.partition(" ") for each in told.partition(": ")[2].split(", "))
-    return ", ".join(f"{kind}={many}" for many, _, kind in parts)
-
-
 def _kind(verdict: str) -> str:
     """Returns how a verdict is counted in the head of the page: the kinds in it, without where."""
     stated = verdict.partition("**")[2].partition("**")[0]
@@ -1131,13 +926,10 @@ def _kind(verdict: str) -> str:
     return " or ".join([first, *kinds])
 
 
-def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]:
+def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> None:
     """Holds a row of the page against its numbers."""
-    if not kept or row["section"] != kept[0]["section"]:
-        yield "the CSV has another section here"
-        return
-    if kept[0]["quote"] not in row["the paper's words"].replace(r"\|", "|"):
-        yield "the CSV has another quotation here"
+    assert kept and row["section"] == kept[0]["section"], "the CSV has another section here"
+    assert kept[0]["quote"] in row["the paper's words"].replace(r"\|", "|")
     lines = next(row[head] for head in FOUND if head in row).split("<br>")
     named = {each["condition"] for each in kept}
     cells = {
@@ -1146,57 +938,42 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]
         for condition in named
         if line.startswith(f"{condition}: ") or (condition == "" and named == {""})
     }
-    if row["verdict"] != kept[0]["verdict"]:
-        yield "the CSV has another verdict"
-    if set(cells) != named or len(lines) != len(named):
-        yield f"the conditions are {sorted({each['condition'] for each in kept})}"
-        return
+    assert row["verdict"] == kept[0]["verdict"], "the CSV has another verdict"
+    assert set(cells) == named and len(lines) == len(named)
     for each in kept:
-        if each["estimate"] and not _occurs(cells[each["condition"]], each):
-            yield f"{each['condition']}: {each['quantity']} {each['estimate']} is not told"
+        cell = cells[each["condition"]]
+        assert not each["estimate"] or _occurs(cell, each), each
         words = HELD_AGAINST.get(each["rule"], HELD_AGAINST.get(each["rule"].partition(", ")[0]))
-        if words and each["estimate"] and not _held_against(words, cells[each["condition"]], each):
-            yield f"{each['condition']}: held against {each['against']}, and not told so"
-        silent = "(not counted: " not in cells[each["condition"]]
-        if (each["counted"] == "True") != silent and (each["rule"] or not silent):
-            yield f"{each['condition']}: whether it counts is told otherwise"
+        assert not words or not each["estimate"] or _held_against(words, cell, each), each
+        silent = "(not counted: " not in cell
+        assert (each["counted"] == "True") == silent or (not each["rule"] and silent)
     found = VERDICT.fullmatch(row["verdict"])
-    if not found:
-        yield f"cannot be read: {row['verdict']}"
-        return
+    assert found, f"cannot be read: {row['verdict']}"
     kinds: dict[str, dict[str, str]] = {name: {} for name in SCALES}
     for condition in dict.fromkeys(each["condition"] for each in kept):
         own = [each for each in kept if each["condition"] == condition]
         for name, scale in SCALES.items():
             told = own[0][f"verdict at {name}"]
-            if (judged := _judged(own, scale) or told) != told:
-                yield f"{condition}: {judged} at {name} the tolerance, by the rule; told: {told}"
+            assert (judged := _judged(own, scale) or told) == told, condition
             if own[0]["counted"] == "True":
                 kinds[name][condition] = judged
     counted = [each for each in kept if each["counted"] == "True" and each["rule"]]
     steps = [_effect(each) for each in counted if each["rule"] == "order" and each["estimate"]]
     stated = found["stated"]
-    if ({*kinds["stated"].values()} == {"holds"} and min(steps, default=1) < 0.01) != (
-        stated == LITTLE
-    ):
-        yield f"the verdict is {stated}, the effects are {steps}"
+    little = {*kinds["stated"].values()} == {"holds"} and min(steps, default=1) < 0.01
+    assert little == (stated == LITTLE), steps
     stated = "holds" if stated == LITTLE else stated
-    yield from (f"“{stated}”: {fault}" for fault in _combined(stated, kinds["stated"]))
+    _combined(stated, kinds["stated"])
     for name in ("half", "twice"):
         told = found[name]
-        yield from (f"“{told}”: {fault}" for fault in _combined(told or stated, kinds[name]))
-        if told == stated:
-            yield f"nothing changes at {name} the tolerance"
-    yield from _sizes(found["size"] or "", counted)
+        _combined(told or stated, kinds[name])
+        assert told != stated, f"nothing changes at {name} the tolerance"
+    _sizes(found["size"] or "", counted)
 
 
 # How it is told what a number is held against, by rule.
-HELD_AGAINST = {
-    "at most": "at most",
-    "at least": "at least",
-    "exactly": "stated",
-    "exactly, a print": "printed",
-}
+HELD_AGAINST = {each: each for each in ("at most", "at least")}
+HELD_AGAINST |= {"exactly": "stated", "exactly, a print": "printed"}
 
 
 def _held_against(words: str, cell: str, row: dict[str, str]) -> bool:
@@ -1245,16 +1022,10 @@ def _effect(row: dict[str, str]) -> float:
     return estimate if math.isnan(against) or not against else estimate / against
 
 
-def _combined(words: str, kinds: dict[str, str]) -> Iterable[str]:
-    """Holds a verdict of several conditions against the verdict of each.
-
-    Args:
-        words: The verdict, such as "holds; not decided at T = 10⁴".
-        kinds: The verdict by condition, of those that count.
-    """
+def _combined(words: str, kinds: dict[str, str]) -> None:
+    """Holds a verdict such as "holds; not decided at T = 10⁴" against those of its conditions."""
     if not kinds or words == UNJUDGED:
-        if kinds or words != UNJUDGED:
-            yield f"what counts are {kinds}"
+        assert not kinds and words == UNJUDGED, f"what counts are {kinds}"
         return
     first, *parts = words.split("; ")
     told: dict[str, str] = {}
@@ -1267,28 +1038,22 @@ def _combined(words: str, kinds: dict[str, str]) -> Iterable[str]:
     elif first in FIRST:
         rest = first
         # What holds stands first; where another fails, that is told by conditions.
-        if FIRST.index(first) != min(map(FIRST.index, kinds.values())):
-            yield "another kind stands first"
-        if {"holds", "does not hold"} <= set(kinds.values()):
-            yield "that it holds under some conditions only is not told"
+        assert FIRST.index(first) == min(map(FIRST.index, kinds.values()))
+        assert not {"holds", "does not hold"} <= set(kinds.values())
     else:
-        yield "it cannot be read"
-        return
+        raise AssertionError(f"cannot be read: {words}")
     for part in parts:
         kind, _, where = part.partition(" at ")
         for name in where.split(" or "):
             own = [each for each in kinds if name == each or name in each.split(", ")]
-            if kind not in FIRST or not own:
-                yield f"there is no {part}"
-            if clash := [each for each in own if told.get(each, kind) != kind]:
-                yield f"{clash} is told twice"
+            assert kind in FIRST and own, f"there is no {part}"
+            assert not (clash := [each for each in own if told.get(each, kind) != kind]), clash
             told |= dict.fromkeys(own, kind)
     told = {condition: told.get(condition, rest) for condition in kinds}
-    if told != kinds or rest not in told.values():
-        yield f"by condition, it is {kinds}"
+    assert told == kinds and rest in told.values(), f"by condition, it is {kinds}"
 
 
-def _sizes(told: str, counted: Sequence[dict[str, str]]) -> Iterable[str]:
+def _sizes(told: str, counted: Sequence[dict[str, str]]) -> None:
     """Holds the sizes of effects, rule by rule, against the numbers."""
     by: dict[str, list[float]] = {}
     for condition in dict.fromkeys(row["condition"] for row in counted):
@@ -1300,16 +1065,14 @@ def _sizes(told: str, counted: Sequence[dict[str, str]]) -> Iterable[str]:
         rule = LOOSE if all(row["quantity"].endswith(LOOSE) for row in own) else rule
         by.setdefault(rule, []).extend(_effect(row) for row in own)
     parts = told.split("; ") if told else []
-    if len(parts) != len(by):
-        yield f"sizes of {list(by)} are told as {parts}"
-    for part, (rule, values) in zip(parts, by.items(), strict=False):
+    assert len(parts) == len(by), f"sizes of {list(by)} are told as {parts}"
+    for part, (rule, values) in zip(parts, by.items(), strict=True):
         words, factor = SIZES[rule]
         start, end = words.split("{}")
         found = re.fullmatch(f"{re.escape(start)}{SHORT}(?: to {SHORT})?{re.escape(end)}", part)
         ends = [factor * min(values), factor * max(values)]
         texts = [found[1], found[2] or found[1]] if found else []
-        if not found or not all(map(_nearly, texts, ends)):
-            yield f"the effects lie between {ends}; told: {part}"
+        assert found and all(map(_nearly, texts, ends)), ends
 
 
 def _nearly(text: str, value: float) -> bool:
@@ -1360,56 +1123,45 @@ TURNS = re.compile(
 )
 
 
-def multiverse(folder: Path, text: str) -> Iterable[str]:
-    """Yields the faults of the text of multiverse.md."""
+def multiverse(folder: Path, text: str) -> None:
+    """Holds the text of multiverse.md."""
     kept = rows_of(folder / "multiverse.csv")
     lines = text.split("\n")
     shown = re.fullmatch(r"!\[(.*)\]\(multiverse\.png\)", lines[0])
-    if not shown or lines[4] != f"What is to be seen: {shown[1]}" or shown[1] not in lines[2]:
-        yield "what is to be seen is told in two ways"
+    assert shown and lines[4] == f"What is to be seen: {shown[1]}" and shown[1] in lines[2]
     by: dict[str, list[dict[str, str]]] = {}
     for row in kept:
         by.setdefault(row["number"], []).append(row)
     (table,) = tables(lines)
-    if [row[""] for row in table] != list(by):
-        yield f"the sentences are {list(by)}"
+    assert [row[""] for row in table] == list(by), f"the sentences are {list(by)}"
     for row in table:
         own = by.get(row[""], [])
         tally = Counter(each["verdict"] for each in own)
         kinds = list(row)[list(row).index("readings") + 1 :]
-        if {kind: int(row[kind]) for kind in kinds} != {kind: tally[kind] for kind in kinds}:
-            yield f"{row['']}: the readings are {dict(tally)}"
-        if int(row["readings"]) != len(own) or set(tally) - set(kinds):
-            yield f"{row['']}: has {len(own)} readings, {dict(tally)}"
-        if any(each["section"] != row["section"] for each in own) or any(
-            each["quote"] not in row["the paper's words"] or each["measured"] != row["measured"]
-            for each in own
-        ):
-            yield f"{row['']}: is another sentence"
+        assert {kind: int(row[kind]) for kind in kinds} == {kind: tally[kind] for kind in kinds}
+        assert int(row["readings"]) == len(own) and not set(tally) - set(kinds), row[""]
+        for each in own:
+            assert (each["section"], each["measured"]) == (row["section"], row["measured"])
+            assert each["quote"] in row["the paper's words"]
         opened = [name for name in CHOICES if len({each[name] for each in own}) > 1]
-        if row["open"] != (", ".join(opened) or "nothing"):
-            yield f"{row['']}: open are {opened}"
+        assert row["open"] == (", ".join(opened) or "nothing"), f"{row['']}: open are {opened}"
     shares = [Counter(each["verdict"] for each in own) for own in by.values()]
     always = sum(set(count) == {"holds"} for count in shares)
     never = sum(not count["holds"] for count in shares)
     fail = sum(set(count) == {"does not hold"} for count in shares)
     wanted = [len(by), always, len(by) - always - never, never, fail]
-    if not (said := SUMMARY.search(text)) or list(map(int, said.groups())) != wanted:
-        yield f"the sentences are {wanted}"
+    assert (said := SUMMARY.search(text)) and list(map(int, said.groups())) == wanted, wanted
     found = TURNS.findall(text)
-    if len(found) != 3:
-        yield f"what turns a verdict is told in {len(found)} places"
-    yield from (fault for each in found for fault in turns_told(each, kept))
+    assert len(found) == 3, f"what turns a verdict is told in {len(found)} places"
+    for each in found:
+        turns_told(each, kept)
 
 
-def turns_told(told: Sequence[str], kept: Sequence[dict[str, str]]) -> Iterable[str]:
+def turns_told(told: Sequence[str], kept: Sequence[dict[str, str]]) -> None:
     """Holds two lists of what turns a verdict against the readings: decided ones, and all."""
-    said = [
-        {name: int(many) for name, many in re.findall(r"(\w+) in (\d+)", each)} for each in told
-    ]
+    said = [{name: int(n) for name, n in re.findall(r"(\w+) in (\d+)", each)} for each in told]
     for own, silent in zip(said, ({"not decided"}, set()), strict=True):
-        if own != (wanted := _turns(kept, silent)):
-            yield f"verdicts are turned by {wanted}, without {silent or 'any'}"
+        assert own == (wanted := _turns(kept, silent)), wanted
 
 
 def _turns(kept: Sequence[dict[str, str]], silent: set[str]) -> dict[str, int]:
@@ -1427,21 +1179,19 @@ def _turns(kept: Sequence[dict[str, str]], silent: set[str]) -> dict[str, int]:
 
 # --- all pages ---
 
-Page = Callable[[Path, str], Iterable[str]]
+Page = Callable[[Path, str], None]
 
 
 def pages(folder: Path) -> dict[str, Page]:
     """Returns who reads the text of each page of a folder."""
     found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
     found = {name: read for name, read in found.items() if (folder / name).exists()}
-    found |= {
-        name: functools.partial(picture, name.removesuffix(".md")) for name in pictures(folder)
-    }
+    stems = {name: name.removesuffix(".md") for name in pictures(folder)}
+    found |= {name: functools.partial(picture, stem) for name, stem in stems.items()}
     drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
     found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
-    parts = {f"{name}.md" for name in BESIDE.values()} | {
-        path.name for path in folder.glob("arena_T1e*.md")
-    }
+    parts = {path.name for path in folder.glob("arena_T1e*.md")}
+    parts |= {f"{name}.md" for name in BESIDE.values()}
     return found | {
         path.name: functools.partial(table, path.name)
         for path in sorted(folder.glob("*.md"))
@@ -1449,25 +1199,20 @@ def pages(folder: Path) -> dict[str, Page]:
     }
 
 
-def table(name: str, folder: Path, text: str) -> Iterable[str]:
-    """Returns the faults of the table in the text of a page."""
+def table(name: str, folder: Path, text: str) -> None:
+    """Holds the table in the text of a page."""
     stem = {"audit": "audit_mechanisms"}.get(name[:-3], name[:-3])
     (own,) = tables(text.split("\n"))
-    return _same_rows(own, rows_of(folder / f"{stem}.csv"))
+    _same_rows(own, rows_of(folder / f"{stem}.csv"))
 
 
-def faults_of(name: str, folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of a page, or of a text in its place; one that is none has one."""
+def fault_of(name: str, folder: Path, page: str | None = None) -> str:
+    """Returns the fault of a page, or of a text in its place; "" without any."""
     try:
         text = (folder / name).read_text("utf-8") if page is None else page
-        return list(pages(folder)[name](folder, text))
-    except (AssertionError, KeyError, ValueError) as error:
-        return [f"is no page: {error!r}"]
-
-
-def all_faults(folder: Path) -> dict[str, list[str]]:
-    """Returns the faults of every page of a folder, and of the parts of ARENA.md beside it."""
-    found = {name: faults_of(name, folder) for name in pages(folder)}
-    if "ARENA.md" in found:
-        found["ARENA.md"] += sections(folder)
-    return found
+        pages(folder)[name](folder, text)
+        if name == "ARENA.md" and page is None:
+            sections(folder)
+    except (AssertionError, KeyError, ValueError):
+        return traceback.format_exc()
+    return ""

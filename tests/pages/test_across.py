@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pages import reader
@@ -40,11 +39,8 @@ def texts() -> dict[str, str]:
 
 
 def where(rows: Iterable[Row], **fixed: str) -> list[Row]:
-    return [
-        row
-        for row in rows
-        if all(row[key.replace("_", " ")] == text for key, text in fixed.items())
-    ]
+    fixed = {key.replace("_", " "): text for key, text in fixed.items()}
+    return [row for row in rows if all(row[key] == text for key, text in fixed.items())]
 
 
 def one(rows: Iterable[Row], **fixed: str) -> Row:
@@ -63,11 +59,8 @@ def claim(csv: Tables, quote: str, quantity: str, condition: str) -> Iterable[fl
 
 def ending(csv: Tables, name: str, T: str) -> dict[tuple[str, str], float]:
     """Returns the means at T of a figure's curves, by quantity and curve."""
-    return {
-        (row["quantity"], row["curve"]): float(row["mean"])
-        for row in csv[name]
-        if row["T"] == T and row["slot"] in (T, "")
-    }
+    last = [row for row in csv[name] if row["T"] == T and row["slot"] in (T, "")]
+    return {(row["quantity"], row["curve"]): float(row["mean"]) for row in last}
 
 
 def arena(csv: Tables) -> Iterable[Note]:
@@ -338,12 +331,12 @@ def faults(csv: Tables, pages: Mapping[str, str]) -> list[str]:
     return found
 
 
-def test_a_quantity_has_one_value_on_all_pages() -> None:
+def test_a_quantity_has_one_value_on_all_pages():
     """Would catch a page that is older than another, and one made from other runs or seeds."""
     assert faults(tables(), texts()) == []
 
 
-def test_every_kind_of_quantity_is_found_in_two_places() -> None:
+def test_every_kind_of_quantity_is_found_in_two_places():
     """Would catch a collector that finds nothing any more, since a page or a column was renamed."""
     found: dict[str, int] = {}
     for key, values in collected(tables(), texts()).items():
@@ -380,7 +373,7 @@ WORDS = (("fig10_graphs.md", r"(\d)(?= \(T = 10⁵\))", "\\g<1>1"),)
 @pytest.mark.parametrize(
     "broken", [*CELLS, *OLDER, *WORDS], ids=lambda e: e if type(e) is str else e[0]
 )
-def test_a_stale_page_is_caught(broken: Any) -> None:
+def test_a_stale_page_is_caught(broken):
     """Would catch a collector that lets one of these pass."""
     csv, pages = tables(), texts()
     if broken in CELLS:

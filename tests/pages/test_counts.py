@@ -10,9 +10,8 @@ from pages import reader
 FIGURES = Path(__file__).parents[2] / "figures"
 
 
-def test_who_sends_nothing_tells_nothing_on_every_page() -> None:
-    """Would catch an epsilon of messages of those that have no link, and a view that leaves
-    somebody out for telling nothing whom the table ranks by what its messages leak."""
+def test_who_sends_nothing_tells_nothing_on_every_page():
+    """Catches an epsilon of messages without links, and one left out of a view as silent."""
     told: set[str] = set()
     found: set[str] = set()
     for path in FIGURES.glob("arena_T1e*.csv"):
@@ -30,9 +29,8 @@ def test_who_sends_nothing_tells_nothing_on_every_page() -> None:
     assert found <= told
 
 
-def test_every_broken_mechanism_is_contradicted_in_some_view_and_the_page_says_so() -> None:
-    """Would catch a broken mechanism that no view contradicts, and "all are" over a table in which
-    one view keeps to the claim."""
+def test_every_broken_mechanism_is_contradicted_in_some_view_and_the_page_says_so():
+    """Catches one that no view contradicts, and "all are" over a view that keeps to the claim."""
     rows = reader.rows_of(FIGURES / "audit_mechanisms.csv")
     names = list(dict.fromkeys(row["mechanism"] for row in rows))
     broken = names[names.index("noise a tenth too small") : names.index("un-noised waiting")]

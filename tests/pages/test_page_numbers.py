@@ -247,7 +247,7 @@ def faults(texts: Mapping[str, str]) -> list[str]:
     return found
 
 
-def test_every_number_of_a_page_is_that_of_its_file() -> None:
+def test_every_number_of_a_page_is_that_of_its_file():
     """Would catch a stale number, one changed by hand, and a new one without a source."""
     assert faults(sections()) == []
 
@@ -263,9 +263,8 @@ def test_every_number_of_a_page_is_that_of_its_file() -> None:
         *((section, r"\Z", "\nIt is 12.34 % faster.") for section in (*CONSTANTS, AUDIT)),
     ],
 )
-def test_a_wrong_number_is_caught(section: str, pattern: str, new: str) -> None:
-    """Would catch a reader of numbers that lets one of these pass, and a section that is passed
-    over."""
+def test_a_wrong_number_is_caught(section, pattern, new):
+    """Catches a reader of numbers that lets one of these pass, and a section passed over."""
     texts = sections()
     changed, many = re.subn(pattern, new, texts[section], count=1, flags=re.M)
     assert many == 1 and changed != texts[section]
@@ -273,7 +272,7 @@ def test_a_wrong_number_is_caught(section: str, pattern: str, new: str) -> None:
     assert found and all(fault.startswith(f"{section}: ") for fault in found)
 
 
-def test_bounds_on_failures_are_what_their_formula_gives() -> None:
+def test_bounds_on_failures_are_what_their_formula_gives():
     """Would catch a constant of docs/theory.md that its own formula passes, or one far above it."""
     page = " ".join((ROOT / "docs" / "theory.md").read_text("utf-8").split())
 
@@ -303,7 +302,7 @@ def test_bounds_on_failures_are_what_their_formula_gives() -> None:
 
 
 @pytest.mark.slow
-def test_the_sentence_of_a_comparison_is_that_of_its_code() -> None:
+def test_the_sentence_of_a_comparison_is_that_of_its_code():
     """Would catch an example of docs/report.md whose numbers another run had."""
     page = (ROOT / "docs" / "report.md").read_text("utf-8")
     problem = fmab.Problem.uniform(**LARGE)

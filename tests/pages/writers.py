@@ -88,9 +88,8 @@ def shares(data: Any) -> list[Finding]:
     for T in data.horizons:
         happened = np.arange(data.seeds) % (40 if T != 10**5 else 15) > 0
         few = {"R = 2": (data.seeds, 2 * data.seeds)}
-        found.append(
-            verdicts.probable(f"{slots(T)}, R = 2", few, **{"R = 2": verdicts.share(happened)})
-        )
+        share = verdicts.share(happened)
+        found.append(verdicts.probable(f"{slots(T)}, R = 2", few, **{"R = 2": share}))
     return found
 
 
@@ -188,12 +187,8 @@ def write_claims(folder: Path, replace: Replace) -> None:
 
 # --- the arena ----------------------------------------------------------------------------------
 
-MANY = {
-    **dict.fromkeys(("rounds", "together"), 60),
-    **dict.fromkeys(("pooled", "episodes"), 30),
-    **dict.fromkeys(("alone", "search"), 16),
-    **dict.fromkeys(("talk", "draws"), 10),
-}
+MANY = dict.fromkeys(("rounds", "together"), 60) | dict.fromkeys(("pooled", "episodes"), 30)
+MANY |= dict.fromkeys(("alone", "search"), 16) | dict.fromkeys(("talk", "draws"), 10)
 # Who is not run at the longer horizon, and who besides where agents differ.
 LONG = ("fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "dp_se", "thompson")
 SETTINGS = (

@@ -89,10 +89,8 @@ def swept() -> xr.Dataset:
     """Makes the curves of a sweep of privacy and graph, with fewer seeds in one of the cells."""
     rows = []
     for index in range(2):
-        row = [
-            result("DDP-MAB", server=0, peer=9 * (1 + index), seed=2 * index + place, lost=index)
-            for place in range(2)
-        ]
+        cells = [{"peer": 9 * (1 + index), "seed": 2 * index + place} for place in range(2)]
+        row = [result("DDP-MAB", server=0, lost=index, **cell) for cell in cells]
         rows.append(xr.concat(row, "graph", coords="different", compat="equals", join="outer"))
     data = xr.concat(rows, "epsilon", coords="different", compat="equals", join="outer")
     words = {"long_name": "privacy parameter ε", "symbol": "ε", "none": "no noise"}

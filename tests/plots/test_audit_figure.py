@@ -1,7 +1,5 @@
 """The figure of an audit against the histogram that it is made of."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,9 +11,8 @@ from fmab_jax.plots import style
 from fmab_jax.plots.audit import plot_audit
 
 
-def test_both_densities_and_their_log_ratio_by_hand() -> None:
-    """Would catch counts for densities, data sets that are swapped, a ratio of bins that are
-    nearly empty, and the first finding in place of the one that is named."""
+def test_both_densities_and_their_log_ratio_by_hand():
+    """Catches counts for densities, swapped data, ratios of near-empty bins, another finding."""
     figure = plot_audit(audit(), 1)
     above, below = figure.axes
     drawn = [patch.get_data() for patch in above.patches]
@@ -39,15 +36,14 @@ def test_both_densities_and_their_log_ratio_by_hand() -> None:
         (2.0, True, {"claim": 2.0}, "no epsilon is large enough, 2 is claimed"),
     ],
 )
-def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> None:
+def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words):
     """Would catch one side alone, the bound drawn at the claim, and a line at infinity."""
     figure = plot_audit(audit(claim, infinite), 1)
     flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
     found = [(line.get_label(), line.get_ydata()[0]) for line in flat]
     assert {label: abs(at) for label, at in found} == levels
-    assert sorted(at for _, at in found) == sorted(
-        s * at for at in levels.values() for s in (-1, 1)
-    )
+    wanted = sorted(s * at for at in levels.values() for s in (-1, 1))
+    assert sorted(at for _, at in found) == wanted
     for axes in figure.axes:
         (edge,) = (x for x in axes.lines if x.get_linestyle() == ":" and x.get_color() == "0.45")
         assert list(edge.get_xdata()) == [0.75, 0.75]
@@ -56,7 +52,7 @@ def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> No
     assert words in text and "wrong with a chance of 1e-06 at most" in text
 
 
-def test_a_claim_up_to_delta_is_told_as_one() -> None:
+def test_a_claim_up_to_delta_is_told_as_one():
     """Would catch an epsilon up to delta that is told as pure, and pulls in units of rewards."""
     found = audit()
     seen = found.findings[1].__class__(**{**vars(found.findings[1]), "view": "actions"})

@@ -1,7 +1,5 @@
 """Sentences of captions."""
 
-from __future__ import annotations
-
 import pytest
 
 import fmab_jax as fmab

@@ -1,7 +1,5 @@
 """What holds for every kind of figure: it fits a column, is told in short, and keeps its words."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -44,8 +42,7 @@ def fits(figure):
 @pytest.mark.parametrize("case", FIGURES)
 @pytest.mark.as_users_see_it
 def test_everything_fits_a_column_and_nothing_overlaps(case):
-    """Would catch letters cut off at the edge, print below 7 points, a text over another, a label
-    over a point, a caption of more than a fifth of the height, or one without seeds and band."""
+    """Catches letters cut off, below 7 points or over each other, a long or empty caption."""
     figure = FIGURES[case]()
     short, (text,) = fits(figure), figure.texts
     told = next(words for name, words in TOLD.items() if case.startswith(name))
@@ -76,8 +73,7 @@ def test_a_caption_is_cut_to_a_fifth_by_its_last_sentences():
 
 @pytest.mark.parametrize("ending", ["png", "pdf"])
 def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monkeypatch, ending):
-    """Would catch screen resolution, type 3 fonts, a time stamp that changes every commit, places
-    that depend on an earlier drawing, and words that are lost, or replaced by another figure's."""
+    """Catches screen resolution, type 3 fonts, a time stamp, moved places, words of another."""
     monkeypatch.chdir(tmp_path)  # a refusal shows the beginning of a long path
     path, words = Path(f"a.{ending}"), Path("a.txt")
     figure = FIGURES["4x3"]()

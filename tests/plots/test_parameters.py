@@ -21,11 +21,8 @@ from fmab_jax.plots.pareto import plot_pareto
 
 def lines(figure: Figure) -> dict[str, Line2D]:
     """Returns the lines of means by label."""
-    return {
-        str(line.get_label()): line
-        for line in figure.axes[0].lines
-        if not str(line.get_label()).startswith("_")
-    }
+    found = {str(line.get_label()): line for line in figure.axes[0].lines}
+    return {label: line for label, line in found.items() if not label.startswith("_")}
 
 
 def ticks(axis) -> list[str]:
@@ -247,8 +244,7 @@ def test_equal_cells_share_one_label():
 
 @pytest.mark.as_users_see_it
 def test_the_front_takes_the_leak():
-    """Would catch a cell beaten by one that leaks more, one that leaks more kept beside its equal,
-    a step line between cells that leak unlike, and leaks of other cells in labels or caption."""
+    """Catches a cell beaten by one that leaks more, or kept beside its equal, and other leaks."""
     cost, regret, leak = np.array([[1, 9, 50], [2, 5, 50], [2, 8, 10], [2, 8, 20], [3, 9, 10]]).T
     assert pareto._front(cost, regret, leak).tolist() == [0, 1, 2]
     assert pareto._front(cost, regret, np.full(5, 7.0)).tolist() == [0, 1]
@@ -380,8 +376,7 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
 
 
 def test_the_worst_configuration_is_the_one_of_the_largest_share():
-    """Would catch the largest number of seeds, where configurations differ in seeds, and of equal
-    shares the one that is surer."""
+    """Catches the largest number where seeds differ, and of equal shares the surer one."""
     data = table(epsilon=[0.1, 0.5, 2.0])
     data["seeds"] = ("epsilon", [1000, 10, 100])
     lost = [("epsilon", each) for each in ([20, 1, 10], [0.01, 0.0, 0.05], [0.04, 0.45, 0.18])]

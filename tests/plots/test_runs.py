@@ -62,12 +62,8 @@ def test_every_side_that_has_links_is_drawn_on_the_meter_that_costs():
     flooding = result("DDP-MAB", server=0, peer=98, seed=1)
     alone = result("Single-agent MAB", server=0, seed=2)
     figure = plot_runs({"hybrid": hybrid, "flooding": flooding, "alone": alone})
-    expected = [
-        ("o", links(hybrid, "server")),
-        ("s", links(hybrid, "edges")),
-        ("s", links(flooding, "bound")),
-        ("None", 0 * alone.time),
-    ]
+    expected = [("o", links(hybrid, "server")), ("s", links(hybrid, "edges"))]
+    expected += [("s", links(flooding, "bound")), ("None", 0 * alone.time)]
     lines = figure.axes[1].lines
     for line, (marker, values) in zip(lines, expected, strict=True):
         np.testing.assert_allclose(after(line.get_ydata()), values, rtol=1e-15)
@@ -191,10 +187,8 @@ def test_no_two_different_runs_carry_the_same_caption():
     found["by agent"] = plain.assign_attrs(of(*VARIANTS["plain"](), sum_agents=False))
     found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
     band = confidence_band(plain.regret, kind="pointwise")
-    captions = {
-        name: plots._caption({"": data}, {"": band}, (1.0, 1.0)).long
-        for name, data in found.items()
-    }
+    text_of = lambda data: plots._caption({"": data}, {"": band}, (1.0, 1.0)).long  # noqa: E731
+    captions = {name: text_of(data) for name, data in found.items()}
     assert len(set(captions.values())) == len(found) == len(VARIANTS) + 6
     # In one figure, too, all but the default's own facts are told.
     text = caption(plot_runs(found, kind="pointwise"))
@@ -267,10 +261,8 @@ def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
     figure = plot_runs(data)
     for line, own in zip(figure.axes[0].lines, slots, strict=True):
         np.testing.assert_array_equal(after(line.get_xdata()), own)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "horizon = 10⁴",
-        "horizon = 10⁵",
-    ]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["horizon = 10⁴", "horizon = 10⁵"]
     # What the label says is not said again, whatever its unit or its spelling.
     data.horizon.attrs = {"symbol": "T"}
     assert "T = 10⁴:" not in caption(plot_runs(data))

@@ -64,24 +64,17 @@ def counted(frame: pd.DataFrame, **options: Any) -> observed.ObservedRatings:
 # --- counting ---
 
 
-def test_a_table_counted_by_hand(folder: Path) -> None:
-    """Would catch a genre that is missed or counted twice, a row dropped for another reason than
-    is told, and an older rating that outlives a newer one."""
+def test_a_table_counted_by_hand(folder):
+    """Catches a genre missed or counted twice, a row dropped otherwise than told, an old rating."""
     found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
     assert found.agent_labels == ("1", "2", "3") and found.arm_labels == ("Comedy", "Drama")
     assert found.levels == (1.0, 2.0, 4.0, 5.0)
-    assert found.counts.values.tolist() == [
-        [[0, 1, 1, 0], [0, 1, 0, 1]],
-        [[1, 0, 1, 0], [0, 0, 1, 0]],
-        [[1, 0, 0, 0], [1, 0, 0, 0]],
-    ]
+    first, second = [[0, 1, 1, 0], [0, 1, 0, 1]], [[1, 0, 1, 0], [0, 0, 1, 0]]
+    assert found.counts.values.tolist() == [first, second, [[1, 0, 0, 0], [1, 0, 0, 0]]]
     assert found.rows == 10
-    assert found.dropped == {
-        "no rating": 1,
-        "movieId is not in movies.csv": 1,
-        "no genres": 1,
-        "the same user rates the same item again below": 1,
-    }
+    why = ("no rating", "movieId is not in movies.csv", "no genres")
+    again = "the same user rates the same item again below"
+    assert found.dropped == dict.fromkeys((*why, again), 1)
     assert found.filled == () and found.members is None
     half = [[[0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]], [[0.5, 0, 0.5, 0], [0, 0, 1, 0]]]
     assert found.problem.probabilities[:2].tolist() == half
@@ -89,9 +82,8 @@ def test_a_table_counted_by_hand(folder: Path) -> None:
     np.testing.assert_allclose(found.problem.means, [[0.5, 0.625], [0.375, 0.75], [0, 0]])
 
 
-def test_a_row_without_user_or_item_repeats_no_other(folder: Path) -> None:
-    """Would catch an item that is missing, taken for the last item of the user before, and an
-    empty cell that is taken for an item which is rated once."""
+def test_a_row_without_user_or_item_repeats_no_other(folder):
+    """Catches a missing item taken for the one before, or an empty cell for one item."""
     rows = "1,10,4,a 1,11,2,b 1,12,4,a 2,10,5,b 2,,4,a 2,,2,a 1,10,5,b".split()
     Path("ratings.csv").write_text("\n".join(["userId,movieId,rating,shop", *rows]))
     found = from_table("ratings.csv", agent="userId", arm="shop")
@@ -104,7 +96,7 @@ def test_a_row_without_user_or_item_repeats_no_other(folder: Path) -> None:
     assert found.counts.values.tolist() == [[[0, 1, 0], [1, 0, 0]], [[0, 1, 1], [1, 0, 0]]]
 
 
-def test_the_shipped_table_against_pandas() -> None:
+def test_the_shipped_table_against_pandas():
     """Would catch ratings of a group, a genre or a level that are mixed up anywhere on the way."""
     found = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=5)
     ratings, films = (pd.read_csv(EXAMPLE / name) for name in ("ratings.csv", "movies.csv"))
@@ -122,7 +114,7 @@ def test_the_shipped_table_against_pandas() -> None:
     np.testing.assert_allclose(found.levels[0] + found.points * found.problem.means, means)
 
 
-def test_the_shipped_table_is_what_its_generator_writes(tmp_path: Path) -> None:
+def test_the_shipped_table_is_what_its_generator_writes(tmp_path):
     """Would catch a table that was changed by hand, so that nobody can say where it is from."""
     spec = importlib.util.spec_from_file_location("generate", EXAMPLE / "generate.py")
     assert spec is not None and spec.loader is not None
@@ -133,7 +125,7 @@ def test_the_shipped_table_is_what_its_generator_writes(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes(), name
 
 
-def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder: Path) -> None:
+def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder):
     """Would catch two readers of one table that disagree, or labels in another order."""
     rng = np.random.default_rng(1)
     rows = [(a, b, rng.integers(1, 6)) for a in (10, 9, 100) for b in "xyz" for _ in range(7)]
@@ -147,11 +139,8 @@ def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder: Path) -> None
     assert found.dropped == {} and int(found.counts.sum()) == 63
 
 
-def test_rows_and_chunks_in_any_order_make_no_difference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch labels that change their number from chunk to chunk, or groups that depend on
-    the order of rows."""
+def test_rows_and_chunks_in_any_order_make_no_difference(tmp_path, monkeypatch):
+    """Catches labels whose numbers change with chunks, and groups that depend on order."""
     usual = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
     monkeypatch.setattr("fmab_jax.ratings.frames.CHUNK", 1000)
     monkeypatch.chdir(tmp_path)
@@ -167,16 +156,14 @@ def test_rows_and_chunks_in_any_order_make_no_difference(
 # --- what is left out ---
 
 
-def test_too_few_ratings_leave_agents_arms_and_cells_out() -> None:
+def test_too_few_ratings_leave_agents_arms_and_cells_out():
     """Would catch a threshold that is off by one, that counts another thing, or that is silent."""
     frame = table("a x 1,a x 2,a y 1,a y 2,a z 2,b x 1,b x 1,b y 2,b y 2,c x 1,c w 2,c w 1")
     found = counted(frame, least_per_agent=4, least_per_arm=2)
     assert found.agent_labels == ("a", "b") and found.arm_labels == ("x", "y")
     # Once c is left out, nobody rates w.
-    assert found.left_out == {
-        "agent with fewer than 4 ratings": 1,
-        "arm with fewer than 2 ratings": 1,
-    }
+    few = {"agent with fewer than 4 ratings": 1, "arm with fewer than 2 ratings": 1}
+    assert found.left_out == few
     most = counted(frame, most_arms=2, fill="arm")
     assert most.arm_labels == ("x", "y") and most.left_out == {"arm not among the 2 most rated": 2}
     assert most.filled == (("c", "y"),)
@@ -187,14 +174,14 @@ def test_too_few_ratings_leave_agents_arms_and_cells_out() -> None:
     assert thin.counts.sel(agent="c", arm="x").values.tolist() == [1, 0]
 
 
-def test_ties_among_the_most_rated_go_by_label() -> None:
+def test_ties_among_the_most_rated_go_by_label():
     """Would catch arms that depend on the order of rows."""
     rows = ["a p 1", "b p 2", "a r 2", "b r 1", "a q 1", "b q 2"]
     for order in (rows, rows[::-1]):
         assert counted(table(",".join(order)), most_arms=2).arm_labels == ("p", "q")
 
 
-def test_levels_that_are_given() -> None:
+def test_levels_that_are_given():
     """Would catch a rating between two levels that is moved, or a level that nobody gave lost."""
     frame = table("a x 1,a x 2.5,a y 3,b x 3,b y 1")
     found = counted(frame, levels=[0, 1, 3])
@@ -207,7 +194,7 @@ def test_levels_that_are_given() -> None:
 # --- smoothing ---
 
 
-def test_smoothing_is_what_its_formula_says() -> None:
+def test_smoothing_is_what_its_formula_says():
     """Would catch ratings added twice, like another arm's, or weighted by agents."""
     frame = table("a x 1,a x 1,a x 2,a y 3,b x 3,b y 2,b y 3,b y 3")
     like_x, like_y = np.array([2, 1, 1]) / 4, np.array([0, 1, 3]) / 4
@@ -222,7 +209,7 @@ def test_smoothing_is_what_its_formula_says() -> None:
     assert lacks.problem.probabilities[1, 1].tolist() == [0, 0, 1]
 
 
-def test_smoothing_is_told() -> None:
+def test_smoothing_is_told():
     """Would catch a number that is rounded, and the other distribution named."""
     added, like = "added to every cell,", "like the arm's by all agents"
     for options, words in (
@@ -238,7 +225,7 @@ def test_smoothing_is_told() -> None:
 # --- groups ---
 
 
-def test_groups_are_the_tastes_that_were_put_in() -> None:
+def test_groups_are_the_tastes_that_were_put_in():
     """Would catch users who are grouped by how generous they are, or by what they have seen."""
     rng = np.random.default_rng(2)
     likes = {"A": (2, 0, 0, 0), "B": (0, 2, 0, 0), "C": (0, 0, 2, 2)}
@@ -257,9 +244,8 @@ def test_groups_are_the_tastes_that_were_put_in() -> None:
     assert int(found.counts.sel(agent="group 2").sum()) == int(frame.agent.between(20, 33).sum())
 
 
-def test_tastes_are_what_the_documentation_says() -> None:
-    """Would catch means over cells in place of ratings, unknown arms that are not average, or an
-    arm that is rated once and decides."""
+def test_tastes_are_what_the_documentation_says():
+    """Catches means over cells for ratings, unknown arms not average, and one rating deciding."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"agent": rng.integers(0, 9, 90), "arm": rng.integers(0, 5, 90)}).assign(
         value=rng.integers(1, 6, 90)
@@ -284,7 +270,7 @@ def test_tastes_are_what_the_documentation_says() -> None:
     np.testing.assert_allclose(seen[0], due.values, atol=1e-14)
 
 
-def test_more_groups_than_tastes_are_refused() -> None:
+def test_more_groups_than_tastes_are_refused():
     """Would catch a group without members."""
     frame = table("a x 1,a y 2,b x 1,b y 2,c x 2,c y 1")
     with pytest.raises(ValueError, match="^groups=3: must be at most 2, the different tastes; "):
@@ -298,11 +284,10 @@ def test_more_groups_than_tastes_are_refused() -> None:
 # --- what comes back ---
 
 
-def test_a_problem_survives_the_trip_through_a_file(folder: Path) -> None:
+def test_a_problem_survives_the_trip_through_a_file(folder):
     """Would catch probabilities that change in their last bit, or agents that are merged."""
-    found = from_table(
-        EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=7, smoothing=1.7
-    )
+    path = EXAMPLE / "ratings.csv"
+    found = from_table(path, agent="userId", arm="genres", groups=7, smoothing=1.7)
     assert found.save("p.npz") == Path("p.npz")
     again = fmab.Problem.from_file("p.npz")
     assert again == found.problem
@@ -320,7 +305,7 @@ def test_a_problem_survives_the_trip_through_a_file(folder: Path) -> None:
     assert fmab.Problem.from_file("alike.npz") == alike.problem and alike.problem.agents == 2
 
 
-def test_arms_of_a_result_have_names(folder: Path) -> None:
+def test_arms_of_a_result_have_names(folder):
     """Would catch -1, still exploring, that is named like the last arm."""
     found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
     named = found.named(np.array([[0, 1], [-1, 0]]))
@@ -330,7 +315,7 @@ def test_arms_of_a_result_have_names(folder: Path) -> None:
             found.named(bad)
 
 
-def test_the_summary_says_what_was_kept(folder: Path) -> None:
+def test_the_summary_says_what_was_kept(folder):
     """Would catch a summary that leaves out a loss, or says another number than the table."""
     found = from_table("ratings.csv", agent="userId", arm="genres", smoothing=1)
     told = str(found).split("\n")
@@ -361,25 +346,15 @@ def test_the_summary_says_what_was_kept(folder: Path) -> None:
 # --- the command ---
 
 
-def test_the_command_writes_what_runs_read(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_what_runs_read(folder, capsys):
     """Would catch an option that is not passed on, or a file that holds another problem."""
     words = "problem ratings.csv --agent userId --arm genres --levels 1 2 3 4 5 --fill arm"
     more = " --smoothing 0.5 --toward uniform --most-arms 2 --least-per-cell 2 --out p.npz"
     assert main((words + more).split()) == 0
     out = capsys.readouterr().out
-    due = from_table(
-        "ratings.csv",
-        agent="userId",
-        arm="genres",
-        levels=[1, 2, 3, 4, 5],
-        fill="arm",
-        smoothing=0.5,
-        toward="uniform",
-        most_arms=2,
-        least_per_cell=2,
-    )
+    options = {"levels": [1, 2, 3, 4, 5], "fill": "arm", "smoothing": 0.5, "toward": "uniform"}
+    options |= {"most_arms": 2, "least_per_cell": 2}
+    due = from_table("ratings.csv", agent="userId", arm="genres", **options)
     assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
     assert fmab.Problem.from_file("p.npz") == due.problem
     assert main((words + " --out p.npz").split()) == 2
@@ -391,11 +366,8 @@ def test_the_command_writes_what_runs_read(
     assert "; did you mean 'genres'?" in capsys.readouterr().err
 
 
-def test_tables_name_the_arms_of_the_file_that_was_run_on(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch names of another table that are put to the arms, and a run whose table is lost
-    because its file has gone."""
+def test_tables_name_the_arms_of_the_file_that_was_run_on(folder, capsys, monkeypatch):
+    """Catches names of another table put to arms, and a table lost with its file."""
     genres = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
     genres.save("genres.npz")
     from_table("ratings.csv", agent="userId", arm="genres", fill="arm", smoothing=1).save("o.npz")
@@ -439,9 +411,7 @@ def test_tables_name_the_arms_of_the_file_that_was_run_on(
     assert arms_run(["genres.npz"], data) is None and arms_run([], data) is None
 
 
-def test_the_page_runs_and_shows_the_summary_that_it_prints(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_runs_and_shows_the_summary_that_it_prints(folder, capsys, monkeypatch):
     """Would catch an example that no longer runs, or a summary that is an older one's."""
     page = (EXAMPLE.parents[1] / "ratings.md").read_text("utf-8")
     for name in ("ratings.csv", "movies.csv"):
@@ -464,7 +434,7 @@ def test_the_page_runs_and_shows_the_summary_that_it_prints(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_tables_against_a_loop_over_rows(seed: int) -> None:
+def test_random_tables_against_a_loop_over_rows(seed):
     """Would catch a rare mixture of gaps, parts, thresholds and repeated labels that goes wrong."""
     rng = np.random.default_rng(seed)
     arms = ["p", "q", "p|q", "q|r", "r", "s|p|s", "", " "]
@@ -478,12 +448,8 @@ def test_random_tables_against_a_loop_over_rows(seed: int) -> None:
 
     usable = [(a, b, v) for a, b, v in rows if v in (1, 2, 3) and a and b.strip()]
     known = Counter(a for a, _, _ in usable)
-    counts = Counter(
-        (a, part, v)
-        for a, b, v in usable
-        if known[a] >= enough
-        for part in dict.fromkeys(b.split("|"))
-    )
+    known_rows = [row for row in usable if known[row[0]] >= enough]
+    counts = Counter((a, part, v) for a, b, v in known_rows for part in dict.fromkeys(b.split("|")))
     assert found.agent_labels == tuple(sorted({a for a, _, _ in counts}))
     assert found.arm_labels == tuple(sorted({b for _, b, _ in counts}))
     assert len(rows) - sum(found.dropped.values()) == len(usable)
@@ -491,9 +457,8 @@ def test_random_tables_against_a_loop_over_rows(seed: int) -> None:
     for i, a in enumerate(found.agent_labels):
         for k, b in enumerate(found.arm_labels):
             own = np.array([counts[a, b, v] for v in (1, 2, 3)])
-            everybody = np.array(
-                [sum(counts[c, b, v] for c in found.agent_labels) for v in (1, 2, 3)]
-            )
+            every = [[counts[c, b, v] for c in found.agent_labels] for v in (1, 2, 3)]
+            everybody = np.array(every).sum(axis=1)
             due = (own + 0.5 * everybody / everybody.sum()) / (own.sum() + 0.5)
             np.testing.assert_allclose(found.problem.probabilities[i, k], due, atol=1e-14)
             assert ((a, b) in found.filled) == (own.sum() == 0)

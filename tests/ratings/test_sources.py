@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,7 @@ def movielens_100k() -> Path:
 
 
 @pytest.mark.parametrize("write", [movielens, movielens_1m, movielens_100k])
-def test_every_layout_of_movielens_holds_the_same_ratings(write: Callable[[], Path]) -> None:
+def test_every_layout_of_movielens_holds_the_same_ratings(write):
     """Would catch a column read for another, or a film without its genres, in one of them."""
     path = write()
     by_genre = from_table(path, agent="userId", arm="genres", fill="arm")
@@ -83,9 +82,8 @@ def test_every_layout_of_movielens_holds_the_same_ratings(write: Callable[[], Pa
         by_sex = from_table(path, agent="gender", arm="movieId")
         assert by_sex.agent_labels == ("F", "M")
         assert by_sex.counts.sel(agent="F", arm="10").values.tolist() == [0, 0, 1, 1, 0]
-        assert by_sex.notes["source"].endswith(
-            " gender from " + {"r": "users.dat"}.get(path.name[0], "u.user")
-        )
+        file = {"r": "users.dat"}.get(path.name[0], "u.user")
+        assert by_sex.notes["source"].endswith(f" gender from {file}")
 
 
 AMAZON = {
@@ -97,7 +95,7 @@ AMAZON = {
 
 @pytest.mark.parametrize("name", AMAZON)
 @pytest.mark.parametrize("packed", [False, True])
-def test_every_layout_of_amazon_holds_the_same_ratings(name: str, packed: bool) -> None:
+def test_every_layout_of_amazon_holds_the_same_ratings(name, packed):
     """Would catch users that are taken for items where no header tells them apart."""
     header, row = AMAZON[name]
     rows = [row(f"A{user}LONGUSERNAME", f"B00000{item:04d}", float(r)) for user, item, r in RATED]
@@ -115,7 +113,7 @@ def test_every_layout_of_amazon_holds_the_same_ratings(name: str, packed: bool) 
             from_table(path, layout=other)
 
 
-def test_tables_beside_the_ratings_are_joined() -> None:
+def test_tables_beside_the_ratings_are_joined():
     """Would catch a row of the other table that goes to another user."""
     frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
     users = pd.DataFrame({"who": [3, 1, 2], "clinic": ["b", "a", "b"]})
@@ -127,136 +125,105 @@ def test_tables_beside_the_ratings_are_joined() -> None:
 
 
 CSV = "agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y,1\n"
+COMMAS = (
+    "path='t.csv': must be columns separated by commas; {} separates the columns: save it with "
+    "commas, or name its layout"
+)
+NAMED = "path='t.csv': must be a table whose columns have names; {}: write it without"
+FEWER = "; or have fewer agents (groups=10) or fewer arms (most_arms=10)"
 BAD: dict[str, tuple[str, dict[str, Any], str]] = {
-    "semicolons": (
-        CSV.replace(",", ";"),
-        {},
-        "path='t.csv': must be columns separated by commas; "
-        "a semicolon separates the columns: save it with commas, or name its layout",
-    ),
-    "tabs": (
-        CSV.replace(",", "\t"),
-        {},
-        "path='t.csv': must be columns separated by commas; "
-        "a tab separates the columns: save it with commas, or name its layout",
-    ),
-    "two colons": (
-        "1::2::3::4\n",
-        {},
-        "path='t.csv': must be columns separated by commas; "
-        "'::' separates the columns: save it with commas, or name its layout",
-    ),
+    "semicolons": (CSV.replace(",", ";"), {}, COMMAS.format("a semicolon")),
+    "tabs": (CSV.replace(",", "\t"), {}, COMMAS.format("a tab")),
+    "two colons": ("1::2::3::4\n", {}, COMMAS.format("'::'")),
     "an index": (
-        ",agent,arm,value\n0,a,x,1\n",
-        {},
-        "path='t.csv': must be a table whose columns have names; the first column has no name, "
-        "an index?: write it without, to_csv(index=False)",
+        *(",agent,arm,value\n0,a,x,1\n", {}),
+        NAMED.format("the first column has no name, an index?") + ", to_csv(index=False)",
     ),
     "an index without a place in the header": (
-        "agent,arm,value\n0,a,x,1\n",
-        {},
-        "path='t.csv': must be a table whose columns have names; rows have one cell more than "
-        "the header, an index?: write it without",
+        *("agent,arm,value\n0,a,x,1\n", {}),
+        NAMED.format("rows have one cell more than the header, an index?"),
     ),
     "another name": (
-        CSV,
-        {"value": "values"},
+        *(CSV, {"value": "values"}),
         "value='values': must be a column of t.csv: agent, arm, value; did you mean 'value'?",
     ),
     "no name": (
-        CSV,
-        {"value": None},
+        *(CSV, {"value": None}),
         "value=None: must be the name of a column of t.csv: agent, arm, value; "
         "say which, or name the file's layout",
     ),
     "a word": (
-        CSV + "b,y,good\n",
-        {},
+        *(CSV + "b,y,good\n", {}),
         "value=\"t.csv, line 6, 'good'\": must be a number; mend it, or leave it empty",
     ),
     "a decimal comma": (
-        CSV + 'b,y,"3,5"\n',
-        {},
+        *(CSV + 'b,y,"3,5"\n', {}),
         "value=\"t.csv, line 6, '3,5'\": must be a number; write decimals after a point",
     ),
     "one level": (
-        "agent,arm,value\na,x,1\na,y,1\n",
-        {},
+        *("agent,arm,value\na,x,1\na,y,1\n", {}),
         "value='1 different ones': must be a column with 2 to 1,000 different ratings; "
         "give levels=[...], all possible ones",
     ),
     "no rating": (
-        "agent,arm,value\na,x,nan\na,y,\n",
-        {"levels": [1, 2]},
+        *("agent,arm,value\na,x,nan\na,y,\n", {"levels": [1, 2]}),
         "path='t.csv': must be a table with ratings; no row is left: "
         "see how the columns are called, and what their cells hold",
     ),
     "one arm": (
-        "agent,arm,value\na,x,1\nb,x,2\n",
-        {},
+        *("agent,arm,value\na,x,1\nb,x,2\n", {}),
         "arm='arm': must be a column with at least 2 arms, not only 'x'; choose another",
     ),
     "nobody with enough": (
-        CSV,
-        {"least_per_agent": 3},
+        *(CSV, {"least_per_agent": 3}),
         "agent='agent': must be a column with ratings; lower least_per_agent",
     ),
     "a cell without data": (
-        CSV + "c,x,1\n",
-        {},
-        "fill=None: must be 'arm', since 1 of 6 cells have no rating (agent c with arm y); "
-        "or have fewer agents (groups=10) or fewer arms (most_arms=10)",
+        *(CSV + "c,x,1\n", {}),
+        "fill=None: must be 'arm', since 1 of 6 cells have no rating (agent c with arm y)" + FEWER,
     ),
     "too few in a cell": (
-        CSV,
-        {"least_per_cell": 2},
+        *(CSV, {"least_per_cell": 2}),
         "fill=None: must be 'arm', since 4 of 4 cells have fewer than 2 ratings "
-        "(agent a with arm x); or have fewer agents (groups=10) or fewer arms (most_arms=10)",
+        "(agent a with arm x)" + FEWER,
     ),
     "a longer row, the first": (
-        "agent,arm,value\na,x,1,5,7\n",
-        {},
+        *("agent,arm,value\na,x,1,5,7\n", {}),
         "path='t.csv': must be a table whose rows have the 3 cells of the header; "
         "the first has 5: mend it",
     ),
     "a layout": (
-        CSV,
-        {"layout": "movielens-1"},
+        *(CSV, {"layout": "movielens-1"}),
         "layout='movielens-1': must be 'movielens' or 'movielens-1m' or 'movielens-100k' or "
         "'amazon-2014' or 'amazon-2018' or 'amazon-2023'; did you mean 'movielens-1m'?",
     ),
     "a column of another table": (
-        CSV,
-        {"arm": "genres"},
+        *(CSV, {"arm": "genres"}),
         "arm='genres': must be a column of t.csv; "
         "it stands in another table, such as items='movies.csv'",
     ),
     "a table that is not needed": (
-        CSV,
-        {"items": "x.csv"},
+        *(CSV, {"items": "x.csv"}),
         "items='x.csv': must be left out, since t.csv has 'arm' itself; "
         "or name a column of the other table as the arm",
     ),
     "fill": (
-        CSV,
-        {"fill": "mean"},
+        *(CSV, {"fill": "mean"}),
         "fill='mean': must be 'arm' or None; None refuses cells without data",
     ),
     "toward": (
-        CSV,
-        {"toward": "agent"},
+        *(CSV, {"toward": "agent"}),
         "toward='agent': must be 'arm' or 'uniform'; choose what added ratings are like",
     ),
     "split": (
-        CSV,
-        {"split": ""},
+        *(CSV, {"split": ""}),
         "split='': must be a text that separates parts, or None; '|' is usual",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_tables_and_options(name: str) -> None:
+def test_bad_tables_and_options(name):
     """Would catch a table that is read as another, a row skipped in silence, or a traceback."""
     text, options, due = BAD[name]
     Path("t.csv").write_text(text)
@@ -266,7 +233,7 @@ def test_bad_tables_and_options(name: str) -> None:
     assert str(refused.value) == due
 
 
-def test_bad_tables_beside_the_ratings() -> None:
+def test_bad_tables_beside_the_ratings():
     """Would catch a user with two groups, or a table that is joined by the wrong column."""
     frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
 
@@ -292,7 +259,7 @@ def test_bad_tables_beside_the_ratings() -> None:
     assert refusal("users.csv.gz").startswith("users='users.csv.gz': must be a table of text; ")
 
 
-def test_lines_are_those_of_the_file() -> None:
+def test_lines_are_those_of_the_file():
     """Would catch lines that are counted without the header, empty lines, or lines in a cell."""
 
     def refusal(file: str, **options: str) -> str:
@@ -317,7 +284,7 @@ def test_lines_are_those_of_the_file() -> None:
     assert told.startswith("items='items.csv, line 5': must be a row of 2 cells; it has 1")
 
 
-def test_lines_end_where_the_file_says() -> None:
+def test_lines_end_where_the_file_says():
     """Would catch a film whose title holds what only Python takes for the end of a line."""
     movielens_1m()
     films = [(film, f"A\x85 {title}", genres) for film, title, genres in FILMS]
@@ -329,14 +296,14 @@ def test_lines_end_where_the_file_says() -> None:
     assert mine.arm_labels == ("a\nb", "c") and int(mine.counts.sum()) == 9
 
 
-def test_parquet_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_needs_a_package(monkeypatch):
     """Would catch an ImportError in place of what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ValueError, match=r'pip install "fmab_jax\[export\]", or save the table'):
         from_table("x.parquet", "agent", "arm", "value")
 
 
-def test_flags_of_a_film_by_hand() -> None:
+def test_flags_of_a_film_by_hand():
     """Would catch flags that are shifted by one column, and "unknown" taken for a genre."""
     for ones, genres in {
         (): "",

@@ -17,9 +17,8 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
-BROWSER = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (BROWSER and DRIVER), reason="there is no Chromium with its chromedriver here"
@@ -88,11 +87,8 @@ def test_it_draws_and_asks_for_nothing(browser, address):
     opened(browser, address)
     assert browser.get_log("browser") == []
     told = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
-    asked = [
-        each["params"]["request"]["url"]
-        for each in told
-        if each["method"] == "Network.requestWillBeSent"
-    ]
+    told = [each for each in told if each["method"] == "Network.requestWillBeSent"]
+    asked = [each["params"]["request"]["url"] for each in told]
     assert address in asked
     assert [url for url in asked if url != address and not url.startswith("data:image/")] == []
     assert browser.find_element(By.ID, "status").text == ""
