@@ -375,9 +375,9 @@ def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[C
 
 
 def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[Comparison]:
-    data = held(data)
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
+    data = held(data)
     dims = [str(name) for name in data.seeds.dims]
     kept: dict[tuple[int, ...], _Finals] = {}
 
