@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.prices import communication_cost
+from fmab_jax.analysis.tables import held
 from fmab_jax.errors import array_of, price, refuse, setting
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
@@ -147,6 +148,7 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     if "regret" not in data:
         remedy = f"sweep with {setting(keep='curves')}"
         refuse("runs", "without regret", "a result with curves", remedy)
+    data = held(data)
     dims = [str(dim) for dim in data.regret.dims if dim not in ("seed", "time")]
     for name in dims:
         if name not in data.coords:

@@ -620,6 +620,7 @@ def test_results_count_the_seeds_that_they_hold():
         expected = fmab.compare(whole.isel(seed=slice(number)), other)
         assert found.seeds == expected.seeds == (number, number)
         assert (found.difference, found.lower) == (expected.difference, expected.lower)
+    assert "9 seeds" in fmab.plot_runs(joined).get_label()
     table, expected = (fmab.final_table(data) for data in (joined, whole))
     assert int(table.seeds) == 9 and float(table.regret_upper) == float(expected.regret_upper)
 
