@@ -467,9 +467,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("attempt", "line"), REFUSED, ids=[line[:40] for _, line in REFUSED])
-def test_bad_input_is_refused_in_one_exact_line(
-    attempt: Callable[[], Any], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_refused_in_one_exact_line(attempt, line, tmp_path, monkeypatch):
     """Would catch a value let through, another exception, a line without its range or remedy, and
     one that comes after a program was compiled or read from a cache."""
     monkeypatch.chdir(tmp_path)
@@ -496,9 +494,7 @@ def test_bad_input_is_refused_in_one_exact_line(
     ],
     ids=["results", "working memory"],
 )
-def test_a_run_too_large_is_refused_before_anything_is_compiled(
-    changes: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_too_large_is_refused_before_anything_is_compiled(changes, line, monkeypatch):
     """Would catch a run that starts and is killed, and an estimate that forgets results or work."""
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(batches, "executable", None)

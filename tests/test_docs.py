@@ -75,9 +75,7 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_worked_examples_run_and_do_what_they_say(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_worked_examples_run_and_do_what_they_say(monkeypatch, tmp_path, capsys):
     """Would catch an example that no longer runs, or whose printed settings are others."""
     page = executed(ROOT / "docs/own_algorithm.md", monkeypatch, tmp_path)
     told = capsys.readouterr().out
@@ -145,9 +143,7 @@ def executed_classes(page: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/sweeps.md", "docs/report.md"])
-def test_the_code_of_a_page_runs(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_code_of_a_page_runs(name, monkeypatch, tmp_path):
     """Would catch an example of the API that no longer runs, and names of variables that moved."""
     module = executed(ROOT / name, monkeypatch, tmp_path)
     if name == "README.md":
@@ -336,9 +332,7 @@ def test_the_first_picture_is_told_with_its_leaks() -> None:
 
 
 @pytest.mark.slow
-def test_the_first_picture_is_what_its_command_makes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
     """Would catch a first picture that an older program, or another command, has made."""
     monkeypatch.chdir(tmp_path)
     assert main.main(first_command()) == 0

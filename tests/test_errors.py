@@ -347,9 +347,7 @@ FOLDER = "must be the name of a file; a folder has that name: choose another"
         ("link to nowhere", TAKEN, None),
     ],
 )
-def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(
-    tmp_path: Path, name: str, plain: str | None, replaced: str | None
-):
+def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(tmp_path, name, plain, replaced):
     """Would catch a link to nowhere that counts as free, a folder that is replaced, or a link that
     cannot be, though only the link is."""
     (tmp_path / "file").touch()
@@ -378,12 +376,9 @@ def test_what_a_killed_writer_left_is_removed(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("free", "needed", "passes"),
-    [(10**9, 0.9e9, True), (10**9, 0.91e9, False), (0, 1e30, True)],
+    ("free", "needed", "passes"), [(10**9, 0.9e9, True), (10**9, 0.91e9, False), (0, 1e30, True)]
 )
-def test_nine_tenths_of_the_memory_may_be_taken(
-    monkeypatch: pytest.MonkeyPatch, free: int, needed: float, passes: bool
-):
+def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passes):
     """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
     monkeypatch.setattr(resources, "available_bytes", lambda: free)
     if passes:
@@ -403,9 +398,7 @@ def test_nine_tenths_of_the_memory_may_be_taken(
         ("1000", "400", None, None),
     ],
 )
-def test_what_a_container_leaves_free(
-    tmp_path: Path, limit: str, used: str, stat: str | None, left: int | None
-):
+def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
     """Would catch cached files that count as taken, or free memory below 0."""
     for name, text in (("memory.max", limit), ("memory.current", used), ("memory.stat", stat)):
         if text is not None:
@@ -421,9 +414,7 @@ def dead() -> int:
     return done.pid
 
 
-def test_what_a_killed_process_left_of_a_file_is_removed(
-    tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead, monkeypatch):
     """Would catch half a table that stays for ever, or one removed while somebody writes it."""
     path, other = tmp_path / "x.csv", tmp_path / "y.csv"
     kept = [files.temporary_beside(path), files.temporary_beside(path, "main.")]

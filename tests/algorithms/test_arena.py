@@ -446,8 +446,7 @@ def elimination_p_values(name, runs):
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [fmab.ldp_ucb, fmab.adap_ucb, fmab.lazy_dp_ts, fmab.fed_ucb, fmab.tree_ucb],
+    "algorithm", [fmab.ldp_ucb, fmab.adap_ucb, fmab.lazy_dp_ts, fmab.fed_ucb, fmab.tree_ucb]
 )
 def test_no_epsilon_is_claimed_for_rewards_without_a_range(algorithm):
     """Would catch noise for rewards in [0, 1] on rewards that one change can move further."""

@@ -172,12 +172,7 @@ def double(given, gaps, horizon, epsilon, alpha, kl):
 
 @pytest.mark.parametrize(
     ("epsilon", "given"),
-    [
-        (1.0, {}),
-        (0.4, {"alpha": 1.3}),
-        (2.0, {"kl": True}),
-        (20.0, {"kl": True, "alpha": 0.6}),
-    ],
+    [(1.0, {}), (0.4, {"alpha": 1.3}), (2.0, {"kl": True}), (20.0, {"kl": True, "alpha": 0.6})],
 )
 def test_adap_ucb_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     """Would catch rewards of an episode that are remembered in the next, noise for all pulls or of
@@ -321,8 +316,7 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "given"),
-    [(2.0, {}), (0.6, {"secure": True}), (2.0, {"split": True})],
+    ("epsilon", "given"), [(2.0, {}), (0.6, {"secure": True}), (2.0, {"split": True})]
 )
 def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     """Would catch another level, length or exponent, noises that are miscounted, of another scale

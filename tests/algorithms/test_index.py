@@ -193,11 +193,7 @@ def outcomes(configs, seeds, batch):
     ]
 
 
-EACH = {
-    "alone": fmab.ucb1(),
-    "pooled": fmab.ucb1(pooled=True),
-    "gosine": fmab.gosine("star"),
-}
+EACH = {"alone": fmab.ucb1(), "pooled": fmab.ucb1(pooled=True), "gosine": fmab.gosine("star")}
 FIRST = ["pooled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("alone", "gosine"))]
 
 

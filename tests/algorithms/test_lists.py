@@ -90,15 +90,9 @@ SLOW = {
     "one slot": ([(fmab.cdp_mab(1.0), UNIFORM)], 1),
     "one arm": ([(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 1))], 100),
     "two arms": ([(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 2))], 10**4),
-    "ratings": (
-        [(fmab.cdp_mab(1.0), fmab.Problem.ratings([1, 2, 3, 4], LEVELS, 9))],
-        10**5,
-    ),
+    "ratings": ([(fmab.cdp_mab(1.0), fmab.Problem.ratings([1, 2, 3, 4], LEVELS, 9))], 10**5),
     "components that weigh the same": ([(fmab.hdp_mab(1.0, "2x4:complete"), AGENTS_8)], 10**5),
-    "arms that tie": (
-        [(fmab.cdp_mab(None), fmab.Problem([0.5, 0.5, 0.1, 0.5], agents=3))],
-        10**5,
-    ),
+    "arms that tie": ([(fmab.cdp_mab(None), fmab.Problem([0.5, 0.5, 0.1, 0.5], agents=3))], 10**5),
 }
 NO_ROUND = ("no round", "one slot", "one arm")
 

@@ -556,9 +556,7 @@ class Coins:
 @pytest.mark.parametrize(
     ("runs", "pilots", "counted"), [(900, 9, 9), (1000, 10, 10), (1600, 10, 16), (1550, 10, 16)]
 )
-def test_an_event_is_counted_on_other_runs(
-    monkeypatch: pytest.MonkeyPatch, runs: int, pilots: int, counted: int
-) -> None:
+def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
     """Would catch runs that an event is chosen on and counted on, which claims too much; more runs
     than are asked for; and two data sets that share their noise."""
     monkeypatch.setattr(module, "_PILOT", 1000)
@@ -599,13 +597,7 @@ def test_an_event_is_counted_on_other_runs(
         ("audit cdp --out taken.png", "--out taken.png: must be a new name"),
     ],
 )
-def test_wrong_words_end_in_one_line(
-    words: str,
-    line: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_wrong_words_end_in_one_line(words, line, tmp_path, monkeypatch, capsys):
     """Would catch a traceback, or minutes of runs before a name is found to be taken."""
     monkeypatch.chdir(tmp_path)
     Path("taken.png").touch()
@@ -616,9 +608,7 @@ def test_wrong_words_end_in_one_line(
 
 
 @pytest.mark.slow
-def test_the_command_tells_the_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_tells_the_findings(tmp_path, monkeypatch, capsys):
     """Would catch a table of other numbers than those of the audit, and a missing figure."""
     monkeypatch.chdir(tmp_path)
     words = "audit ddp --epsilon 0.5 --graph ring --protocol gossip --agents 6 --delta 0.01"
@@ -638,9 +628,7 @@ def test_the_command_tells_the_findings(
     assert Path("audit.png").stat().st_size > 10_000
 
 
-def test_a_contradicted_claim_ends_with_status_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_contradicted_claim_ends_with_status_1(monkeypatch, capsys):
     """Would catch a wrong claim that ends with status 0, a figure that needs noise, and an option
     that does not reach the audit."""
     wrong = audited("no noise", 1000)

@@ -345,8 +345,7 @@ def test_bad_input_is_refused_in_one_line(call, start):
 
 
 @pytest.mark.parametrize(
-    "name",
-    "horizon agents arms problem spread instance_gap fixed_instance rewards".split(),
+    "name", "horizon agents arms problem spread instance_gap fixed_instance rewards".split()
 )
 def test_other_questions_are_never_compared(name):
     """Would catch "M = 5 costs less than M = 10", which is no saving, among the comparisons."""

@@ -167,9 +167,7 @@ def test_sums_of_many_bits() -> None:
     ],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(
-    algorithm: Any, over: int
-) -> None:
+def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, over):
     """Would catch the discount of a Laplace variable on the many noises of a tree, or none on one.
 
     At delta = 0.1 one variable leaves 0.789 of an epsilon of 1.

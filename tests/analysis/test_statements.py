@@ -23,10 +23,7 @@ def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
     ledger = [{"what": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
     return xr.Dataset(
         {"links": (("seed", "time", "meter"), np.array([[[0, 0, 0], row] for row in links]))},
-        {
-            "priced": ("meter", [False, True, False]),
-            "side": ("meter", ["server", "peer", "peer"]),
-        },
+        {"priced": ("meter", [False, True, False]), "side": ("meter", ["server", "peer", "peer"])},
         {"ledger": json.dumps(ledger), "epsilon_message": leak, **more},
     )
 
@@ -138,10 +135,7 @@ def made(costs=(UNKNOWN, UNKNOWN), **changes):
             {"adjusted": 0.2, "percent": 1.2, "percent_lower": 0.1, "percent_upper": 2.3},
             "No difference in regret is shown between p = 0.2 and p = 0.4: 1.2 % [0.1, 2.3]",
         ),
-        (
-            {"percent_lower": float("nan")},
-            "p = 0.2 costs 86 more regret than p = 0.4 [85, 87]",
-        ),
+        ({"percent_lower": float("nan")}, "p = 0.2 costs 86 more regret than p = 0.4 [85, 87]"),
     ],
     ids=["more", "less", "none", "no percentage"],
 )

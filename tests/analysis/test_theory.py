@@ -313,9 +313,7 @@ def test_rounds_of_any_instance(agents: int):
     ("participation", "epsilon", "rounds", "gap"),
     [(1.0, None, None, None), (0.5, 0.3, None, None), (0.5, 0.02, 5, None), (1.0, 0.5, 6, 0.3)],
 )
-def test_table_holds_in_every_epoch_of_the_reference(
-    participation: float, epsilon: float | None, rounds: int | None, gap: float | None
-):
+def test_table_holds_in_every_epoch_of_the_reference(participation, epsilon, rounds, gap):
     """Catches a worst case of S, C or the active set that a real run exceeds."""
     agents, horizon, options = 4, 20_000, dict(rounds=rounds, schedule_gap=gap)
     means = np.tile(MEANS[:6], (agents, 1))

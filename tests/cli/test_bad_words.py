@@ -46,27 +46,15 @@ OPTION = "must be an option of fmab"
 
 # (words, the line on standard error after "fmab: ").
 WORDS: list[tuple[str, str]] = [
-    (
-        "",
-        f"no command: must be one of {COMMANDS}; see fmab --help",
-    ),
+    ("", f"no command: must be one of {COMMANDS}; see fmab --help"),
     ("run", f"no command: must be one of {NAMES}; see fmab run --help"),
-    (
-        "rum cdp",
-        f"rum: must be one of {COMMANDS}; did you mean run?",
-    ),
+    ("rum cdp", f"rum: must be one of {COMMANDS}; did you mean run?"),
     ("run cpd", f"cpd: must be one of {NAMES}; did you mean cdp?"),
-    (
-        "--agents 3",
-        f"--agents: must be one of {COMMANDS}; see fmab --help",
-    ),
+    ("--agents 3", f"--agents: must be one of {COMMANDS}; see fmab --help"),
     ("sweep cdp --store x", f"--store: {OPTION} sweep cdp; did you mean --out?"),
     ("run cdp --hroizon 9", f"--hroizon: {OPTION} run cdp; did you mean --horizon?"),
     ("run cdp --graph ring", f"--graph: {OPTION} run cdp; see fmab run cdp --help"),
-    (
-        "run ddp -n 3",
-        f"-n: {OPTION} run ddp; see fmab run ddp --help; a file of that name is ./-n",
-    ),
+    ("run ddp -n 3", f"-n: {OPTION} run ddp; see fmab run ddp --help; a file of that name is ./-n"),
     ("show -x.nc", f"-x.nc: {OPTION} show; see fmab show --help; a file of that name is ./-x.nc"),
     (
         "run cdp --out -out",
@@ -97,10 +85,7 @@ WORDS: list[tuple[str, str]] = [
         "run cdp --agents --arms 3",
         "--agents: must be given with one or more values; see fmab run cdp --help",
     ),
-    (
-        "run cdp --seeds 3 4",
-        "--seeds 3 4: must be given with one value; see fmab run cdp --help",
-    ),
+    ("run cdp --seeds 3 4", "--seeds 3 4: must be given with one value; see fmab run cdp --help"),
     (
         "run cdp --epsilon",
         "--epsilon: must be given with one or more values; see fmab run cdp --help",
@@ -113,10 +98,7 @@ WORDS: list[tuple[str, str]] = [
         "run cdp 5 --agents 3",
         "fmab run cdp 5: must be given with options only; see fmab run cdp --help",
     ),
-    (
-        "run cdp --seeds 3 --seeds 4",
-        "--seeds: must be given once; drop one of them",
-    ),
+    ("run cdp --seeds 3 --seeds 4", "--seeds: must be given once; drop one of them"),
     ("run cdp --epsilon 0", f"--epsilon 0: {EPSILON}"),
     ("run cdp --epsilon 1e400", f"--epsilon 1e400: {EPSILON}"),
     ("run cdp --epsilon 1e-99999999999999999999", f"--epsilon 1e-99999999999999999999: {EPSILON}"),
@@ -208,12 +190,8 @@ WORDS: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("words", "line"), WORDS, ids=[words[:40] for words, _ in WORDS])
 def test_bad_words_end_with_status_2_one_line_and_no_file(
-    words: str,
-    line: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    words, line, tmp_path, monkeypatch, capsys
+):
     """Would catch a box or traceback for a line, a field's name for an option's, a started run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "executable", None)
@@ -223,9 +201,7 @@ def test_bad_words_end_with_status_2_one_line_and_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_does_not_fit_is_refused_on_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_does_not_fit_is_refused_on_the_command_line(tmp_path, monkeypatch, capsys):
     """Would catch the memory check, which is no option, falling through to a traceback."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
@@ -240,13 +216,7 @@ def test_a_run_that_does_not_fit_is_refused_on_the_command_line(
 @pytest.mark.parametrize(
     ("name", "reason"), [("x.png", "x.png is a folder"), ("x.nc", "x.nc is a folder")]
 )
-def test_a_folder_in_the_way_is_refused(
-    name: str,
-    reason: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_folder_in_the_way_is_refused(name, reason, tmp_path, monkeypatch, capsys):
     """Would catch a long run whose last step, replacing a folder by a file, must fail."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).mkdir()
@@ -265,9 +235,7 @@ def test_a_folder_in_the_way_is_refused(
         (["run", "ddp", "--out", "a\nb/c"], None),
     ],
 )
-def test_a_real_process_refuses_in_one_line(
-    words: list[str], line: str | None, tmp_path: Path
-) -> None:
+def test_a_real_process_refuses_in_one_line(words, line, tmp_path):
     """Would catch warnings beside the line, a wrong exit status, or a line feed let through."""
     result = subprocess.run(
         [sys.executable, "-m", "fmab_jax", *words],

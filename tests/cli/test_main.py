@@ -186,9 +186,7 @@ def check_rows(out: str, data: xr.Dataset, level: float, prices: tuple[float, fl
 
 
 @pytest.mark.slow
-def test_table_and_figure_show_what_the_file_holds(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_and_figure_show_what_the_file_holds(folder, capsys):
     """Would catch a wrong column, interval, level, price or label, and files of other runs."""
     options = "--level 0.9 --server-price 25 --band pointwise --out eps"
     out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
@@ -219,9 +217,7 @@ def test_table_and_figure_show_what_the_file_holds(
 
 
 @pytest.mark.slow
-def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(folder, capsys):
     """Would catch meters swapped, a server link in a graph, or the cost of the other meter."""
     common = "--agents 6 --arms 4 --horizon 1e4 --seeds 16 --times 5 --no-figure --peer-price 2 "
     out, _ = said(capsys, "run ddp --graph ring --epsilon-message 3 --out d " + common)
@@ -251,9 +247,7 @@ def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture
     assert list(folder.iterdir()) == []
 
 
-def test_means_come_from_a_file(
-    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_means_come_from_a_file(folder, asked, capsys):
     """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
     (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
@@ -305,9 +299,7 @@ def test_options_reach_the_simulation(asked: list[Any], capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_algorithm_has_an_option_for_each_parameter(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     """Would catch a parameter that only the source knows, or a help without its words."""
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
@@ -372,9 +364,7 @@ def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -
         ({"epsilon": 2, "rounds": 2}, ["epsilon", "rounds"]),
     ],
 )
-def test_the_longer_axis_has_more_room(
-    monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], axes: list[Any], looks: int | None
-) -> None:
+def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes, looks):
     """Would catch more colours than places, a level that is lost, and one look's for all looks."""
     table = xr.Dataset({"seeds": (tuple(sizes), np.ones(tuple(sizes.values())))})
     asked: list[Any] = []
@@ -387,9 +377,7 @@ def test_the_longer_axis_has_more_room(
 
 
 @pytest.mark.slow
-def test_ends_are_drawn_where_curves_are_too_many(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     """Would catch 29 curves in one figure, a figure of one axis only, or four axes in one."""
     many = " ".join(map(str, range(1, 16)))
     small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
@@ -447,9 +435,7 @@ APART = [
 
 
 @pytest.mark.slow
-def test_no_two_different_runs_have_one_name(
-    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_two_different_runs_have_one_name(folder, asked, capsys):
     """Would catch a setting that the name of a file forgets, and equal runs under two names."""
     for name in ("a.csv", "b.csv"):
         Path(name).write_text("0.9,0.1\n0.8,0.2\n")
@@ -483,13 +469,7 @@ def test_no_two_different_runs_have_one_name(
         ("run cdp --out into/x --no-figure", ["into/x.nc"]),
     ],
 )
-def test_files_have_the_names_that_the_help_promises(
-    words: str,
-    names: list[str],
-    folder: Path,
-    asked: list[Any],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_files_have_the_names_that_the_help_promises(words, names, folder, asked, capsys):
     """Would catch files beside the folder that was named, or a name that is not told."""
     (folder / "into").mkdir()
     out, _ = said(capsys, words)
@@ -499,9 +479,7 @@ def test_files_have_the_names_that_the_help_promises(
     assert sorted(told) == names
 
 
-def test_older_files_are_replaced_only_on_request(
-    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
     """Would catch a result that is lost to another, or an older one kept beside the new one."""
     Path("x.nc").write_bytes(b"old")
     for command in ("run cdp --out x", "run cdp --out x.png"):
@@ -518,13 +496,7 @@ def test_older_files_are_replaced_only_on_request(
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_ctrl_c_keeps_whole_files_and_says_so(
-    folder: Path,
-    result: xr.Dataset,
-    asked: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch, capsys):
     """Would catch a traceback, another exit status, or a file written in part."""
 
     def interrupted(*_: Any, **__: Any) -> Any:
@@ -542,12 +514,7 @@ def test_ctrl_c_keeps_whole_files_and_says_so(
     assert (out, err) == ("", "fmab: interrupted; nothing written\n")
 
 
-def test_a_full_disk_is_one_line_and_status_1(
-    folder: Path,
-    asked: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys):
     """Would catch a full disk taken for bad input, a traceback, or a file left in part."""
 
     def full(*_: Any, **__: Any) -> None:
@@ -573,9 +540,7 @@ def test_defects_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_output_is_plain_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_output_is_plain_where_there_is_no_terminal(monkeypatch, capsys):
     """Would catch colours, or a table folded to the width of a terminal that is not there."""
     monkeypatch.setenv("COLUMNS", "30")
     words = "run hdp --components 2,3 --agents 5 --arms 2 --epsilon 0.1 1e-5 --horizon 1e3 "
@@ -584,9 +549,7 @@ def test_output_is_plain_where_there_is_no_terminal(
     assert all(line == line.rstrip() for line in out.split("\n"))
 
 
-def test_algorithms_are_listed_with_plugins(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_algorithms_are_listed_with_plugins(folder, capsys):
     """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, "algorithms --plugin mine.py")
@@ -597,7 +560,7 @@ def test_algorithms_are_listed_with_plugins(
     ends = zip(places, [*places[1:], None], strict=True)
     columns = [[line[a:b].strip() for line in lines] for a, b in ends]
     assert [column[1] for column in columns] == [
-        *("name", "source", "who is heard", "who is trusted", "parameters"),
+        *("name", "source", "who is heard", "who is trusted", "parameters")
     ]
     assert [name for name in columns[0][3:] if name] == sorted([*NAMES, "fixed_phases"])
     told = " ".join(columns[4])
@@ -612,9 +575,7 @@ def test_algorithms_are_listed_with_plugins(
 @pytest.mark.parametrize(
     "spelling", ["--plugin mine.py", pytest.param("--plugin=mine.py", marks=pytest.mark.slow)]
 )
-def test_a_plugin_is_run_as_the_others_are(
-    spelling: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plugin_is_run_as_the_others_are(spelling, folder, capsys):
     """Would catch an algorithm of one's own without options, an axis, a label or a name."""
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, f"run fixed_phases {spelling} --help")
@@ -650,9 +611,7 @@ def test_a_plugin_is_run_as_the_others_are(
         ("sweep s.toml", "algorithm='fixed_phases': must be one of "),
     ],
 )
-def test_what_is_no_plugin_is_refused(
-    words: str, line: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_plugin_is_refused(words, line, folder, capsys):
     """Would catch a traceback of somebody's file, and a study file that loads code."""
     Path("mine.py").write_text(PLUGIN)
     Path("bad.py").write_text("1 / 0\n")
@@ -665,9 +624,7 @@ def test_what_is_no_plugin_is_refused(
 
 
 @pytest.mark.slow
-def test_results_are_read_from_a_file_as_from_a_folder(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_are_read_from_a_file_as_from_a_folder(folder, capsys):
     """Would catch a file read with other labels or numbers than the folder that it is of."""
     grid = f"--epsilon 0.5 none --rounds none 2 {SMALL}"
     said(capsys, f"sweep cdp {grid} --out eps")
@@ -688,9 +645,7 @@ def test_results_are_read_from_a_file_as_from_a_folder(
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
 
 
-def test_what_simulate_saved_is_read_as_well(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_simulate_saved_is_read_as_well(folder, capsys):
     """Would catch a file of Python refused, or shown with other numbers."""
     data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
     fmab.save(data, "py.nc")
@@ -713,9 +668,7 @@ def test_main_as_a_function_leaves_jax_as_it_is(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("words", ["", "--agents 70 --arms 5 --horizon 1e6 --seeds 1e5 --times 7"])
 @pytest.mark.parametrize("name", ["cdp", "ddp"])
-def test_doctor_shows_the_estimate(
-    words: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_shows_the_estimate(words, name, capsys):
     """Would catch an estimate of another run than the one asked for."""
     chosen = "" if name == "cdp" else f" --algorithm {name}"
     out, err = said(capsys, f"doctor {words}{chosen}")
@@ -744,9 +697,7 @@ def test_doctor_shows_the_estimate(
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_doctor_and_simulate_agree_on_what_fits(
-    fits: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
     """Would catch a doctor that promises a run which is then refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
     config = bound(fmab.cdp_mab(1.0), problem, 10**5)
@@ -770,9 +721,7 @@ def test_doctor_and_simulate_agree_on_what_fits(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_describes_and_its_examples_parse(
-    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_describes_and_its_examples_parse(command, folder, capsys):
     """Would catch examples that rot, a command without any, or options without a description."""
     Path("my_ucb.py").write_text(PLUGIN)
     Path("mine.py").write_text(PLUGIN.replace("my_ucb", "mine").replace("MyUCB", "Mine"))
@@ -859,9 +808,7 @@ def settings() -> Any:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_programs_are_loaded_from_a_folder_of_ones_own_only(
-    folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_loaded_from_a_folder_of_ones_own_only(folder, settings, monkeypatch):
     """Would catch somebody else's compiled programs run, or a folder that is not used."""
     made = use_compilation_cache(folder / "a" / "b")
     assert made == folder / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
@@ -889,9 +836,7 @@ def test_programs_are_loaded_from_a_folder_of_ones_own_only(
         pytest.param(">&-", 0, "", marks=pytest.mark.slow),
     ],
 )
-def test_only_results_decide_how_a_run_ends(
-    redirected: str, status: int, told: str, folder: Path
-) -> None:
+def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):
     """Would catch progress that nobody can read ending a run, or a lost table taken for success."""
     words = f"-m fmab_jax run cdp {SMALL} --out x --no-figure"
     line = f"{shlex.quote(sys.executable)} {words} {redirected}"
@@ -910,9 +855,7 @@ def test_only_results_decide_how_a_run_ends(
     + ["ddp --graph ring --spread 0.5", "single"],
 )
 @pytest.mark.parametrize("rounds", [None, 3])
-def test_bounds_are_those_of_the_theory(
-    words: str, rounds: int | None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     """Would catch bounds of another instance, exchange, budget or horizon than was asked for, and
     a promise where agents differ and not all of them report."""
     options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
@@ -956,9 +899,7 @@ def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
     assert len({len(line) for line in out.splitlines()[2:6]}) == 1
 
 
-def test_a_table_of_results_is_the_final_table(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_results_is_the_final_table(folder, capsys):
     """Would catch a precision's band shown at another level than the one it was stopped at."""
     words = "--keep summary --until 0.9 --max-seeds 32 --epsilon 1 2 --no-figure --out x"
     with contextlib.redirect_stderr(io.StringIO()):
@@ -991,9 +932,7 @@ def default_name(words: str) -> str:
     return str(module._paths(options, command.subject, study)[0])
 
 
-def test_an_existing_file_is_refused_alike_everywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_existing_file_is_refused_alike_everywhere(tmp_path, monkeypatch, capsys):
     """Would catch a remedy that the command line has not, or another wording of one command."""
     monkeypatch.chdir(tmp_path)
     said(capsys, f"run ucb1 {TINY} --out y")
@@ -1012,9 +951,7 @@ def test_an_existing_file_is_refused_alike_everywhere(
             again(fmab.load("y.nc"), "y.nc")
 
 
-def test_the_heading_tells_a_root_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_heading_tells_a_root_seed(tmp_path, monkeypatch, capsys):
     """Would catch two experiments under one heading, of a run or of bounds, or bounds of the means
     of root seed 0 under another's."""
     monkeypatch.chdir(tmp_path)
@@ -1027,9 +964,7 @@ def test_the_heading_tells_a_root_seed(
     assert f", root seed 5, smallest gap {gap:.4g}\n" in said(capsys, bounds)[0]
 
 
-def test_remedies_lead_somewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_remedies_lead_somewhere(tmp_path, monkeypatch, capsys):
     """Would catch Python's words, help of nobody knows what, or an error number for a remedy."""
     monkeypatch.chdir(tmp_path)
     Path("g.csv").write_text("a,b\n")
@@ -1048,9 +983,7 @@ def test_remedies_lead_somewhere(
         assert said(capsys, words, 2)[1].endswith(f"{end}\n"), words
 
 
-def test_a_dry_run_computes_and_writes_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     """Would catch a plan that runs the whole horizon, takes a name, or says not how long."""
     ran = []
     whole = runner.run_job
@@ -1070,9 +1003,7 @@ def test_a_dry_run_computes_and_writes_nothing(
     assert ran == [1000] and list(folder.iterdir()) == []
 
 
-def test_nothing_compiles_before_a_refusal(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_compiles_before_a_refusal(folder, capsys, monkeypatch):
     """Would catch "compiling ..." above the line that says why nothing is compiled."""
 
     def lowered(*_: Any) -> Any:
@@ -1085,9 +1016,7 @@ def test_nothing_compiles_before_a_refusal(
     assert capsys.readouterr().err == line and list(folder.iterdir()) == []
 
 
-def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(monkeypatch):
     """Would catch a line that comes after the wait, twice, or not at all for what is compiled."""
     heard: list[str] = []
 

@@ -163,9 +163,7 @@ def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -
     np.testing.assert_array_equal(direct.regret, eps.regret)
 
 
-def test_a_second_run_computes_nothing(
-    eps: xr.Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     """Would catch what is there computed or written again, or another table of it."""
     before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
 
@@ -231,9 +229,7 @@ def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixtur
         assert "begun" not in out
 
 
-def test_labels_that_differ_look_different(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_differ_look_different(folder, capsys):
     """Would catch two values of a parameter rounded to one row label, or to one curve."""
     words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
     found = rows(said(capsys, words)[0], dims=1)
@@ -246,9 +242,7 @@ def test_labels_that_differ_look_different(
 @pytest.mark.parametrize(
     "words", ["--x epsilon --hue rounds", "--x rounds --y epsilon", "--pareto"]
 )
-def test_figures_are_those_of_the_package(
-    words: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_are_those_of_the_package(words, eps, capsys):
     """Would catch axes swapped, or a metric, level or price that does not reach the figure."""
     options = "--level 0.9 --server-price 3"
     metric = "" if words == "--pareto" else "--metric cost"
@@ -279,9 +273,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Path]]:
     return caught
 
 
-def test_curves_are_drawn_for_every_cell(
-    eps: xr.Dataset, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     """Would catch a cell's curve lost, repeated or under the name of another."""
     said(capsys, "plot eps --curves --select rounds=none")
     figure, path = drawn.pop()
@@ -320,13 +312,7 @@ def test_curves_are_drawn_for_every_cell(
         ("--x rounds --y epsilon", "heat-rounds-epsilon"),
     ],
 )
-def test_figures_of_a_sweep_have_names_of_their_own(
-    words: str,
-    kind: str,
-    eps: xr.Dataset,
-    drawn: list[tuple[Any, Path]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_figures_of_a_sweep_have_names_of_their_own(words, kind, eps, drawn, capsys):
     """Would catch one kind of figure that replaces another, or a slash that hides it inside."""
     for name in ("eps", "eps/"):
         out, err = said(capsys, f"plot {name} {words}")
@@ -335,9 +321,7 @@ def test_figures_of_a_sweep_have_names_of_their_own(
         assert (out, err) == (told, "") and re.fullmatch(f"eps-{kind}.png", path)
 
 
-def test_figures_of_too_many_or_no_parameters_are_refused(
-    folder: Path, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys):
     """Would catch an unreadable figure, one cell too few, or a remedy that does not help."""
     values = " ".join(map(str, range(1, 30)))
     said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
@@ -355,9 +339,7 @@ def test_figures_of_too_many_or_no_parameters_are_refused(
 
 
 @pytest.mark.parametrize("ending", ["nc", "zarr", "csv", "parquet"])
-def test_export_writes_what_was_swept(
-    ending: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_writes_what_was_swept(ending, eps, capsys):
     """Would catch another folder's results, another format, or an export that needs two tries."""
     out, err = said(capsys, f"export eps x.{ending}")
     assert (out, err) == (f"wrote x.{ending}\n", "")
@@ -461,9 +443,7 @@ def test_export_writes_what_was_swept(
         (f"{GRID} --keep summary --out eps", "--keep summary: must be 'curves', as in the store"),
     ],
 )
-def test_bad_words_are_one_line_and_status_2(
-    words: str, start: str, eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     """Would catch a combination that is ignored, a traceback, or a file written all the same."""
     before = sorted(folder.rglob("*"))
     out, err = said(capsys, words, 2)
@@ -471,9 +451,7 @@ def test_bad_words_are_one_line_and_status_2(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_bad_studies_are_refused_in_their_own_words(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_studies_are_refused_in_their_own_words(folder, capsys):
     """Would catch options named that nobody typed, for a value in a file."""
     text = 'algorithm = "cdp"\nhorizon = 100\nseeds = 4\n[problem]\ninstance_gap = 7\n'
     text += "[parameters]\nepsilon = 1\n"
@@ -482,9 +460,7 @@ def test_bad_studies_are_refused_in_their_own_words(
     assert "instance_gap=7: must be" in err and "--" not in err and err.count("\n") == 1
 
 
-def test_workers_share_the_chunks(
-    eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workers_share_the_chunks(eps, folder, capsys):
     """Would catch chunks computed twice or by nobody, or other bytes than one process makes."""
     out, _ = said(capsys, f"{GRID} --out two --worker 1/2")
     # 12 chunks in turn, the third of each cell half as large.
@@ -526,9 +502,7 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
         ),
     ],
 )
-def test_a_saved_study_states_the_same(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_saved_study_states_the_same(words, folder, capsys):
     """Would catch an option that the study file forgets, or says in another way."""
     out, _ = said(capsys, f"{words} --save-study st.toml --out a --dry-run")
     assert out == "wrote st.toml\n"
@@ -553,9 +527,7 @@ def test_a_saved_study_states_the_same(
         ),
     ],
 )
-def test_dimensions_follow_the_options(
-    words: str, order: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dimensions_follow_the_options(words, order, folder, capsys):
     """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
     said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
     document = study_file.read_study("st.toml")
@@ -563,9 +535,7 @@ def test_dimensions_follow_the_options(
     assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
 
 
-def test_a_saved_study_runs_again_to_the_same_results(
-    eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     """Would catch a study file whose run differs in a byte from the options it was made of."""
     said(capsys, f"{GRID} --save-study st.toml --out eps")
     out, _ = said(capsys, "sweep st.toml --chunk 8")
@@ -574,9 +544,7 @@ def test_a_saved_study_runs_again_to_the_same_results(
     assert open_sweep("runs/st").attrs["study_hash"] == eps.attrs["study_hash"]
 
 
-def test_studies_without_a_folder_do_not_meet(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_studies_without_a_folder_do_not_meet(folder, capsys):
     """Would catch another study refused by, or mixed into, the default folder of the first."""
     for epsilon in ("0.5", "1"):
         said(capsys, f"sweep cdp {SMALL} --seeds 8 --epsilon {epsilon}")
@@ -585,9 +553,7 @@ def test_studies_without_a_folder_do_not_meet(
     assert {open_sweep(Path("runs") / name).attrs["epsilon"] for name in names} == {0.5, 1.0}
 
 
-def test_a_damaged_chunk_is_one_line_and_status_1(
-    eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     """Would catch a traceback, or a sweep run again that keeps the damage."""
     before = files("eps")
     path = sorted(Path("eps/chunks").iterdir())[5]
@@ -616,9 +582,7 @@ def signalled(monkeypatch: pytest.MonkeyPatch, after: Any) -> list[int]:
     return ended
 
 
-def test_a_process_that_has_stopped_is_not_ended_later(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_process_that_has_stopped_is_not_ended_later(monkeypatch, capsys):
     """Would catch a program that uses `main` killed some seconds after a sweep was stopped."""
     ended = signalled(monkeypatch, lambda: None)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -632,9 +596,7 @@ def test_a_process_that_has_stopped_is_not_ended_later(
     assert ended == []
 
 
-def test_a_batch_that_does_not_end_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_does_not_end_is_given_up(monkeypatch, capsys):
     """Would catch Ctrl-C that waits for a compilation of minutes."""
     waited = threading.Event()
 
@@ -664,12 +626,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_a_sweep_that_is_stopped_goes_on(
-    number: signal.Signals,
-    uninterrupted: dict[str, str],
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
     """Would catch another status, half files, results lost, or other bytes after going on."""
     package = str(Path(fmab.__file__).parents[1])
     process = subprocess.Popen(
@@ -742,9 +699,7 @@ echo "77;cluster"
 """
 
 
-def test_the_slurm_example_shares_a_small_study(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
     """Would catch a script that bash refuses, tasks without work, and work that no task does."""
     script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
     words = GRID.replace("--chunk 8", "").removeprefix("sweep ")
@@ -808,8 +763,8 @@ def test_the_slurm_example_shares_a_small_study(
 @pytest.mark.parametrize("part", [".", "chunks"])
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such rights here")
 def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
-    part: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    part, folder, monkeypatch, capsys
+):
     """Would catch a traceback, a half-written chunk, or a sweep that cannot go on afterwards.
 
     Mutant: `_stoppable` without its line for errors of the disk.
@@ -843,9 +798,7 @@ def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
     assert files("run") == files("other")
 
 
-def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(folder, monkeypatch, capsys):
     """Would catch a table, or a file, that mixes two moments of an unfinished sweep.
 
     Mutant: `export` opens with ``partial=True``.

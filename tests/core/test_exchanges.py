@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -134,9 +133,7 @@ def check_sinks(parts: list[nx.Graph]) -> exchange.Exchange:
     messages = sum(len({message[:3] for message in one.forwards}) for one in played)
     sent = sum(len(one.forwards) for one in played) + len(parts)
     assert table.ledger == exchange.Ledger(
-        slots=max(one.slots for one in played),
-        data=messages + len(parts),
-        observations_sent=sent,
+        slots=max(one.slots for one in played), data=messages + len(parts), observations_sent=sent
     )
     assert table.vectors == sent
     return table
@@ -462,9 +459,7 @@ def test_refusals(call, message):
         (lambda: fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
     ],
 )
-def test_a_graph_that_is_too_large_is_refused_before_it_is_made(
-    algorithm: Any, field: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_that_is_too_large_is_refused_before_it_is_made(algorithm, field, monkeypatch):
     """Would catch a gigabyte of a graph of a million agents that is refused afterwards."""
     monkeypatch.setattr(graphs, "_named", None)
     with pytest.raises(ValueError) as caught:

@@ -24,11 +24,7 @@ from fmab_jax.errors import Refusal
 def finite(chances: Any = None, levels: Any = (0.0, 0.5, 1.0), **more: Any) -> Any:
     """Returns a law on finitely many values; by default a right one, without the middle."""
     right = chances or (lambda means: (1 - means, 0 * means, means))
-    made = {
-        "name": "own",
-        "levels": levels,
-        "parameters": lambda self, means, **_: right(means),
-    }
+    made = {"name": "own", "levels": levels, "parameters": lambda self, means, **_: right(means)}
     return dataclass(frozen=True)(type("Own", (FiniteSupport,), made | more))()
 
 

@@ -339,10 +339,7 @@ def test_largest_problems_that_are_allowed():
     assert (
         Problem.with_gap(1, 2, 1e-9).instance_gap,
         Problem.with_gap(1, 2, 1 - 2**-53).instance_gap,
-    ) == (
-        1e-9,
-        1 - 2**-53,
-    )
+    ) == (1e-9, 1 - 2**-53)
     assert Problem([0.5], np.float64(3.0)).agents == 3
 
 

@@ -517,11 +517,7 @@ def test_a_law_of_somebody_else(pulls: int):
     values = np.asarray(million_sums(law, *words(6), jnp.float64(pulls), tuple(table)))
     exact = convolved([table], [pulls])
     assert chi_square(values, np.arange(len(exact)) / 2, exact) > ALPHA
-    assert law.describe() == {
-        "law": "three-point",
-        "middle": 0.8,
-        "levels": [0.0, 0.5, 1.0],
-    }
+    assert law.describe() == {"law": "three-point", "middle": 0.8, "levels": [0.0, 0.5, 1.0]}
     assert law == ThreePoint(0.8) and hash(law) != hash(ThreePoint(0.7))
 
 
@@ -631,11 +627,7 @@ def parameters_of(law: Law, seeds: int, rows: int = ROWS) -> tuple[np.ndarray, .
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "law",
-    [Bernoulli(), Ratings([1, 2, 3, 4, 5])],
-    ids=lambda x: x.name,
-)
+@pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
 def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
     """Catches an agent of another group, a lane of another agent, or a draw that nobody needs."""
     seeds = np.arange(40, dtype=np.uint32)
@@ -657,11 +649,7 @@ def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
     assert len(np.unique(found)) > 10
 
 
-@pytest.mark.parametrize(
-    "law",
-    [Bernoulli(), Ratings([1, 2, 3, 4, 5])],
-    ids=lambda x: x.name,
-)
+@pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
 @pytest.mark.slow
 def test_group_sums_do_not_depend_on_batch_or_room(law: Law):
     """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""

@@ -681,8 +681,7 @@ def singles() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [*(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 64)), 250],
+    "size", [*(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 64)), 250]
 )
 def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
     """Catches a number that changes with the batch, as element i of JAX's binomial does."""

@@ -59,9 +59,7 @@ def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place: Path, 
     assert run() == first and run.traced == 2
 
 
-def test_the_name_holds_all_that_a_program_depends_on(
-    place: Path, run: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_holds_all_that_a_program_depends_on(place, run, monkeypatch):
     """Would catch a program of another source, version, setting, size or algorithm run instead."""
     run()
     run(fmab.ucb1(pooled=True))
@@ -150,9 +148,7 @@ def test_parts_from_elsewhere_have_no_spelling() -> None:
             cache._spelled(value)
 
 
-def test_what_was_used_longest_ago_makes_room(
-    place: Path, run: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
     """Would catch a folder that grows for ever, or the newest program removed."""
     run()
     (first,) = place.iterdir()
@@ -170,9 +166,7 @@ def test_what_was_used_longest_ago_makes_room(
     assert {path.name for path in place.iterdir()} == left
 
 
-def test_programs_are_kept_where_only_their_owner_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""
     told: dict[str, Any] = {}

@@ -40,10 +40,7 @@ def test_kept_promises_are_taken() -> None:
 
 BROKEN = {
     "a fall": (dict(regret=[[1, 2, 4], [0, 5, 4.9]]), "regret 4.9 of seed 9 at recorded slot 3"),
-    "below zero": (
-        dict(regret=[[-1, 2, 4], [0, 0, 1]]),
-        "regret -1 of seed 7 at recorded slot 1",
-    ),
+    "below zero": (dict(regret=[[-1, 2, 4], [0, 0, 1]]), "regret -1 of seed 7 at recorded slot 1"),
     "no number": (
         dict(regret=[[1, 2, np.nan], [0, 0, 1]]),
         "regret nan of seed 7 at recorded slot 3",

@@ -87,9 +87,7 @@ def test_an_edited_attribute_does_not_load(tmp_path: Path, where: str) -> None:
         ("two", "it is of no known schema: run it again"),
     ],
 )
-def test_a_file_of_another_schema_is_refused_by_name(
-    tmp_path: Path, version: Any, words: str
-) -> None:
+def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
     """Would catch a file whose variables mean something else, read as if they did not."""
     path = fmab.save(result(), tmp_path / "x.nc")
     with h5py.File(path, "r+") as file:

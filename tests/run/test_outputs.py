@@ -404,9 +404,7 @@ PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r[
 """
 
 
-def test_an_output_of_a_plug_in_is_known_by_its_name(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     """Would catch a plug-in's output that only Python can ask for, and a store that is opened with
     another version of it."""
     # Other tests know of no plug-in.

@@ -118,9 +118,7 @@ def test_nine_tenths_of_what_is_free_may_be_taken(changes: Any, refused: str | N
         ("summary", 5, 5 * (8 * 8 * (8 + 8) + 24_000) + 5 * 2000),
     ],
 )
-def test_a_plan_tells_the_disk_of_all_workers(
-    keep: str, chunk: int | None, disk: int, worker: tuple[int, int] | None, tmp_path: Path
-) -> None:
+def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_path):
     """Would catch a full disk that no worker foresees, each of them counting its own part."""
     made = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.

@@ -93,9 +93,7 @@ def everything(teller: Progress) -> None:
 
 @pytest.mark.parametrize("stream", [None, Broken(), "closed"], ids=["none", "broken", "closed"])
 @pytest.mark.parametrize("terminal", [False, True])
-def test_bars_and_lines_are_dropped_where_they_cannot_be_written(
-    stream: object, terminal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, terminal, monkeypatch):
     """Would catch an error of the stream that reaches the sweep, from a bar or from a line."""
     if stream == "closed":
         stream = io.StringIO()

@@ -84,9 +84,7 @@ def changed(header: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[s
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_no_header_with_a_right_seal_ends_in_a_traceback(
-    stores: Path, tmp_path: Path, keep: str
-) -> None:
+def test_no_header_with_a_right_seal_ends_in_a_traceback(stores, tmp_path, keep):
     """Would catch a KeyError, TypeError or the like for a field that is missing or mistyped."""
     shutil.copytree(stores / keep, tmp_path / "s")
     store = Store(tmp_path / "s")
@@ -127,9 +125,7 @@ def test_no_header_with_a_right_seal_ends_in_a_traceback(
         (("cells", 1, "links"), {"actions": -1}, "cells[1].links"),
     ],
 )
-def test_fields_that_contradict_each_other_are_refused(
-    stores: Path, tmp_path: Path, path: tuple[Any, ...], value: Any, field: str
-) -> None:
+def test_fields_that_contradict_each_other_are_refused(stores, tmp_path, path, value, field):
     """Would catch a header each of whose fields is right, but that labels something else."""
     shutil.copytree(stores / "summary", tmp_path / "s")
     store = Store(tmp_path / "s")
@@ -168,9 +164,7 @@ def test_whatever_a_study_writes_can_be_read(tmp_path: Path, name: str, until: A
         (5, "it is of format 5: use the newer package that made it"),
     ],
 )
-def test_a_store_of_another_format_is_refused_by_name(
-    stores: Path, tmp_path: Path, version: Any, words: str
-) -> None:
+def test_a_store_of_another_format_is_refused_by_name(stores, tmp_path, version, words):
     """Would catch a store of another version that is read, resumed, or called damaged."""
     shutil.copytree(stores / "curves", tmp_path / "s")
     store = Store(tmp_path / "s")
@@ -274,9 +268,7 @@ def test_chunks_say_what_they_were_made_by(tmp_path: Path, monkeypatch: Any) -> 
     assert data.attrs["numpy_version"] == f"1.0, {np.__version__}"
 
 
-def test_a_sweep_goes_on_in_a_folder_with_hidden_files_or_without_chunks(
-    stores: Path, tmp_path: Path
-) -> None:
+def test_a_sweep_goes_on_in_a_folder_with_hidden_files_or_without_chunks(stores, tmp_path):
     """Would catch a new folder that a file manager has looked into, or a bare copy, refused."""
     store = tmp_path / "s"
     store.mkdir()

@@ -178,9 +178,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], tuple[
     return seen
 
 
-def test_only_the_chunks_that_are_needed_are_read(
-    stores: Path, reads: list[tuple[tuple[str, ...], tuple[int, int]]]
-) -> None:
+def test_only_the_chunks_that_are_needed_are_read(stores, reads):
     """Would catch a sweep that is read whole when it is opened, or when a part is used."""
     data = open_sweep(stores / "curves")
     cells = [fact["hash"] for fact in open_results(stores / "curves").header["cells"]]
@@ -209,10 +207,7 @@ def indexers(size: int) -> st.SearchStrategy[Any]:
     return st.one_of(inside, slices, st.lists(inside, min_size=1, max_size=6).map(np.array))
 
 
-@given(
-    st.sampled_from(["regret", "links", "rounds_made", "best_arm_lost"]),
-    st.data(),
-)
+@given(st.sampled_from(["regret", "links", "rounds_made", "best_arm_lost"]), st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_indexing_is_that_of_the_loaded_array(lazy: xr.Dataset, name: str, drawn: Any) -> None:
     """Would catch a wrong order, step, sign or dimension in what is read for an index."""
@@ -316,9 +311,7 @@ def test_summaries_come_from_whole_chunks(parts: list[tuple[int, int]], span: An
 
 @given(PARTS, st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
 @settings(max_examples=200, deadline=None)
-def test_filling_the_gaps_of_blocks_completes_a_summary(
-    parts: list[tuple[int, int]], sizes: list[int], drawn: Any
-) -> None:
+def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
     """Would catch a worker that computes its block for ever as others' blocks are missing."""
     edges = np.cumsum([0, *sizes]).tolist()
     blocks = list(zip(edges[:-1], edges[1:], strict=True))
@@ -452,9 +445,7 @@ def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: x
         open_sweep(tmp_path / "empty")
 
 
-def test_a_damaged_chunk_is_named_when_it_is_read(
-    stores: Path, tmp_path: Path, curves: xr.Dataset
-) -> None:
+def test_a_damaged_chunk_is_named_when_it_is_read(stores, tmp_path, curves):
     """Would catch a flipped bit that becomes a number, or spoils what is intact."""
     shutil.copytree(stores / "curves", tmp_path / "s")
     found = open_results(tmp_path / "s")
@@ -678,9 +669,7 @@ def test_facts_lie_over_the_dimensions_that_change_them() -> None:
         ({"peer_price": math.inf}, "peer_price=inf: must be"),
     ],
 )
-def test_bad_options_of_the_table_are_refused(
-    curves: xr.Dataset, options: dict[str, Any], start: str
-) -> None:
+def test_bad_options_of_the_table_are_refused(curves, options, start):
     """Would catch a level in per cent, or a price that becomes NaN."""
     with pytest.raises(ValueError) as error:
         final_table(curves, **options)
@@ -735,9 +724,7 @@ def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike() -> None:
 
 
 @pytest.fixture(params=["store", "sizes", "unread"])
-def streamed(
-    request: pytest.FixtureRequest, stores: Path, monkeypatch: pytest.MonkeyPatch
-) -> xr.Dataset:
+def streamed(request, stores, monkeypatch):
     """Curves that are not in memory, and blocks so small that every curve takes several."""
     monkeypatch.setattr(bands, "_CHUNK", 40)
     if request.param == "unread":
@@ -754,9 +741,7 @@ def streamed(
 
 
 @pytest.mark.parametrize("kind", ["simultaneous", "pointwise", "quantile"])
-def test_bands_of_curves_that_are_read_in_blocks(
-    streamed: xr.Dataset, curves: xr.Dataset, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeypatch):
     """Would catch a block left out, read twice or in another order, and events not counted."""
     found = fmab.confidence_band(streamed.regret, kind=kind)
     # Of the same blocks in memory, to the last digit; of one block, to rounding, whose square root
@@ -770,9 +755,7 @@ def test_bands_of_curves_that_are_read_in_blocks(
         np.testing.assert_allclose(found[name], whole[name], rtol=rtol, atol=1e-9, err_msg=name)
 
 
-def test_differences_and_tables_of_curves_that_are_not_in_memory(
-    streamed: xr.Dataset, curves: xr.Dataset
-) -> None:
+def test_differences_and_tables_of_curves_that_are_not_in_memory(streamed, curves):
     """Would catch pairs that are not of one seed, and a table of other chunks."""
     xr.testing.assert_identical(streamed.compute(), curves)
     pair = [data.regret.sel(epsilon=0.5, rounds=2) for data in (streamed, curves)]
@@ -809,9 +792,7 @@ def test_a_band_reads_each_chunk_a_few_times(
     assert len(set(reads)) == 3 and len(reads) <= 3 * (passes + 2) + 1
 
 
-def test_chunks_of_an_unfinished_sweep_and_bad_ones(
-    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatch):
     """Would catch missing seeds that look like zeros, and a bad size told by a traceback."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     fmab.sweep(

@@ -174,9 +174,7 @@ SAME: list[tuple[str, tuple[Any, dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("words", "python"), SAME, ids=[words[:30] for words, _ in SAME])
-def test_options_toml_and_python_state_the_same_study(
-    words: str, python: tuple[Any, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_options_toml_and_python_state_the_same_study(words, python, tmp_path):
     """Would catch a default, a type or an order that one of the three ways adds or drops."""
     _, command = cli.find(["sweep", *words.split()])
     options, typed = cli.parse(command)
@@ -215,14 +213,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "hybrid": {"algorithm": "hdp", "components": "1x2"},
     "hybrid of another structure": {"algorithm": "hdp", "components": "2"},
     "means": {"problem": FIXED, **ALONE},
-    "other means": {
-        "problem": fmab.Problem([0.9, math.nextafter(0.1, 1)], agents=2),
-        **ALONE,
-    },
-    "means of more agents": {
-        "problem": fmab.Problem([0.9, 0.1], agents=3),
-        **ALONE,
-    },
+    "other means": {"problem": fmab.Problem([0.9, math.nextafter(0.1, 1)], agents=2), **ALONE},
+    "means of more agents": {"problem": fmab.Problem([0.9, 0.1], agents=3), **ALONE},
 }
 
 
@@ -453,9 +445,7 @@ def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
     assert len(set(hashes(made))) == 12
 
 
-def test_hops_are_worked_out_and_graphs_read_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
     calls = {"distances": 0, "validated": 0, "flooding": 0, "read": 0}
 
@@ -565,10 +555,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small("ddp", graph=["ring", "ring"]), f"graph='ring': {REPEATED}"),
     (lambda: small("ddp", graph=[KARATE, KARATE], agents=34), 'graph="Zachary\'s Karate Club": mu'),
     (lambda: small(epsilon={1: 1, "1": 2}), "epsilon='1': must be distinct values; "),
-    (
-        lambda: small(epsilon=range(1, 100_002)),
-        "configurations=100001: must be at most 100,000; ",
-    ),
+    (lambda: small(epsilon=range(1, 100_002)), "configurations=100001: must be at most 100,000; "),
     (
         lambda: small(agents=range(10**15)),
         "configurations=1000000000000000: must be at most 100,000; ",
@@ -666,9 +653,7 @@ def test_looks_double_up_to_the_most_seeds() -> None:
     assert until_precise(0.2) == (0.2, 0.95, 10**6)
 
 
-def test_provenance_changes_with_the_engine_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
     """Would catch chunks of another engine, or of source that nobody has checked, used beside those
     of this one; and stores refused for source that gives the same bits."""
     folder = tmp_path / "fmab_jax"
