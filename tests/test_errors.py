@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from refusals import refused as message
 
 import fmab_jax as fmab
 from fmab_jax import files, resources
@@ -34,13 +35,6 @@ from fmab_jax.errors import (
     setting,
 )
 from fmab_jax.sweeps.study_file import TOML
-
-
-def message(function: Any, *args: Any, **kwargs: Any) -> str:
-    """Returns the text of the ValueError that a call must end in."""
-    with pytest.raises(ValueError) as refused:
-        function(*args, **kwargs)
-    return str(refused.value)
 
 
 def test_refusal_names_field_value_range_and_remedy():

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from spoken import process, said
 
-import fmab_jax as fmab
 from fmab_jax.algorithms.base import known
-from fmab_jax.cli.main import main
 from fmab_jax.run import batches, resources
 
 # As the package's own refusals, but that None is called none.
@@ -142,37 +137,28 @@ def test_bad_words_end_with_status_2_one_line_and_no_file(
     words, line, tmp_path, monkeypatch, capsys
 ):
     """Would catch a box or traceback for a line, a field's name for an option's, a started run."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "executable", None)
-    assert main(words.split()) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"fmab: {line}\n")
+    assert said(capsys, words, 2) == ("", f"fmab: {line}\n")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_does_not_fit_is_refused_on_the_command_line(tmp_path, monkeypatch, capsys):
     """Would catch the memory check, which is no option, falling through to a traceback."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
-    assert main("run cdp --seeds 1e6 --times 1e5 --horizon 1e6".split()) == 2
-    assert re.sub("'[0-9.]+ GB'", "'~ GB'", capsys.readouterr().err) == (
+    _, err = said(capsys, "run cdp --seeds 1e6 --times 1e5 --horizon 1e6", 2)
+    assert re.sub("'[0-9.]+ GB'", "'~ GB'", err) == (
         "fmab: memory='~ GB': must be at most 90 % of the 1 GB free; "
         "use keep='summary', which does not grow with the seeds, or at most 999 seeds\n"
     )
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("x.png", "x.png is a folder"), ("x.nc", "x.nc is a folder")]
-)
-def test_a_folder_in_the_way_is_refused(name, reason, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", ["x.png", "x.nc"])
+def test_a_folder_in_the_way_is_refused(name, tmp_path, capsys):
     """Would catch a long run whose last step, replacing a folder by a file, must fail."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / name).mkdir()
-    assert main(["run", "cdp", "--out", "x"]) == 2
-    assert capsys.readouterr().err == (
-        f"fmab: --out x: must be a file name in an existing folder that can be written; {reason}\n"
-    )
+    line = "--out x: must be a file name in an existing folder that can be written"
+    assert said(capsys, "run cdp --out x", 2).err == f"fmab: {line}; {name} is a folder\n"
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -186,20 +172,8 @@ def test_a_folder_in_the_way_is_refused(name, reason, tmp_path, monkeypatch, cap
 )
 def test_a_real_process_refuses_in_one_line(words, line, tmp_path):
     """Would catch warnings beside the line, a wrong exit status, or a line feed let through."""
-    result = subprocess.run(
-        [sys.executable, "-m", "fmab_jax", *words],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=_environment(),
-    )
+    result = process("-m", "fmab_jax", *words)
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.count("\n") == 1 and result.stderr.startswith("fmab: --")
     assert line is None or result.stderr == f"fmab: {line}\n"
     assert not list(tmp_path.glob("*.n*")) + list(tmp_path.glob("*.png"))
-
-
-def _environment() -> dict[str, str]:
-    package = str(Path(fmab.__file__).parents[1])
-    paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 
 import numpy as np
 import pytest
 import xarray as xr
+from spoken import said
 
 import fmab_jax as fmab
-from fmab_jax.cli.main import main
 
 
 def swept(root_seed=0, seeds=12, **axes):
@@ -52,21 +51,14 @@ LEDGER = [
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def files(folder):
     """Files to compare."""
-    monkeypatch.chdir(tmp_path)
     data = swept()
     fmab.save(data, "grid.nc")
     fmab.save(data.isel(participation=0), "two.nc")
     fmab.save(data.isel(participation=0, epsilon=1), "one.nc")
     fmab.save(swept(3, graph=["ring", "star"]), "graphs.nc")
     fmab.save(swept(agents=[5, 10]), "sizes.nc")
-
-
-def said(capsys, words, status=0):
-    capsys.readouterr()
-    assert main(shlex.split(words)) == status, capsys.readouterr()
-    return capsys.readouterr()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 import sizes
+import spoken
 import xarray as xr
+from spoken import check_rows, number, said
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import known
@@ -46,13 +48,6 @@ SMALL = f"{sizes.words(sizes.SMALL)} --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every command runs in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folders ``eps`` and ``sum`` of a sweep, and what the first said."""
@@ -74,72 +69,24 @@ def eps(made: tuple[Path, str], folder: Path) -> xr.Dataset:
     return open_sweep(folder / "eps").load()
 
 
-def said(capsys: pytest.CaptureFixture[str], words: str, status: int = 0) -> tuple[str, str]:
-    capsys.readouterr()
-    assert main(shlex.split(words)) == status
-    captured = capsys.readouterr()
-    return captured.out, captured.err
-
-
 def files(store: Path | str) -> dict[str, str]:
     """Returns the SHA-256 of each chunk."""
     chunks = sorted((Path(store) / "chunks").iterdir())
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
-def rows(out: str, dims: int = 2, meters: int = 1, message: bool = True) -> list[dict[str, Any]]:
-    """Reads the table back; of a configuration with one seed, its labels and seeds.
-
-    Args:
-        out: What was printed.
-        dims: How many parameters are swept.
-        meters: How many meters the links have.
-        message: Whether what a message leaks has a column.
-    """
-    lines = out.split("\n")
-    rule = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ─"))
-    found = []
-    for line in lines[rule + 1 :]:
-        if not line.strip() or line.startswith("Regret"):
-            return found
-        words = re.split(r"\s{2,}", line.strip().replace(",", ""))
-        labels, rest = words[:dims], words[dims + message :]
-        if rest[0] == "-":
-            found.append({"labels": labels, "seeds": int(rest[5 + meters])})
-            continue
-        lost, worse = (re.sub(r"[\[\]]", "", text).split() for text in rest[-2:])
-        values = list(map(float, [*rest[:-2], *lost, *worse]))
-        names = ["regret", "half", "percent", "rounds", *(f"links{i}" for i in range(meters))]
-        names += ["cost", "seeds", "lost", "lower", "upper", "worse", "worse_low", "worse_up"]
-        found.append({"labels": labels, **dict(zip(names, values, strict=True))})
-    return found
-
-
-def check_rows(found: list[dict[str, Any]], table: xr.Dataset) -> None:
-    """Compares a printed table, in the order of the grid, with the numbers."""
-    assert len(found) == table.seeds.size
-    for row, place in zip(found, np.ndindex(table.seeds.shape), strict=True):
-        cell = table.isel(dict(zip(table.seeds.dims, place, strict=True)))
-        labels = [str(cell[name].item()) for name in table.seeds.dims]
-        assert row["labels"] == labels
-        half = float(cell.regret_upper - cell.regret)
-        near = {"rel": 6e-4}
-        assert row["regret"] == pytest.approx(float(cell.regret), **near)
-        assert row["half"] == pytest.approx(half, **near)
-        assert row["percent"] == pytest.approx(100 * half / float(cell.regret), rel=0.06)
-        assert row["rounds"] == pytest.approx(float(cell.rounds_made), **near)
-        assert row["cost"] == pytest.approx(float(cell.cost), **near)
-        assert (row["seeds"], row["lost"]) == (int(cell.seeds), int(cell.best_arm_lost))
-        assert row["upper"] == pytest.approx(float(cell.best_arm_lost_upper), rel=0.06)
-        assert row["worse"] == int(cell.worse_arm_played)
-        assert row["worse_up"] == pytest.approx(float(cell.worse_arm_played_upper), rel=0.06)
-        assert row["links0"] == pytest.approx(float(cell.links[0]), **near)
+def rows(out, dims=2):
+    """Returns what is looked at of each row of a table that tells what a message leaks."""
+    return [
+        {"labels": row[:dims], "regret": row[dims + 1], "cost": row[-4], "seeds": int(row[-3])}
+        for row in spoken.rows(out)[1]
+    ]
 
 
 @pytest.mark.slow
 def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -> None:
     """Would catch a printed number of another cell or column, or other files than promised."""
-    check_rows(rows(made[1]), final_table(eps))
+    check_rows(made[1], eps)
     store = made[0] / "eps"
     assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
     assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
@@ -172,7 +119,7 @@ def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
 
     monkeypatch.setattr(sweeps._Work, "_run", never)
     out, err = said(capsys, f"{GRID} --out eps")
-    check_rows(rows(out), final_table(eps))
+    check_rows(out, eps)
     assert "0 of them to do" in err
     assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
 
@@ -180,26 +127,26 @@ def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
 def test_show_sorts_and_selects(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch rows in another order, cells left out or added, or another level or price."""
     options = "--level 0.9 --server-price 3 --peer-price 2"
-    table = final_table(eps, level=0.9, server_price=3, peer_price=2)
     out, err = said(capsys, f"show eps {options}")
-    check_rows(rows(out), table)
+    check_rows(out, eps, 0.9, (3, 2))
     assert err == "" and "90 %" in out
     assert "3 per server link, 2 per peer link." in " ".join(out.split())
-    regret = [row["regret"] for row in rows(said(capsys, "show eps --sort regret")[0])]
+    regret = [number(row["regret"]) for row in rows(said(capsys, "show eps --sort regret")[0])]
     assert regret == sorted(regret) and len(set(regret)) > 2
     down = rows(said(capsys, "show eps --sort cost --descending")[0])
-    assert [row["cost"] for row in down] == sorted((row["cost"] for row in down), reverse=True)
+    cost = [number(row["cost"]) for row in down]
+    assert cost == sorted(cost, reverse=True)
     labels = [row["labels"] for row in rows(said(capsys, "show eps --sort rounds")[0])]
     assert labels == [["0.5", "2"], ["none", "2"], ["0.5", "none"], ["none", "none"]]
     some = said(capsys, "show eps --select epsilon=0.50 rounds=none")[0]
-    check_rows(rows(some), final_table(eps.isel(epsilon=[0], rounds=[0])))
+    check_rows(some, eps.isel(epsilon=[0], rounds=[0]))
     both = said(capsys, "show eps --select rounds=2 epsilon=None epsilon=.5")[0]
-    check_rows(rows(both), final_table(eps.isel(rounds=[1])))
+    check_rows(both, eps.isel(rounds=[1]))
 
 
 def test_show_reads_summaries(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a summary shown with other numbers than the curves it is of."""
-    check_rows(rows(said(capsys, "show sum")[0]), final_table(eps))
+    check_rows(said(capsys, "show sum")[0], eps)
 
 
 def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,7 +158,7 @@ def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixtur
     assert [row["seeds"] for row in found] == [8, 8]
     assert [row["labels"] for row in found] == [["0.5", "none"], ["none", "none"]]
     expected = eps.regret.values[1, 0, :8, -1].mean()
-    assert found[1]["regret"] == pytest.approx(expected, rel=6e-4)
+    assert number(found[1]["regret"]) == pytest.approx(expected, rel=6e-4)
     assert "2 configurations not begun yet: run the sweep's command again." in out
     for order, first in (("", 1), ("--descending", 0)):
         last = rows(said(capsys, f"show half --sort regret {order}")[0])
@@ -453,11 +400,11 @@ def test_workers_share_the_chunks(eps, folder, capsys):
     assert "two: this worker is done; at least " in out and "left to the others" in out
     mine = files("two")
     out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
-    check_rows(rows(out), final_table(eps))
+    check_rows(out, eps)
     assert len(mine) == 6 and files("two") == files("eps")
     # Whoever comes back finds everything done.
     out, err = said(capsys, f"{GRID} --out two --worker 1/2")
-    check_rows(rows(out), final_table(eps))
+    check_rows(out, eps)
     assert "0 of them to do" in err and "left to the others" not in out
 
 
@@ -614,13 +561,12 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 )
 def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
     """Would catch another status, half files, results lost, or other bytes after going on."""
-    package = str(Path(fmab.__file__).parents[1])
     process = subprocess.Popen(
         [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": package},
+        env=spoken.surroundings(),
     )
     try:
         while process.poll() is None and len(list(folder.glob("run/chunks/*.npz"))) < 5:

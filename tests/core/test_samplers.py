@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, PartitionSpec
+from refusals import refused
 from scipy import special, stats
 
 import fmab_jax
@@ -965,10 +966,8 @@ def test_refused_seeds(value: Any):
     remedy = "larger seeds would repeat the streams of smaller ones"
     if isinstance(value, float):
         remedy = "pass an int, not a float"
-    with pytest.raises(ValueError) as refused:
-        keys.checked_seed("root_seed", value)
-    allowed = "must be a whole number in [0, 4,294,967,295]"
-    assert str(refused.value) == f"root_seed={value!r}: {allowed}; {remedy}"
+    line = f"root_seed={value!r}: must be a whole number in [0, 4,294,967,295]; {remedy}"
+    assert refused(keys.checked_seed, "root_seed", value) == line
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from refusals import refused
 
 import fmab_jax as fmab
 from fmab_jax import files
@@ -183,10 +184,8 @@ def test_what_is_there_is_never_replaced(swept, ending, tmp_path):
     link = tmp_path / f"link{ending}"
     link.symlink_to(tmp_path / "nowhere")
     for taken in (path, link):
-        with pytest.raises(ValueError) as error:
-            export(swept["summary"], taken)
-        assert str(error.value).startswith(f"path={str(taken)!r}"[:70])
-        assert ": must be a new name; " in str(error.value)
+        said = refused(export, swept["summary"], taken)
+        assert said.startswith(f"path={str(taken)!r}"[:70]) and ": must be a new name; " in said
     assert path.read_text() == "mine" and not (tmp_path / "nowhere").exists()
 
 
@@ -245,9 +244,7 @@ def test_a_zarr_folder_comes_back_where_its_successor_cannot_be_put(swept, tmp_p
 )
 def test_other_names_are_refused_in_one_line(swept, name, words, tmp_path):
     """Would catch a guessed format, or folders that are made by the way."""
-    with pytest.raises(ValueError) as error:
-        export(swept["summary"], tmp_path / name)
-    said = str(error.value)
+    said = refused(export, swept["summary"], tmp_path / name)
     assert said.startswith("path=") and words in said and "\n" not in said
     assert list(tmp_path.iterdir()) == []
 
@@ -281,9 +278,7 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
 def test_a_missing_package_is_named(swept, ending, package, tmp_path, monkeypatch):
     """Would catch a traceback where an optional package is not installed."""
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ValueError) as error:
-        export(swept["summary"], tmp_path / f"x{ending}")
-    said = str(error.value)
+    said = refused(export, swept["summary"], tmp_path / f"x{ending}")
     assert f"path='in need of {package}'" in said and "\n" not in said
     assert said.endswith('pip install "fmab_jax[export]", or choose .nc or .csv')
     assert list(tmp_path.iterdir()) == []

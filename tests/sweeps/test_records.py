@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from refusals import refused
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
@@ -174,9 +175,7 @@ def test_a_store_of_another_format_is_refused_by_name(stores, tmp_path, version,
     # The first version kept its chunks elsewhere.
     (store.path / "chunks").rename(store.path / "units")
     for use in (lambda: fmab.open_sweep(store.path), lambda: swept(store.path, "curves")):
-        with pytest.raises(Refusal, match=f"must be of format 4; {words}") as caught:
-            use()
-        assert "\n" not in str(caught.value)
+        assert f"must be of format 4; {words}" in refused(use)
     assert not (store.path / "chunks").exists()
 
 

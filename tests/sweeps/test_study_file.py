@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from refusals import refused
 
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
@@ -234,12 +235,9 @@ def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
     text, line = REFUSED[name]
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ValueError) as error:
-        made = study_of(read_study("s.toml"))
-        assert not made.points
-    said = str(error.value)
+    said = refused(lambda: study_of(read_study("s.toml")).points)
     assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
-    assert "\n" not in said and len(said) < 400 and said.isprintable()
+    assert len(said) < 400 and said.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -270,9 +268,7 @@ def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
         Path("device.toml").symlink_to("/dev/zero")
     elif path in ("pipe.toml", "device.toml"):
         pytest.skip("there are no pipes here")
-    with pytest.raises(ValueError) as error:
-        read_study(path)
-    assert str(error.value).endswith(f": must be {reason}")
+    assert refused(read_study, path).endswith(f": must be {reason}")
 
 
 RATINGS = "agent,arm,value\n0,0,1\n0,1,2\n1,0,2\n1,1,1\n"
@@ -485,9 +481,7 @@ def test_50_written_studies_read_back_the_same(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_refused(path, document, start, tmp_path, monkeypatch):
     """Would catch a study written under a name that `fmab sweep` does not take, or half a file."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError) as error:
-        write_study(document, path)
-    assert str(error.value).startswith(start)
+    assert refused(write_study, document, path).startswith(start)
     assert list(tmp_path.iterdir()) == []
 
 
