@@ -7,12 +7,12 @@ import inspect
 import itertools
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import fresh
 import matplotlib.image
 import numpy as np
 import pytest
@@ -245,12 +245,7 @@ def in_the_default_run(names: set[str], session: pytest.Session) -> set[str]:
     if names:  # only some files were collected
         files = sorted({name.partition("::")[0] for name in names})
         files = [file for file in files if (ROOT / file).is_file()]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *files],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-        )
+        done = fresh.python("-m", "pytest", "--collect-only", "-q", "-n", "0", *files, cwd=ROOT)
         found |= {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
     return found
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
+import fresh
 import index_twins as twins
 import jax
 import jax.numpy as jnp
@@ -241,9 +239,7 @@ def test_bits_do_not_depend_on_the_devices(tmp_path):
     for devices in (1, 2):
         path = tmp_path / f"{devices}.npy"
         flags = f"--xla_force_host_platform_device_count={devices}"
-        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-        command = [sys.executable, "-c", DEVICES, str(path), str(devices)]
-        subprocess.run(command, check=True, env=environment)
+        fresh.script(DEVICES, path, devices, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
         saved.append(np.load(path))
     np.testing.assert_array_equal(*saved)
 

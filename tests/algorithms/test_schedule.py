@@ -266,23 +266,16 @@ def test_monotone_where_the_paper_needs_it(eps: float):
         kept = {k: v for k, v in base.items() if k not in ("dt", "before")}
         return confidence_radius(**(kept | {"pulls": 5000} | changed))
 
-    for name, values, pulls_grow in (
-        ("a", (2, 5, 20, 100), True),
-        ("r", (1, 2, 3, 8), True),
-        ("T", (10**7, 10**8, 10**9, 10**12), True),
-        ("N", (1, 2, 10, 50), False),
-        ("dt", (0.01, 0.1, 0.5, 1.0), False),
+    for name, values, sign, whose in (
+        ("a", (2, 5, 20, 100), 1, (pulls, radius)),
+        ("r", (1, 2, 3, 8), 1, (pulls, radius)),
+        ("T", (10**7, 10**8, 10**9, 10**12), 1, (pulls, radius)),
+        ("N", (1, 2, 10, 50), -1, (pulls, radius)),
+        ("dt", (0.01, 0.1, 0.5, 1.0), -1, (pulls,)),
+        ("pulls", (1, 2, 100, 10**10), -1, (radius,)),
     ):
-        found = np.diff([pulls(**{name: value}) for value in values])
-        assert (found > 0).all() if pulls_grow else (found < 0).all(), name
-    for name, values, radius_grows in (
-        ("a", (2, 5, 20, 100), True),
-        ("r", (1, 2, 3, 8), True),
-        ("T", (10**7, 10**8, 10**9, 10**12), True),
-        ("N", (1, 2, 10, 50), False),
-        ("pulls", (1, 2, 100, 10**10), False),
-    ):
-        found = np.diff([radius(**{name: value}) for value in values])
-        assert (found > 0).all() if radius_grows else (found < 0).all(), name
+        for function in whose:
+            found = np.diff([function(**{name: value}) for value in values])
+            assert (sign * found > 0).all(), name
     # The number of all arms is met in the privacy terms only.
     assert (radius(K=1000) > radius()) == (eps != INF)

@@ -441,12 +441,6 @@ def test_crossover_is_where_the_schedule_turns(epoch: int, active: int, ratio: f
     assert pulls(found * 1.001) == free < pulls(found / 1.1) == pytest.approx(1.1 * free, abs=1.2)
 
 
-def test_a_curve_only_grows():
-    """Catches a part of the curve that is charged and taken back."""
-    curve = theory.regret_curve(np.arange(0, 10**5, 97), GAPS, exchange.flooding(RING), 10**5, 0.5)
-    assert (np.diff(curve) >= 0).all() and curve[0] == 0
-
-
 def test_one_server_heard_by_all_is_each_of_the_others():
     """Catches an exchange that changes more than waiting and links, and alone not summed."""
     server = theory.bounds(GAPS, exchange.server(8), 10**6, 0.5)

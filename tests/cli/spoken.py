@@ -1,17 +1,12 @@
-"""What a command says: run here or in a process of its own, and its table read back."""
+"""What a command says, and its table read back."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-import fmab_jax as fmab
 from fmab_jax.cli.main import main
 
 
@@ -72,17 +67,3 @@ def check_rows(out, data, level=0.95, prices=(1.0, 1.0)):
             upper = stats.beta.ppf(1 - tail, count + 1, n - count) if count < n else 1.0
             assert int(event) == count
             assert (float(low), float(high)) == pytest.approx((lower, upper), rel=0.06)
-
-
-def surroundings():
-    """Returns the environment of a process that imports the package from here."""
-    package = str(Path(fmab.__file__).parents[1])
-    paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-
-
-def process(*words, **environment):
-    """Runs Python, and returns how it ended and what it said."""
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, env=surroundings() | environment
-    )

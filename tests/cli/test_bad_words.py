@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from spoken import process, said
+from fresh import python as process
+from spoken import said
 
 from fmab_jax.algorithms.base import known
 from fmab_jax.run import batches, resources

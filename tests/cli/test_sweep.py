@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fresh
 import numpy as np
 import pytest
 import sizes
@@ -97,16 +98,8 @@ def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -
     assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
     assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12
-    direct = fmab.sweep(
-        fmab.cdp_mab,
-        agents=4,
-        arms=3,
-        horizon=20_000,
-        times=10,
-        epsilon=[0.5, None],
-        rounds=[None, 2],
-        seeds=20,
-    )
+    grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
+    direct = fmab.sweep(fmab.cdp_mab, agents=4, arms=3, **grid)
     np.testing.assert_array_equal(direct.regret, eps.regret)
 
 
@@ -566,7 +559,7 @@ def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=spoken.surroundings(),
+        env=fresh.surroundings(),
     )
     try:
         while process.poll() is None and len(list(folder.glob("run/chunks/*.npz"))) < 5:

@@ -10,14 +10,13 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import fresh
 import jax
-import jax.numpy as jnp
 import numpy as np
 import protocols
 import pytest
@@ -26,10 +25,8 @@ import sizes
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax import resources
 from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
-from fmab_jax.core import keys
 from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, facts
 from fmab_jax.run import netcdf as store
@@ -187,19 +184,8 @@ print("collectives", *bad)
 def test_four_devices_give_the_bits_of_one_and_never_talk():
     """Would catch numbers that depend on sharding, and a loop that synchronises devices."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
-    env = os.environ | {"XLA_FLAGS": flags}
-    root = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "-c", ON_DEVICES, str(root)],
-        env=env | {"PYTHONPATH": os.pathsep.join(map(str, (root.parents[1], root.parent)))},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = dict(
-        line.split(" ", 1) if " " in line else (line, "") for line in done.stdout.split("\n")
-    )
+    said = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
+    lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in said.split("\n"))
     assert lines["collectives"] == ""
     for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
         run = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
@@ -571,22 +557,6 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
         fmab.simulate(PATHS["pooled"], PROBLEM, 10**6, 10**8, times=400)
 
 
-def test_a_container_s_limit_counts_what_cannot_be_reclaimed(tmp_path):
-    """Would catch cached files counted as used, which refuses every run in an old container."""
-    files = {
-        "memory.max": "1000\n",
-        "memory.current": "900\n",
-        "memory.stat": "anon 200\nfile 700\n",
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert resources._container_bytes(tmp_path) == 800
-    (tmp_path / "memory.current").write_text("2000\n")
-    assert resources._container_bytes(tmp_path) == 0
-    (tmp_path / "memory.max").write_text("max\n")
-    assert resources._container_bytes(tmp_path) is None
-
-
 def test_files_keep_everything_and_no_damage_is_read(tmp_path):
     """Would catch a lossy or silently damaged result file."""
     data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 50, times=10, batch=64)
@@ -643,21 +613,8 @@ def test_a_million_seeds_stay_within_memory():
         "status = open('/proc/self/status').read()\n"
         "print(re.search(r'VmHWM:\\s*(\\d+)', status)[1], d.sizes['seed'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=900, check=True
-    )
-    kilobytes, seeds = map(int, done.stdout.split())
+    kilobytes, seeds = map(int, fresh.script(code, timeout=900).split())
     assert seeds == 10**6 and kilobytes < 2_000_000
-
-
-def test_the_key_of_a_run_is_documented():
-    """Would catch a change of the key discipline, which would change every published number."""
-    with jax.enable_x64(True):
-        key = keys.stream_key(keys.seed_key(jnp.uint32(3), jnp.uint32(5)), 2, keys.NOISE)
-        expected = jax.random.key(3, impl="threefry2x32")
-        for number in (5, 2, keys.NOISE):
-            expected = jax.random.fold_in(expected, number)
-        assert [int(word) for word in key] == jax.random.key_data(expected).tolist()
 
 
 @pytest.mark.parametrize("name", ["agents", "horizon", "problem", "seeds", "title", "seed"])

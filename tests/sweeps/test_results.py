@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fresh
 import numpy as np
 import pytest
 import sizes
@@ -873,13 +872,7 @@ def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path: Path) -> Non
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not tell the peak of a process's memory")
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "DASK_NUM_WORKERS": "2"}
-    done = subprocess.run(
-        [sys.executable, "-c", LARGE, str(tmp_path / "large")], env=env, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    found = json.loads(done.stdout)
-    print(found)
+    found = json.loads(fresh.script(LARGE, tmp_path / "large", DASK_NUM_WORKERS="2"))
     assert found["bytes"] == 2 * 200_000 * 100 * 8
     assert found["grown"] < found["bytes"] / 3
     # Sums of 100 exponential numbers of mean 1: the mean of 200,000 is 100 within 6 x 0.0224.

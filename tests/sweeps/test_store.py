@@ -15,11 +15,13 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fresh
 import numpy as np
 import pytest
 from refusals import refused
@@ -30,6 +32,7 @@ from fmab_jax.sweeps import store as store_module
 from fmab_jax.sweeps.store import Entry, Store
 
 CHUNKS = [f"{number:032x}" for number in range(1, 12)]
+HOSTILE = ["../x", "/etc/passwd", "a\0b", "CON", "a" * 300, ""]
 FAULTS = ["ENOSPC", "EIO", "EACCES", "kill"]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 needs_flock = pytest.mark.skipif(locks.fcntl is None, reason="needs fcntl.flock")
@@ -361,24 +364,9 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
     one, two, three, four = manifest.read_bytes().splitlines()
     good = store_module._unseal(one)
     assert good is not None
-    bad = [
-        two + three,
-        b"",
-        b"\0" * 100,
-        b"nonsense",
-        b'{"chunk":1}',
-        one.replace(b'"seal"', b'"soul"'),
-        store_module._seal_of(b"[" * 100_000) + b"x",
-    ]
-    names = [
-        "../x",
-        "/etc/passwd",
-        "a\0b",
-        "CON",
-        "a" * 300,
-        CHUNKS[0].upper().replace("0", "A"),
-        "",
-    ]
+    bad = [two + three, b"", b"\0" * 100, b"nonsense", b'{"chunk":1}']
+    bad += [one.replace(b'"seal"', b'"soul"'), store_module._seal_of(b"[" * 100_000) + b"x"]
+    names = [*HOSTILE, CHUNKS[0].upper().replace("0", "A")]
     hostile = [
         *({**good, "chunk": f"{name}"} for name in names),
         {**good, "chunk": 7},
@@ -401,7 +389,7 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
         assert re.match(rf"manifest-main\.jsonl, line {number}: \S", line) and "\n" not in line
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a\0b", "CON", "a" * 300, "A" * 32, ""])
+@pytest.mark.parametrize("name", [*HOSTILE, "A" * 32])
 def test_hostile_names_are_refused(tmp_path, name):
     """Would catch a key or a writer that leads out of the folder, or that no system can store."""
     folder = Store(tmp_path / "run", create=True)
@@ -926,19 +914,14 @@ def test_no_race_lets_two_writers_in(tmp_path, kinds, how):
         pytest.skip("one kind cannot tell whether a holder of the other is dead")
     path = tmp_path / "run"
     Store(path, create=True)
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", RACE, path, kind, *["dies"] * (how == "dies")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=Path(store_module.__file__).parents[2],
-        )
-        for kind in kinds
-    ]
+    words = ["-W", "ignore", "-c", RACE, path]
+    with ThreadPoolExecutor(2) as pool:
+        racers = [
+            pool.submit(fresh.python, *words, kind, *["dies"] * (how == "dies")) for kind in kinds
+        ]
     for racer in racers:
-        out, err = racer.communicate()
-        assert racer.returncode == 0 and out == "40\n", err
+        done = racer.result()
+        assert done.returncode == 0 and done.stdout == "40\n", done.stderr
 
 
 @needs_flock
@@ -1008,19 +991,9 @@ def test_a_full_disk_costs_only_what_was_being_written(tmp_path, what):
     path = tmp_path / "run"
     entries = filled(path, CHUNKS[:3])
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    result = subprocess.run(
-        [sys.executable, "-c", FULL, path, "8192", what],
-        capture_output=True,
-        text=True,
-        cwd=Path(store_module.__file__).parents[2],
-    )
-    assert result.returncode == 0, result.stderr
-    number, filename, message = json.loads(result.stdout)
-    name = {
-        "chunk": f"chunks/{'f' * 32}.npz",
-        "manifest": "manifest-main.jsonl",
-        "header": "run.json",
-    }
+    number, filename, message = json.loads(fresh.script(FULL, path, "8192", what))
+    name = {"chunk": f"chunks/{'f' * 32}.npz", "manifest": "manifest-main.jsonl"}
+    name["header"] = "run.json"
     assert number == errno.EFBIG and filename == str(path / name[what]) and filename in message
     after = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     # A whole chunk without its line counts as absent.
