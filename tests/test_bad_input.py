@@ -178,9 +178,8 @@ def test_a_corner_of_an_exchange_has_its_value(name: str) -> None:
 def test_the_accepted_ends_of_the_seed_range_are_distinct_trials() -> None:
     """Would catch a seed that is cut to fewer bits and repeats another trial."""
     seeds = [0, 1, 2**31, 2**32 - 2, np.int64(2**32 - 1)]
-    data = fmab.simulate(
-        fmab.cdp_mab(1.0), fmab.Problem(ONE, agents=3), 100, seeds, times=1, batch=2
-    )
+    problem = fmab.Problem(ONE, agents=3)
+    data = fmab.simulate(fmab.cdp_mab(1.0), problem, 100, seeds, times=1, batch=2)
     assert data.seed.values.tolist() == [0, 1, 2**31, 2**32 - 2, 2**32 - 1]
     drawn = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
     assert len({float(means[0, 0]) for means in drawn}) == 5

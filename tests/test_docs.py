@@ -93,9 +93,8 @@ def test_the_worked_examples_run_and_do_what_they_say(monkeypatch, tmp_path, cap
     kept = fmab.simulate(page.Batched(batch=20), page.problem, 2000, 8)
     assert kept.rounds_made.max() <= 2000 // 20 and kept.rounds_made.min() >= 5
     # Each quarter of a gap needs sixteen times the pulls of a whole one.
-    few, many = (
-        fmab.simulate(page.Steeper(None, factor=q), page.problem, 2000, 8) for q in (1.5, 4)
-    )
+    steeper = [page.Steeper(None, factor=q) for q in (1.5, 4)]
+    few, many = (fmab.simulate(each, page.problem, 2000, 8) for each in steeper)
     assert few.rounds_made.mean() > 2 * many.rounds_made.mean()
 
 
@@ -331,9 +330,7 @@ def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
     """Would catch a first picture that an older program, or another command, has made."""
     monkeypatch.chdir(tmp_path)
     assert main.main(first_command()) == 0
-    made, kept = (
-        matplotlib.image.imread(path) for path in ("first.png", ROOT / "figures/first.png")
-    )
+    made, kept = map(matplotlib.image.imread, ("first.png", ROOT / "figures/first.png"))
     assert made.shape == kept.shape
     # Where processors round otherwise, a line may be a pixel's shade off.
     assert np.abs(made - kept).mean() < 1e-3

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
+import quick
 import scipy.stats
 
 import fmab_jax as fmab
@@ -163,7 +164,7 @@ def p_values(name, runs, change=lambda algorithm: algorithm):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("alone", marks=pytest.mark.slow), "pooled", "gosine, ring"]
+    "name", quick.only(["alone", "pooled", "gosine, ring"], "pooled", "gosine, ring")
 )
 def test_the_law_is_that_of_the_slow_twin(name):
     """Would catch rewards or neighbours that are not independent, or of another law."""
@@ -192,7 +193,7 @@ def outcomes(configs, seeds, batch):
 
 
 EACH = {"alone": fmab.ucb1(), "pooled": fmab.ucb1(pooled=True), "gosine": fmab.gosine("star")}
-FIRST = ["pooled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("alone", "gosine"))]
+FIRST = quick.only(EACH, "pooled")
 
 
 @pytest.mark.parametrize("name", FIRST)
@@ -254,9 +255,8 @@ def test_phases_of_gosine_end_at_cubes():
     def due(number):
         zero = jnp.float64(0.0)
         beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
-        slot = index.Slot(
-            number, number.astype(jnp.float64), *[zero] * 3, beside, zero, words, words
-        )
+        rest = *[zero] * 3, beside, zero, words, words
+        slot = index.Slot(number, number.astype(jnp.float64), *rest)
         return fmab.gosine.due(state, slot, {})
 
     cubes = np.arange(1, 465) ** 3

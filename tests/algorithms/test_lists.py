@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import lists, rounds, tracing
@@ -107,9 +108,7 @@ def in_arrays(configs, which, seeds):
         return jax.tree.map(np.asarray, found)
 
 
-@pytest.mark.parametrize(
-    "name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
-)
+@pytest.mark.parametrize("name", quick.only(CASES | SLOW, *CASES))
 @pytest.mark.as_users_have_it
 def test_one_list_gives_the_bits_of_arrays_of_arms(name):
     """Would catch an arm lost, kept, doubled or mixed up in the list; another order of a sum; a
@@ -211,19 +210,8 @@ def test_arms_are_listed_only_where_each_is_judged_by_itself():
         for name, rule in vars(Rules).items()
         if name[0] != "_"
     }
-    assert told == {
-        "own": True,
-        "above": True,
-        "half": False,
-        "some": False,
-        "next_": False,
-        "rank": False,
-        "jitted": False,
-        "counted": False,
-        "placed": False,
-        "sized": False,
-        "clipped": True,
-    }
+    assert len(told) == 11
+    assert {name for name, by_arm in told.items() if by_arm} == {"own", "above", "clipped"}
 
 
 @dataclass(frozen=True)

@@ -518,9 +518,8 @@ def test_a_sequence_tells_more_than_its_parts() -> None:
     sides = [np.stack(each, axis=1).astype(float) for each in zip(first, second, strict=True)]
     pilot = [streams.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
     event = module._chosen(pilot, module._How(40_000, 1e-3, 0.0))
-    assert module._event_text(event, ["a", "b"]).startswith(
-        "pulls of a to b in a set of 2 sequences"
-    )
+    told = module._event_text(event, ["a", "b"])
+    assert told.startswith("pulls of a to b in a set of 2 sequences")
     assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
     score = event.statistic.of(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
     assert score[:2] == pytest.approx([math.log(0.8 / 0.5)] * 2, abs=0.1)

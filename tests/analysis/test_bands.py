@@ -180,9 +180,8 @@ def test_a_number_per_seed_has_a_band():
     values = series(np.arange(12.0).reshape(4, 3))
     last = confidence_band(values.isel(time=-1), kind="pointwise")
     curve = confidence_band(values, kind="pointwise").isel(time=-1)
-    assert [float(last[n]) for n in ("lower", "upper")] == [
-        float(curve[n]) for n in ("lower", "upper")
-    ]
+    for end in ("lower", "upper"):
+        assert float(last[end]) == float(curve[end])
 
 
 @pytest.mark.parametrize("event, other", [bands.EVENTS, bands.EVENTS[::-1]])

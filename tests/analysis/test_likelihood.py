@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 import scipy.optimize
 import scipy.stats
 
@@ -192,13 +193,7 @@ def configurations() -> dict[str, tuple]:
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "server" else pytest.param(name, marks=pytest.mark.slow)
-        for name in configurations()
-    ],
-)
+@pytest.mark.parametrize("name", quick.only(configurations(), "server"))
 def test_simulated_regret_stays_below(name: str):
     """Would catch a bound of regret, rounds or links that runs exceed, or an idle one."""
     algorithm, problem, horizon = configurations()[name]

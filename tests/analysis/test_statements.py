@@ -108,14 +108,8 @@ def made(costs=(UNKNOWN, UNKNOWN), **changes):
     plain = {
         "participants": tuple(Participant.of(name, 100, mean, cost) for name, mean, cost in runs),
         "question": Question(1000, 0, "agents 5, arms 3"),
-        "difference": 86.0,
-        "lower": 85.0,
-        "upper": 87.0,
-        "percent": 86.0,
-        "percent_lower": 85.0,
-        "percent_upper": 87.0,
-        "p_value": 1e-20,
-        "adjusted": 1e-20,
+        **{"difference": 86.0, "lower": 85.0, "upper": 87.0, "p_value": 1e-20},
+        **{"percent": 86.0, "percent_lower": 85.0, "percent_upper": 87.0, "adjusted": 1e-20},
     }
     return Comparison(**{**plain, **changes})
 

@@ -570,9 +570,8 @@ def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
         process.kill()
         process.wait()
     assert process.returncode == 128 + number, err
-    again = re.search(
-        r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$", err, re.M
-    )
+    told = r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$"
+    again = re.search(told, err, re.M)
     assert again is not None and shlex.split(again[1]) == shlex.split(f"{LONG} --out run")
     assert "Traceback" not in err and out == ""
     assert list(folder.rglob("*.tmp")) == []

@@ -1066,16 +1066,7 @@ def test_a_line_of_too_many_columns(folder: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
-LONG = b"""agent,arm,value
-10,1,5
-10,1,4
-9,1,1
-9,2,1
-10,2,5
-10,1,4
-9,1,3
-9,2,1
-"""
+LONG = b"agent,arm,value\n10,1,5\n10,1,4\n9,1,1\n9,2,1\n10,2,5\n10,1,4\n9,1,3\n9,2,1\n"
 
 
 def test_observed_ratings(folder: Path):

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
+from draws import ALPHA, LATTICE, MILLION, induced_cdf, two_sided, words
 from jax.sharding import AxisType, Mesh, PartitionSpec
 from refusals import refused
 from scipy import special, stats
@@ -25,14 +27,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.run import batches
 
 pytestmark = pytest.mark.usefixtures("x64")
-ALPHA = 1e-6
-LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
 Cell = tuple[float, float]
-
-
-def words(seed: int = 0, round_: int = 1, stream: int = keys.REWARD) -> keys.Words:
-    """Returns the key words of a stream of root seed 0."""
-    return keys.stream_key(keys.seed_key(jnp.uint32(0), jnp.uint32(seed)), round_, stream)
 
 
 # --- the binomial law, computed from the quantile function without a draw ---
@@ -65,23 +60,15 @@ def support(trials: float, probability: float) -> np.ndarray:
 def induced_masses(sampler: Callable[..., Any], cells: list[Cell]) -> list[np.ndarray]:
     """Returns each cell's law on its support, from where the quantile function steps.
 
-    The quantile is a monotone function of the lattice of uniforms, so the last lattice point whose
-    quantile is at most k, found by bisection, is P(X <= k) exactly. The last entry is the mass
-    above the support.
+    The last entry is the mass above the support.
     """
     ks = [support(n, p) for n, p in cells]
     sizes = [len(k) for k in ks]
     k = np.concatenate(ks)
     n = np.repeat([float(n) for n, _ in cells], sizes)
     p = np.repeat([p for _, p in cells], sizes)
-    low, high = np.full(k.shape, -1), np.full(k.shape, LATTICE)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        u = (np.clip(middle, 0, LATTICE - 1) + 0.5) / LATTICE
-        at_most = np.asarray(sampler(u, n, p)) <= k
-        going = high - low > 1
-        low, high = np.where(going & at_most, middle, low), np.where(going & ~at_most, middle, high)
-    cdfs = np.split((low + 1) / LATTICE, np.cumsum(sizes)[:-1])
+    cdf = induced_cdf(lambda u: np.asarray(sampler(u, n, p)) <= k, k.shape)
+    cdfs = np.split(cdf, np.cumsum(sizes)[:-1])
     return [np.diff(np.r_[0.0, cdf, 1.0]) for cdf in cdfs]
 
 
@@ -180,9 +167,8 @@ def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pyt
 def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatch):
     """Negative control: catches an expansion that is believed unchecked from too low a variance."""
     monkeypatch.setattr(binomials, "SMOOTH_VARIANCE", 20.0)
-    found = discrepancy(
-        jax.jit(lambda *a: binomials.binomial_quantile(*a)), [at_variance(1e6, 21.0)]
-    )
+    sampler = jax.jit(lambda *a: binomials.binomial_quantile(*a))
+    found = discrepancy(sampler, [at_variance(1e6, 21.0)])
     assert found[0, 1] > 1e-6
 
 
@@ -243,7 +229,6 @@ def test_quantile_is_monotone_and_symmetric():
 # --- binomial draws ---
 
 reward_sum = rewards.Bernoulli().total
-MILLION = 10**6
 
 
 @jax.jit
@@ -251,11 +236,6 @@ def million_sums(k0, k1, trials, mean):
     lane = jnp.arange(MILLION, dtype=jnp.uint32)
     wide = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, trials, mean)]
     return reward_sum(wide[0], wide[1], lane, wide[2], wide[3])
-
-
-def two_sided(z: float) -> float:
-    """Returns the p-value of a standard normal statistic."""
-    return float(2 * stats.norm.sf(abs(z)))
 
 
 DRAWN_CELLS = [
@@ -284,9 +264,8 @@ def test_counts_are_exact_up_to_2_to_the_53():
     np.testing.assert_array_equal(quantile(u, n, np.zeros(5)), 0)
     too_many = np.array([2.0**53 + 2, 2.0**60, np.inf, np.nan, -1.0])
     assert np.isnan(quantile(u, too_many, np.full(5, 0.5))).all()
-    odd = np.asarray(
-        quantile((np.arange(4096) + 0.5) / 4096, np.full(4096, 1e12), np.full(4096, 0.3))
-    )
+    u = (np.arange(4096) + 0.5) / 4096
+    odd = np.asarray(quantile(u, np.full(4096, 1e12), np.full(4096, 0.3)))
     assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
 
 
@@ -515,9 +494,8 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     np.testing.assert_allclose(few_summed(u, count), due, rtol=1e-15)
     lane = jnp.arange(10**5, dtype=jnp.uint32)
     key = [jnp.full(len(lane), word, jnp.uint32) for word in words(5, 3)]
-    x = np.asarray(
-        jax.jit(laplace.few_summed)(*key, lane, jnp.full(len(lane), 2 * most, jnp.int32))
-    )
+    twice = jnp.full(len(lane), 2 * most, jnp.int32)
+    x = np.asarray(jax.jit(laplace.few_summed)(*key, lane, twice))
     c2, c4 = 2.0 * 2 * most, 12.0 * 2 * most
     spread = np.sqrt((c4 + 2 * c2**2) / len(x))
     assert two_sided((np.mean(x**2) - c2) / spread) > ALPHA
@@ -526,9 +504,8 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
 @pytest.mark.parametrize("terms", [1, 2, 50])
 def test_sums_of_laplace_draws(terms: int):
     """Catches uniforms, a normal quantile and a polynomial that do not fit each other."""
-    x = np.asarray(
-        million_laplace_sums(*words(terms, 3), laplace.laplace_sum_shape(terms)[:, None])
-    )
+    shape = laplace.laplace_sum_shape(terms)[:, None]
+    x = np.asarray(million_laplace_sums(*words(terms, 3), shape))
     deviation = np.sqrt(2.0 * terms)
     edges = deviation * np.linspace(-3.3, 3.3, 200)
     expected = len(x) * np.diff(np.r_[0.0, laplace_sum_cdf(edges, terms), 1.0])
@@ -576,9 +553,8 @@ def test_participants_are_uniform_subsets():
     member = (codes[:, None] >> np.arange(10)) & 1
     alone = [two_sided((m.sum() - 4e5) / np.sqrt(2.4e5)) for m in member.T]
     share = 4 * 3 / (10 * 9)
-    together = [
-        (member[:, i] & member[:, j]).sum() for i, j in itertools.combinations(range(10), 2)
-    ]
+    pairs_of = itertools.combinations(range(10), 2)
+    together = [(member[:, i] & member[:, j]).sum() for i, j in pairs_of]
     spread = np.sqrt(MILLION * share * (1 - share))
     pairs = [two_sided((seen - MILLION * share) / spread) for seen in together]
     assert min(alone) * 10 > ALPHA and min(pairs) * 45 > ALPHA
@@ -673,9 +649,7 @@ def singles() -> dict[str, np.ndarray]:
         return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
-@pytest.mark.parametrize(
-    "size", [*(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 64)), 250]
-)
+@pytest.mark.parametrize("size", quick.only([1, 7, 64, 250], 250))
 def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
     """Catches a number that changes with the batch, as element i of JAX's binomial does."""
     found = jax.jit(batch)(np.uint32(5), SEEDS[-size:])

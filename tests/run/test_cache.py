@@ -113,25 +113,10 @@ def test_what_strangers_wrote_is_traced_each_time(place: Path, run: Runs) -> Non
 def test_static_parts_that_differ_are_spelled_differently() -> None:
     """Would catch 1, True, 1.0 and "1", or parts in another order, under one name."""
     laws = [fmab.Gaussian(0.5), fmab.Gaussian(0.25)]
-    values: list[Any] = [
-        1,
-        True,
-        1.0,
-        "1",
-        b"1",
-        None,
-        "None",
-        (1,),
-        ((1,),),
-        (1, 1),
-        ("1, int:1",),
-    ]
+    values: list[Any] = [1, True, 1.0, "1", b"1", None, "None", (1,), ((1,),), (1, 1)]
+    values += [("1, int:1",)]
     values += [{"a": 1, "b": 2}, {"a": 2, "b": 1}, int, bool, np.dtype("int8"), *laws]
-    values += [
-        jax.tree.structure((1, 2)),
-        jax.tree.structure([1, 2]),
-        jax.tree.structure((1, None)),
-    ]
+    values += map(jax.tree.structure, [(1, 2), [1, 2], (1, None)])
     values += [jax.ShapeDtypeStruct((2,), np.int8), jax.ShapeDtypeStruct((2,), np.int16)]
     assert len({cache._spelled(value) for value in values}) == len(values)
 

@@ -275,9 +275,8 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
 
     given: dict[str, Any] = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
     problem, store = fmab.Problem.uniform, tmp_path / "s"
-    data = fmab.sweep(
-        fmab.ucb1, problem, agents=[3, 5], store=store, progress=False, **given
-    ).load()
+    given["progress"] = False
+    data = fmab.sweep(fmab.ucb1, problem, agents=[3, 5], store=store, **given).load()
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
     arrays = there.chunk(entry)

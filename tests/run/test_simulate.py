@@ -20,6 +20,7 @@ import jax
 import numpy as np
 import protocols
 import pytest
+import quick
 import scipy.stats
 import sizes
 import xarray as xr
@@ -54,13 +55,7 @@ def digests(data: xr.Dataset) -> list[str]:
     return hashes
 
 
-def some(paths, default):
-    """Returns the paths, all but some for `-m slow`."""
-    slow = pytest.mark.slow
-    return [path if path in default else pytest.param(path, marks=slow) for path in paths]
-
-
-@pytest.mark.parametrize("path", some(PATHS, ("pooled",)))
+@pytest.mark.parametrize("path", quick.only(PATHS, "pooled"))
 @pytest.mark.as_users_have_it
 def test_a_seed_has_the_same_bits_in_every_batch(path):
     """Would catch randomness or rounding that depends on neighbours, padding or threads."""
@@ -100,7 +95,7 @@ ROOMY = {
 }
 
 
-@pytest.mark.parametrize("path", some(ROOMY, ()))
+@pytest.mark.parametrize("path", quick.only(ROOMY))
 @pytest.mark.as_users_have_it
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
@@ -205,9 +200,9 @@ def branches_at_run_time(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("platform", ["cuda", pytest.param("tpu", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("platform", quick.only(["cuda", "tpu"], "cuda"))
 @pytest.mark.parametrize(
-    "path", ["pooled", "waiting", pytest.param("drawn", marks=pytest.mark.slow), "unequal"]
+    "path", quick.only(["pooled", "waiting", "drawn", "unequal"], "pooled", "waiting", "unequal")
 )
 def test_the_program_lowers_for_accelerators(path: str, platform: str):
     """Would catch a scatter, which accelerators do one by one, and a callback to the host.
@@ -332,9 +327,8 @@ def test_links_are_rounds_times_the_exchange_table():
     np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * bound)
     other = fmab.communication_cost(data, 25.0, 2.0, meter="used")
     np.testing.assert_array_equal(other[:, -1], 2.0 * rounds * used)
-    sinks = fmab.simulate(
-        fmab.hdp_mab(0.5, "3x3:path+2:path"), PROBLEM, 20_000, 50, times=10, batch=64
-    )
+    paths = fmab.hdp_mab(0.5, "3x3:path+2:path")
+    sinks = fmab.simulate(paths, PROBLEM, 20_000, 50, times=10, batch=64)
     assert sinks.meter.values.tolist() == ["server", "edges", "sac"]
     # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
     expected = sinks.rounds_made.values * (4 * 10 + 7 * 3)
@@ -403,10 +397,7 @@ MEMORY = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "K = 10" else pytest.param(name, marks=pytest.mark.slow) for name in MEMORY],
-)
+@pytest.mark.parametrize("name", quick.only(MEMORY, "K = 10"))
 @pytest.mark.as_users_have_it
 def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
     """Would catch an estimate below what is allocated: the run would die where it should refuse;
@@ -563,9 +554,8 @@ def test_files_keep_everything_and_no_damage_is_read(tmp_path):
     path = fmab.save(data, tmp_path / "run.nc")
     loaded = fmab.load(path)
     xr.testing.assert_identical(loaded, data)
-    assert {v: loaded[v].dtype for v in loaded.variables} == {
-        v: data[v].dtype for v in data.variables
-    }
+    kinds = [{v: each[v].dtype for v in each.variables} for each in (loaded, data)]
+    assert kinds[0] == kinds[1]
     assert fmab.confidence_band(loaded.regret).identical(fmab.confidence_band(data.regret))
     whole = path.read_bytes()
     # Every one of 90 damaged copies is refused, or the byte carried nothing.

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_sweeps import GRID, PROBLEM, Counted, files, swept, values
+from test_sweeps import GRID, PROBLEM, Counted, computed, files, swept, values
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
@@ -172,9 +172,7 @@ def test_an_interruption_leaves_a_whole_store_and_idle_workers(tmp_path, whole, 
         swept(tmp_path / "run", teller=Told(3, interrupt), chunk=4, client=client)
     assert len(files(tmp_path / "run")) == 3 and idle(client)
     # Without a cluster it goes on to the same bytes.
-    teller = Counted()
-    swept(tmp_path / "run", teller=teller, chunk=4)
-    assert teller.trials == 68 and files(tmp_path / "run") == files(whole)
+    assert computed(tmp_path / "run", chunk=4) == 68 and files(tmp_path / "run") == files(whole)
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
@@ -319,9 +317,8 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     assert files("there") == files("here")
     # A plan waits for a worker, and says so beside its JSON.
     none, real = [{}], distributed.Client.nthreads
-    monkeypatch.setattr(
-        distributed.Client, "nthreads", lambda self: none.pop() if none else real(self)
-    )
+    later = lambda self: none.pop() if none else real(self)  # noqa: E731
+    monkeypatch.setattr(distributed.Client, "nthreads", later)
     assert main(shlex.split(f"{words} --scheduler {address} --plan --save-study s.toml")) == 0
     said = capsys.readouterr()
     assert said.err.splitlines() == ["wrote s.toml", "waiting for workers"]
@@ -444,9 +441,8 @@ def test_a_scheduler_file_of_other_content_is_refused(tmp_path, monkeypatch, cli
         assert told.startswith(f"scheduler='{name}': must be ") and why in told, told
         assert (start in told) == (name in cases) and "\n" not in told, told
     # The file of one that runs is one that is connected to.
-    Path("s.json").write_text(
-        json.dumps({"type": "Scheduler", "address": client.scheduler.address})
-    )
+    running = {"type": "Scheduler", "address": client.scheduler.address}
+    Path("s.json").write_text(json.dumps(running))
     with clusters.connected("s.json") as there:
         assert there.nthreads() == client.nthreads()
 
@@ -574,7 +570,7 @@ def test_a_late_worker_of_another_version_is_named(tmp_path, client):
     with contextlib.ExitStack() as stack:
         join = functools.partial(joins_late, stack, client, tmp_path)
         line = (
-            rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {fmab.__version__} "
+            rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {fmab.__version__}"
         )
         with pytest.raises(ValueError, match=line):
             swept(tmp_path / "run", teller=Told(2, join), chunk=2, client=client)

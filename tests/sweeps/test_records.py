@@ -261,9 +261,8 @@ def test_chunks_say_what_they_were_made_by(tmp_path: Path, monkeypatch: Any) -> 
     assert [set(entry.facts["made_by"]) for entry in entries] == [versions] * 4
     assert {entry.facts["made_by"]["numpy"] for entry in entries} == {"1.0"}
     monkeypatch.undo()
-    data = swept(
-        tmp_path / "s", "curves", epsilon=[0.5, None, 2.0], allow_changes=["epsilon", "numpy"]
-    )
+    changes = {"epsilon": [0.5, None, 2.0], "allow_changes": ["epsilon", "numpy"]}
+    data = swept(tmp_path / "s", "curves", **changes)
     assert data.attrs["numpy_version"] == f"1.0, {np.__version__}"
 
 

@@ -280,9 +280,8 @@ def test_curves_come_from_parts_of_chunks(parts: list[tuple[int, int]], span: An
     leading = next(seed for seed in range(100) if seed not in there)
     chain = found.chain("a", stop)
     assert found.seeds("a", stop) == min(leading, stop)
-    assert [s for part in chain for s in range(part.start, part.stop)] == [
-        *range(min(leading, stop))
-    ]
+    seeds = [s for part in chain for s in range(part.start, part.stop)]
+    assert seeds == [*range(min(leading, stop))]
     for part in chain:
         a, b = part.entry.facts["seeds"]
         assert a <= part.start < part.stop <= b and part.row == 1
@@ -483,12 +482,9 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
     numbers = curves.numbers_sent.astype(float)
     assert (numbers > 0).any()
     np.testing.assert_allclose(data.numbers_sent_mean, numbers.mean("seed"), rtol=1e-12)
-    np.testing.assert_allclose(
-        data.numbers_sent_variance, numbers.var("seed", ddof=1), rtol=1e-9, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        data.rounds_made_variance, rounds.var("seed", ddof=1), rtol=1e-9, atol=1e-12
-    )
+    near = {"rtol": 1e-9, "atol": 1e-12}
+    np.testing.assert_allclose(data.numbers_sent_variance, numbers.var("seed", ddof=1), **near)
+    np.testing.assert_allclose(data.rounds_made_variance, rounds.var("seed", ddof=1), **near)
     for name in EVENTS:
         np.testing.assert_array_equal(data[name], curves[name].sum("seed"), name)
     np.testing.assert_array_equal(data.undecided, (curves.chosen_arm < 0).sum("seed"))
@@ -512,9 +508,7 @@ def test_summaries_do_not_depend_on_the_chunks(stores: Path) -> None:
     whole = {**SMALL, "chunk": 1000}
     other = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
     for name in data.data_vars:
-        np.testing.assert_allclose(
-            other[name], data[name], rtol=1e-10, atol=1e-12, err_msg=str(name)
-        )
+        np.testing.assert_allclose(other[name], data[name], 1e-10, 1e-12, err_msg=str(name))
     for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
         np.testing.assert_array_equal(other[name], data[name])
 
@@ -606,28 +600,19 @@ X = {"long_name": "an x", "symbol": "x", "none": "no x"}
 
 def header(**facts: list[Any]) -> dict[str, Any]:
     """Returns a header of hand-made cells, over x and y."""
-    plain = dict(
-        algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
-    )
+    plain = dict(algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0)
     plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings={})
-    plain |= dict(vectors=4, numbers=0, ledger=[])
+    plain |= dict(vectors=4, numbers=0, ledger=[], grid=0)
     cells = [
         {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
         for i in range(4)
     ]
     return {
-        "format": 4,
-        "hash": "h",
-        "study": {"root_seed": 3},
-        "made_by": {"numpy": "2"},
+        **{"format": 4, "hash": "h", "study": {"root_seed": 3}, "made_by": {"numpy": "2"}},
         "dims": [["x", [1, "none"], X], ["y", [0.5, 2], X]],
         "meters": [["server", "server", True, "links"], ["bound", "peer", True, "links"]],
-        "keep": "curves",
-        "seeds": 1,
-        "until": None,
-        "look_level": None,
-        "cells": cells,
-        "grids": [[5, 10], [1, 2]],
+        **{"keep": "curves", "seeds": 1, "until": None, "look_level": None},
+        **{"cells": cells, "grids": [[5, 10], [1, 2]]},
     }
 
 
@@ -793,9 +778,8 @@ def test_a_band_reads_each_chunk_a_few_times(
 def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatch):
     """Would catch missing seeds that look like zeros, and a bad size told by a traceback."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    fmab.sweep(
-        "cdp", store=tmp_path / "run", seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL
-    )
+    half = {"store": tmp_path / "run", "seeds": 20, "worker": (1, 2)}
+    fmab.sweep("cdp", **half, **PARAMETERS, **GRID, **SMALL)
     plain = open_sweep(tmp_path / "run", partial=True)
     data = open_sweep(tmp_path / "run", partial=True, chunks="store")
     xr.testing.assert_identical(data.compute(), plain.load())

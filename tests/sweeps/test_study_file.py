@@ -281,9 +281,8 @@ def test_a_file_of_means_goes_with_a_law(tmp_path: Path, monkeypatch: pytest.Mon
     Path("r.csv").write_text(RATINGS)
 
     def asked_for(problem: str) -> Any:
-        Path("s.toml").write_text(
-            f"{TOP}{PARAMETERS}[problem]\n{problem}\n".replace("= 1", "= inf")
-        )
+        text = f"{TOP}{PARAMETERS}[problem]\n{problem}\n"
+        Path("s.toml").write_text(text.replace("= 1", "= inf"))
         (point,) = study_of(read_study("s.toml")).points
         return point.config.problem
 
