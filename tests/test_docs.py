@@ -114,10 +114,8 @@ def test_the_study_of_the_page_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path:
     path = tmp_path / "study.toml"
     path.write_text(text, encoding="utf-8")
     study = study_file.study_of(study_file.read_study(path))
-    assert [(axis.name, axis.labels) for axis in study.axes] == [
-        ("epsilon", (0.1, 1)),
-        ("factor", (2, 4)),
-    ]
+    found = [(axis.name, axis.labels) for axis in study.axes]
+    assert found == [("epsilon", (0.1, 1)), ("factor", (2, 4))]
     entry = next(each for each in blocks(page, "toml") if "entry-points" in each)
     assert list(tomllib.loads(entry)["project"]["entry-points"]) == ["fmab_jax.algorithms"]
 

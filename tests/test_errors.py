@@ -39,9 +39,8 @@ from fmab_jax.sweeps.study_file import TOML
 
 def test_refusal_names_field_value_range_and_remedy():
     """Catches a part of the message that is lost, or out of order."""
-    assert message(refuse, "horizon", "ten", "a number", "give slots") == (
-        "horizon='ten': must be a number; give slots"
-    )
+    found = message(refuse, "horizon", "ten", "a number", "give slots")
+    assert found == "horizon='ten': must be a number; give slots"
 
 
 def test_refusal_is_one_short_line():
@@ -105,9 +104,8 @@ def test_integers_beyond_every_float_are_refused(value: int):
 def test_range_of_a_count_is_closed_and_readable():
     """Catches an open end, and ends that nobody can read."""
     assert [count("n", value, 3, 5, "x") for value in (3, 4, 5)] == [3, 4, 5]
-    assert message(count, "n", 0, 1, 10**12, "x") == (
-        "n=0: must be a whole number in [1, 1,000,000,000,000]; x"
-    )
+    found = message(count, "n", 0, 1, 10**12, "x")
+    assert found == "n=0: must be a whole number in [1, 1,000,000,000,000]; x"
 
 
 @pytest.mark.parametrize(
@@ -238,10 +236,8 @@ def test_a_text_is_no_number(text: str):
 
 def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
     """Catches an epsilon that overflows times the agents, or no noise that is refused."""
-    assert [privacy("epsilon", each) for each in (None, math.inf, np.float32("inf"), 1e100)] == [
-        *3 * [math.inf],
-        1e100,
-    ]
+    found = [privacy("epsilon", each) for each in (None, math.inf, np.float32("inf"), 1e100)]
+    assert found == [*3 * [math.inf], 1e100]
     for value in (1e308, 1.0001e100, 0, -1, math.nan, -math.inf, np.longdouble("1e4000")):
         assert message(privacy, "epsilon", value).endswith(
             "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"

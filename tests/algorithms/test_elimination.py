@@ -641,9 +641,8 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     for field in ("regret", "waiting_regret"):
         series = np.interp(times, wanted.knots, getattr(wanted, field))
         found = data[field].values
-        np.testing.assert_allclose(
-            found, np.broadcast_to(series, found.shape), rtol=1e-9, atol=1e-9
-        )
+        expected = np.broadcast_to(series, found.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     done = np.array([sum(at <= slot for at in wanted.link_slots) for slot in times])
     each = exchange_.server_links + exchange_.peer_links_bound + exchange_.peer_links_used
     links = data.links.sum("meter").values

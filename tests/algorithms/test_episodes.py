@@ -125,9 +125,8 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
             )
             for agent in range(1 if secure else agents)
         ]
-        np.testing.assert_allclose(
-            data.regret.values[seed], sum(run[0] for run in runs), rtol=1e-9, atol=1e-9
-        )
+        expected = sum(run[0] for run in runs)
+        np.testing.assert_allclose(data.regret.values[seed], expected, rtol=1e-9, atol=1e-9)
         rounds = runs[0][1] if secure else 0
         assert data.rounds_made.values[seed] == rounds
         told.add(runs[0][1])

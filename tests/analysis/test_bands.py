@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import xarray as xr
-from refusals import refused
+from refusals import refused, refuses
 from scipy import integrate, stats
 
 from fmab_jax.analysis import bands
@@ -278,8 +278,7 @@ def test_only_what_is_paired_is_compared():
     for other, start in cases:
         assert refused(paired_difference, first, other).startswith(start)
     mine = slotted(first, slots)
-    with pytest.raises(ValueError, match="^second.time="):
-        paired_difference(mine, slotted(second, [*slots[:-1], 33]))
+    refuses("^second.time=", paired_difference, mine, slotted(second, [*slots[:-1], 33]))
     band = paired_difference(mine, slotted(second, slots))
     np.testing.assert_array_equal(band["mean"], paired_difference(first, second)["mean"])
     assert band.slot.values.tolist() == slots

@@ -10,14 +10,13 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from refusals import refused
+from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import tables
 from fmab_jax.analysis.words import short
-from fmab_jax.errors import Refusal
 
 SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
@@ -421,5 +420,4 @@ def test_a_table_counts_the_seeds_that_were_selected():
     half = stats.t.ppf(0.975, 2) * stats.sem(regret)
     assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
     assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
-    with pytest.raises(Refusal, match="must be the Dataset of simulate or of a sweep"):
-        fmab.final_table(data.isel(seed=2))
+    refuses("must be the Dataset of simulate or of a sweep", fmab.final_table, data.isel(seed=2))

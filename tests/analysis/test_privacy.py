@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from altered import altered
 from plugs import Geometric, Greedy
+from refusals import refuses
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import gamma, kv
@@ -148,8 +149,7 @@ def test_sums_of_many_bits() -> None:
         assert 0.0 <= bits_sum_epsilon(50, epsilon) <= epsilon
     assert bits_sum_epsilon(50, 650.0) == pytest.approx(650.0)
     for bad in ((0, 1.0, 0.1), (5, 0.0, 0.1), (5, 1.0, 0.0)):
-        with pytest.raises(Refusal, match=r"agents=|epsilon=|delta="):
-            bits_sum_epsilon(*bad)
+        refuses(r"agents=|epsilon=|delta=", bits_sum_epsilon, *bad)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,8 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise() -> None:
     _, actions, together = privacy_ledger(all_bits, 50, colluding=2)
     assert (actions.who, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
     assert (together.what, together.over) == ("every released reward", 1)
-    assert rows_of(fmab.ldp_ucb(1.0, pooled=True))[OUTSIDE].epsilon_at_delta == pytest.approx(
-        laplace_sum_epsilon(50, 1.0)
-    )
+    told = rows_of(fmab.ldp_ucb(1.0, pooled=True))[OUTSIDE].epsilon_at_delta
+    assert told == pytest.approx(laplace_sum_epsilon(50, 1.0))
     assert rows_of(fmab.ldp_ucb(1.0, pooled=True), 1).keys() == {"anybody", ACTIONS}
     # Over several, with the law of the row.
     both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in base.LAWS])
@@ -240,8 +239,7 @@ def test_who_states_no_noise_gets_no_discount() -> None:
 def test_bad_values_are_refused() -> None:
     """Would catch a delta that double precision cannot resolve."""
     for delta in (0.0, 1e-13, 1.0, math.nan):
-        with pytest.raises(Refusal, match="delta"):
-            laplace_sum_epsilon(5, 1.0, delta)
+        refuses("delta", laplace_sum_epsilon, 5, 1.0, delta)
 
 
 def test_who_sees_what_of_the_paper() -> None:
@@ -324,9 +322,8 @@ def test_what_is_about_one_round_says_so() -> None:
     headed "over the whole run"."""
     algorithm = fmab.cdp_mab(1.0, participation=0.3)
     rows = privacy_ledger(algorithm, 50)
-    assert [row.what.endswith("that round alone and not the run") for row in rows] == [
-        *(False, True, False, False)
-    ]
+    found = [row.what.endswith("that round alone and not the run") for row in rows]
+    assert found == [False, True, False, False]
     assert [row.over for row in rows][1] > 1  # the one with the smaller epsilon
     text = lines_of(algorithm)
     assert text.startswith("Privacy of one reward, over the whole run where nothing else is said:")
@@ -430,8 +427,7 @@ def test_who_sees_messages_and_has_no_row_is_added() -> None:
 def test_a_ledger_that_is_none_is_refused() -> None:
     """Would catch a plug-in whose ledger ends in a traceback, or in a negative epsilon."""
     wrong = altered(fmab.cdp_mab, ledger=lambda self, exchange: [("the server", -1.0)])
-    with pytest.raises(Refusal, match="ledger returns"):
-        fmab.simulate(wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
+    refuses("ledger returns", fmab.simulate, wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
 
 
 def told_of(algorithm: Any) -> str:
@@ -520,11 +516,8 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     assert lines[-3].startswith(TWICE) and lines[-2].startswith("Without") and CUT in lines[-1]
     # A table says the same as the lines.
     table, notes = privacy.rows(swept.attrs["ledger"])
-    assert [(row["what"], row["where"]) for row in table] == [
-        ("single messages", ""),
-        ("actions", "graph ring"),
-        ("actions", "graph complete"),
-    ]
+    expected = [("single messages", ""), ("actions", "graph ring"), ("actions", "graph complete")]
+    assert [(row["what"], row["where"]) for row in table] == expected
     assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
     assert notes == [" ".join(" ".join(lines[-7:]).split())]
@@ -661,8 +654,7 @@ def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon() -> None:
     # Of one share of a thousand nearly all lies closer to 0 than numbers reach.
     assert laplace_share_epsilon(1, 1000, 1.0, 1e-3) == math.inf
     for bad in ((0, 5, 1.0), (6, 5, 1.0), (1, 5, 0.0)):
-        with pytest.raises(Refusal, match="left=|scale="):
-            laplace_share_epsilon(*bad)
+        refuses("left=|scale=", laplace_share_epsilon, *bad)
 
 
 def test_units_of_a_claim_cover_what_another_accountant_has() -> None:

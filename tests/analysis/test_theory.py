@@ -12,12 +12,12 @@ import pytest
 import quick
 import reference
 from oracle import elimination_probabilities
+from refusals import refuses
 
 import fmab_jax
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.analysis import theory
 from fmab_jax.core import exchanges as exchange
-from fmab_jax.errors import Refusal
 
 near = partial(pytest.approx, rel=1e-12, abs=0)
 MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])
@@ -54,9 +54,8 @@ def test_closed_form_by_hand():
     # r_k = ceil(log2(1 / 0.5) + 1) = 2; L = ln(8 x 2 x 4 x 1000) = 11.06664.
     log = 11.066638362341809
     noise_free = theory.closed_form([0, 0.5], exchange.server(2), 1000, None)
-    assert noise_free.regret_exploration == pytest.approx(
-        2 * 0.5 * (128 * log / 0.5 + 2), rel=1e-12
-    )
+    found = noise_free.regret_exploration
+    assert found == pytest.approx(2 * 0.5 * (128 * log / 0.5 + 2), rel=1e-12)
     assert noise_free.rounds == 1  # two on the good event, but the horizon has room for one
     # At epsilon = 0.01 the noise decides: 32 r sqrt(2 L) / (N^1.5 epsilon gap) pulls.
     private = theory.closed_form([0, 0.5], exchange.server(2), 1000, 0.01)
@@ -515,29 +514,22 @@ def test_refusals(field: str, changed: dict):
     """Catches bad input that becomes a number."""
     base = dict(gaps=[0, 0.1], exchange=exchange.server(2), horizon=100, epsilon=0.5)
     for form in (theory.bounds, theory.closed_form):
-        with pytest.raises(Refusal, match=f"^{field}="):
-            form(**(base | changed))
-    with pytest.raises(Refusal, match=f"^{field}="):
-        theory.regret_curve([1], **(base | changed))
+        refuses(f"^{field}=", form, **base | changed)
+    refuses(f"^{field}=", theory.regret_curve, [1], **base | changed)
 
 
 def test_refusals_of_the_rest():
     """Catches slots past the horizon, epoch 0, more active arms than arms, and N = 0."""
     for times in ([101], [-1], [math.nan], 5):
-        with pytest.raises(Refusal, match="^times="):
-            theory.regret_curve(times, [0, 0.1], exchange.server(2), 100, 0.5)
+        refuses("^times=", theory.regret_curve, times, [0, 0.1], exchange.server(2), 100, 0.5)
     numbers = dict(arms=10, reporting=4, horizon=1000)
     for field, arguments in (
         ("epoch", (0, 2)), ("active", (1, 11)), ("active", (1, 0)),
     ):  # fmt: skip
-        with pytest.raises(Refusal, match=f"^{field}="):
-            theory.crossover_epsilon(*arguments, **numbers)
-    with pytest.raises(Refusal, match="^ratio="):
-        theory.crossover_epsilon(1, 2, ratio=0.0, **numbers)
-    with pytest.raises(Refusal, match="^reporting="):
-        theory.epochs([0, 0.1], 0, 100, 0.5)
-    with pytest.raises(Refusal, match="^epochs="):
-        theory.pair_failure(2, 1, 0.5, 100, -1)
+        refuses(f"^{field}=", theory.crossover_epsilon, *arguments, **numbers)
+    refuses("^ratio=", theory.crossover_epsilon, 1, 2, ratio=0.0, **numbers)
+    refuses("^reporting=", theory.epochs, [0, 0.1], 0, 100, 0.5)
+    refuses("^epochs=", theory.pair_failure, 2, 1, 0.5, 100, -1)
 
 
 def test_a_wait_costs_slot_by_slot():

@@ -26,6 +26,7 @@ import xarray as xr
 from fresh import python as process
 from fresh import script as printed
 from fresh import surroundings
+from refusals import refuses
 from spoken import check_rows, number, rows, said
 
 import fmab_jax as fmab
@@ -252,9 +253,8 @@ def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -
     out, _ = said(capsys, f"run cdp {words} --out x")
     data = fmab.load("x.nc")
     assert dict(data.seeds.sizes) == {"agents": 2, "rounds": 2, "horizon": 2}
-    assert [row[:3] for row in rows(out)[1]] == [
-        [m, r, t] for m in ("3", "5") for r in ("2", "none") for t in ("1000", "10000")
-    ]
+    told = [row[:3] for row in rows(out)[1]]
+    assert told == [[m, r, t] for m in ("3", "5") for r in ("2", "none") for t in ("1000", "10000")]
     alone = fmab.simulate(fmab.cdp_mab(1, rounds=2), fmab.Problem.uniform(5, 4), 10**3, 8, times=5)
     found = data.regret.sel(agents=5, rounds=2, horizon=1000)
     np.testing.assert_array_equal(found.values, alone.regret.values)
@@ -279,8 +279,7 @@ def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -
     if "=" not in drawn:
         assert cli_run._kind_of(SimpleNamespace(figure=True), study) == drawn
         return
-    with pytest.raises(ValueError, match=f"^{re.escape(drawn)}"):
-        cli_run._kind_of(SimpleNamespace(figure=True), study)
+    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, SimpleNamespace(figure=True), study)
 
 
 @pytest.mark.parametrize("looks", [None, 4])
@@ -450,10 +449,8 @@ def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys
         raise OSError(errno.ENOSPC, "No space left on device", "fmab-cdp.nc")
 
     monkeypatch.setattr(exports, "export", full)
-    assert said(capsys, "run cdp", 1) == (
-        "",
-        "fmab: fmab-cdp.nc: No space left on device; nothing written\n",
-    )
+    found = said(capsys, "run cdp", 1)
+    assert found == ("", "fmab: fmab-cdp.nc: No space left on device; nothing written\n")
     assert list(folder.iterdir()) == []
 
 
@@ -488,9 +485,8 @@ def test_algorithms_are_listed_with_plugins(folder, capsys):
     places = [found.start() for found in re.finditer(r"\S+( \S+)*", lines[1])]
     ends = zip(places, [*places[1:], None], strict=True)
     columns = [[line[a:b].strip() for line in lines] for a, b in ends]
-    assert [column[1] for column in columns] == [
-        *("name", "source", "who is heard", "who is trusted", "parameters")
-    ]
+    seen = [column[1] for column in columns]
+    assert seen == ["name", "source", "who is heard", "who is trusted", "parameters"]
     assert [name for name in columns[0][3:] if name] == sorted([*NAMES, "fixed_phases"])
     told = " ".join(columns[4])
     for owner in base.known().values():
@@ -826,8 +822,7 @@ def test_an_existing_file_is_refused_alike_everywhere(monkeypatch, capsys):
     words = "audit cdp --agents 5 --runs 1e4 --out z"
     assert said(capsys, words, 2)[1] == f"fmab: --out z.txt: {told} --overwrite\n"
     for again in (fmab.save, fmab.export):
-        with pytest.raises(ValueError, match=f"^path='y.nc': {told} overwrite=True$"):
-            again(fmab.load("y.nc"), "y.nc")
+        refuses(f"^path='y.nc': {told} overwrite=True$", again, fmab.load("y.nc"), "y.nc")
 
 
 def test_the_heading_tells_a_root_seed(monkeypatch, capsys):

@@ -174,9 +174,8 @@ def test_labels_that_differ_look_different(folder, capsys):
     words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
     found = rows(said(capsys, words)[0], dims=1)
     assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
-    assert list(plots.cells(open_sweep("near"))) == [
-        f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)
-    ]
+    told = list(plots.cells(open_sweep("near")))
+    assert told == [f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)]
 
 
 @pytest.mark.parametrize(
@@ -660,10 +659,8 @@ def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
     assert done.returncode == 0, done.stderr
     assert "3 tasks in job 77\n" in done.stdout
     submitted = (folder / "sbatch.log").read_text().splitlines()
-    assert [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted] == [
-        ["--array=1-3"],
-        ["--dependency=afterany:77"],
-    ]
+    found = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
+    assert found == [["--array=1-3"], ["--dependency=afterany:77"]]
     ran = (folder / "fmab.log").read_text().splitlines()
     common = "sweep study.toml --out runs/s --batch-free"
     assert ran == [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]

@@ -46,9 +46,8 @@ def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
     table = fmab.final_table(swept)
     rows = list(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
     places = [(spread, epsilon) for spread in (0, 1) for epsilon in (0, 1)]
-    assert [(row["spread"], row["epsilon"]) for row in rows] == [
-        (str([0.0, 0.5][spread]), ["1", "none"][epsilon]) for spread, epsilon in places
-    ]
+    expected = [(str([0.0, 0.5][spread]), ["1", "none"][epsilon]) for spread, epsilon in places]
+    assert [(row["spread"], row["epsilon"]) for row in rows] == expected
     for row, (spread, epsilon) in zip(rows, places, strict=True):
         cell = table.isel(spread=spread, epsilon=epsilon)
         names = ("regret", "regret_lower", "regret_upper", "cost", "seeds", "undecided")

@@ -95,9 +95,8 @@ def check_plain_flooding(graph: nx.Graph) -> exchange.Exchange:
     assert table.diameter == played.slots
     assert (table.on("bound"), table.on("used")) == (gis.on("bound"), played.edge_slots())
     sent = sum(len(message[3]) for message in played.data)
-    assert table.ledger == exchange.Ledger(
-        slots=played.slots, data=len(played.data), observations_sent=sent
-    )
+    expected = exchange.Ledger(slots=played.slots, data=len(played.data), observations_sent=sent)
+    assert table.ledger == expected
     assert table.vectors == sent and table.ledger.control == 0
     # Nobody goes without, and whatever else arrives is a duplicate.
     assert set(played.copies()) == {(i, j) for i, j in played.arrival}

@@ -356,10 +356,8 @@ def test_refused_numbers_of_agents(agents):
 def test_refused_seeds(seed):
     """Would catch seeds that collide beyond 2^32 or that Python takes for numbers."""
     for call in (graphs.make, graphs.components):
-        assert (
-            refused(call, "5" if call is graphs.components else "ring", 5, seed=seed)
-            == f"seed={seed!r}: {SEED}"
-        )
+        found = refused(call, "5" if call is graphs.components else "ring", 5, seed=seed)
+        assert found == f"seed={seed!r}: {SEED}"
 
 
 GRAMMAR = "must be parts SIZExCOUNT:graph joined by '+', e.g. '20x5:star+10:ring'; rewrite the part"

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from plugs import ThreePoint
-from refusals import refused
+from refusals import refused, refuses
 from scipy.stats import binom
 
 from fmab_jax import simulate, uniform_play
@@ -153,8 +153,7 @@ def test_a_problem_looks_at_its_law() -> None:
     """Would catch a law that is never looked at: its numbers would be those of no distribution."""
     law = finite()
     assert Problem([0.5, 0.25], 2, law).rewards is law
-    with pytest.raises(Refusal, match=r"^Own.parameters='mean 1.0 at"):
-        Problem([0.5, 0.25], 2, BROKEN["another mean"][0]())
+    refuses(r"^Own.parameters='mean 1.0 at", Problem, [0.5, 0.25], 2, BROKEN["another mean"][0]())
 
 
 def between(wrong: Any, low: float = 0.3, high: float = 0.32) -> Any:
@@ -233,8 +232,7 @@ def test_a_law_that_is_none_between_the_probed_points_is_named(what: str) -> Non
     """
     make, told = BETWEEN[what]
     check_law(make())
-    with pytest.raises(Refusal, match="^" + re.escape(told)):
-        check_everywhere(make())
+    refuses("^" + re.escape(told), check_everywhere, make())
 
 
 @pytest.mark.parametrize("what", ["a probability of 5", "a rare reward above"])

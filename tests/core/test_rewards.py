@@ -539,9 +539,8 @@ def test_gaussian_sums_over_agents():
     cumulants, found = drawn()
     np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
     z = special.ndtri(np.asarray(keys.uniform(*words(9), jnp.arange(2, dtype=jnp.uint32))))
-    np.testing.assert_allclose(
-        np.asarray(found)[:, 0], [700 + z[0] * math.sqrt(50), 200 + z[1] * 5], rtol=1e-14
-    )
+    expected = [700 + z[0] * math.sqrt(50), 200 + z[1] * 5]
+    np.testing.assert_allclose(np.asarray(found)[:, 0], expected, rtol=1e-14)
 
 
 # --- one reward ---

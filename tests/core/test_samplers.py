@@ -317,9 +317,8 @@ def test_uniforms_are_the_bits_of_jax(size: int):
         u = keys.uniform(*keys.Words(*jax.random.key_data(key)), jnp.asarray(lane))
         bits = np.asarray(jax.random.bits(key, (size,), jnp.uint64))
         # (i + 1/2) / 2^52, exactly.
-        np.testing.assert_array_equal(
-            np.asarray(u) * 2.0**53, 2.0 * (bits[lane] >> np.uint64(12)).astype(np.float64) + 1
-        )
+        expected = 2.0 * (bits[lane] >> np.uint64(12)).astype(np.float64) + 1
+        np.testing.assert_array_equal(np.asarray(u) * 2.0**53, expected)
 
 
 def test_uniforms_are_symmetric_about_one_half(monkeypatch: pytest.MonkeyPatch):
@@ -794,9 +793,8 @@ def test_tables_are_gathered_where_they_lie():
     more = rng.random((2, 6, 3, 7))
     twice = jax.vmap(jax.vmap(one), (None, 0, None, None))
     due = more + (due - x)
-    np.testing.assert_allclose(
-        jax.jit(twice)(need, more, own, member), np.where(need, due, 0), rtol=1e-15
-    )
+    expected = np.where(need, due, 0)
+    np.testing.assert_allclose(jax.jit(twice)(need, more, own, member), expected, rtol=1e-15)
 
 
 # --- independence and keys ---

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.errors import Refusal
 from fmab_jax.run import batches, cache
 
 PROBLEM = fmab.Problem.uniform(agents=4, arms=3)
@@ -167,16 +167,13 @@ def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     told.clear()
     for mode in (0o720, 0o702, 0o777):
         os.chmod(made, mode)
-        with pytest.raises(Refusal, match="a folder that only you can write; chmod go-w"):
-            fmab.use_compilation_cache(made)
+        refuses("a folder that only you can write; chmod go-w", fmab.use_compilation_cache, made)
     os.chmod(made, 0o755)
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
-        with pytest.raises(Refusal, match="must be a folder of your own; choose another"):
-            fmab.use_compilation_cache(made)
+        refuses("must be a folder of your own; choose another", fmab.use_compilation_cache, made)
     (tmp_path / "file").touch()
-    with pytest.raises(Refusal, match="a folder that can be written"):
-        fmab.use_compilation_cache(tmp_path / "file")
+    refuses("a folder that can be written", fmab.use_compilation_cache, tmp_path / "file")
     assert not told
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(made))
     assert cache.use_compilation_cache() == made

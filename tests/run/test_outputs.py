@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sizes
 import xarray as xr
+from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import installed, load_plugin
@@ -373,8 +374,7 @@ def test_an_output_names_the_gauges_that_it_uses() -> None:
 def test_what_is_no_output_is_refused(name: str) -> None:
     """Would catch a run that goes on without what was asked for, or under a name that is taken."""
     asked, line = REFUSED[name]
-    with pytest.raises(ValueError, match=line):
-        outputs.chosen(asked)
+    refuses(line, outputs.chosen, asked)
 
 
 def test_algorithms_that_gauge_nothing_refuse_by_name() -> None:
@@ -423,12 +423,10 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     assert fmab.open_sweep(folder).arms_tried.values.tolist() == [3, 3, 3]
     path.write_text(PLUG.replace("> 0", "> 1"))
     load_plugin(str(path))
-    with pytest.raises(ValueError, match="outputs='arms_tried': must be known here"):
-        fmab.open_sweep(folder)
+    refuses("outputs='arms_tried': must be known here", fmab.open_sweep, folder)
     path.write_text(PLUG.replace("arms_tried", "pulls"))
     load_plugin(str(path))
-    with pytest.raises(ValueError, match="plugin='pulls': must be the name of no other output"):
-        outputs.further()
+    refuses("plugin='pulls': must be the name of no other output", outputs.further)
 
 
 def test_a_report_makes_a_run_with_outputs_again() -> None:

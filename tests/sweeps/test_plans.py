@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal
@@ -43,8 +44,7 @@ def test_workers_of_mixed_platforms_are_refused(others: list[str]) -> None:
     made._asked = lambda: asked  # type: ignore[method-assign]
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; inst"
-    with pytest.raises(Refusal, match=line):
-        made.agree(progress.Progress())
+    refuses(line, made.agree, progress.Progress())
     made.made_by, asked = {}, asked[:-1]
     assert made.agree(progress.Progress()) == made_with(others[0])
 

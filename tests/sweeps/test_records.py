@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from refusals import refused
+from refusals import refused, refuses
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
@@ -104,10 +104,8 @@ def test_no_header_with_a_right_seal_ends_in_a_traceback(stores, tmp_path, keep)
     for name in records._Header.__annotations__:
         store.write_header(changed(header, (name,), places))
         said = rf"must be a store; its run\.json has no proper '{name}': put a good copy back$"
-        with pytest.raises(Refusal, match=said):
-            fmab.open_sweep(store.path)
-        with pytest.raises(Refusal, match=said):
-            swept(store.path, keep)
+        refuses(said, fmab.open_sweep, store.path)
+        refuses(said, swept, store.path, keep)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +131,7 @@ def test_fields_that_contradict_each_other_are_refused(stores, tmp_path, path, v
     header = store.header()
     assert header is not None
     store.write_header(changed(header, path, value))
-    with pytest.raises(Refusal, match=re.escape(f"no proper {field!r}")):
-        fmab.open_sweep(store.path)
+    refuses(re.escape(f"no proper {field!r}"), fmab.open_sweep, store.path)
 
 
 @pytest.mark.parametrize("until", [None, fmab.until_precise(relative=0.1, max_seeds=4)])
@@ -207,8 +204,7 @@ def test_forged_facts_are_damage(stores: Path, tmp_path: Path, keep: str) -> Non
         assert not records.fit(facts), facts
         with store.writing():
             store.put(entry.chunk, arrays, facts)
-        with pytest.raises(Refusal, match="must be finished; at least 8 trials are missing"):
-            fmab.open_sweep(store.path)
+        refuses("must be finished; at least 8 trials are missing", fmab.open_sweep, store.path)
         there = fmab.open_sweep(store.path, partial=True).seeds.values
         assert sorted(there.tolist())[0] <= 8
     for facts in forged[:: len(forged) // 4]:

@@ -18,7 +18,7 @@ import sizes
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
@@ -384,8 +384,7 @@ UNFINISHED: dict[tuple[int, int], list[int]] = {
 def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: xr.Dataset) -> None:
     """Would catch zeros for what is missing, seeds after a gap, or values that move."""
     found = subset(stores, "curves", UNFINISHED)
-    with pytest.raises(ValueError, match="^store='here': must be finished; at least 24 trials"):
-        results.dataset(found, "here")
+    refuses("^store='here': must be finished; at least 24 trials", results.dataset, found, "here")
     data = results.dataset(found, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
     for name in (*SERIES, *PER_SEED):
@@ -409,8 +408,7 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: 
 def test_unfinished_summaries_are_of_the_seeds_they_have(stores: Path, curves: xr.Dataset) -> None:
     """Would catch a summary refused as one cell has not begun, or one of other seeds."""
     found = subset(stores, "summary", UNFINISHED)
-    with pytest.raises(ValueError, match="must be finished; at least 36 trials"):
-        results.dataset(found, "here")
+    refuses("must be finished; at least 36 trials", results.dataset, found, "here")
     data = results.dataset(found, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
     for place in ((0, 0), (0, 1), (1, 0)):
@@ -433,8 +431,7 @@ def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: x
     """Would catch half a sweep taken for a whole one."""
     store = tmp_path / "s"
     fmab.sweep("cdp", store=store, seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL)
-    with pytest.raises(ValueError, match="must be finished; .*partial=True"):
-        open_sweep(store)
+    refuses("must be finished; .*partial=True", open_sweep, store)
     data = open_sweep(store, partial=True)
     # Blocks 0, 2, 4 ... of 12, three to a cell: the second of every other cell is missing.
     assert data.seeds.values.tolist() == [[8, 0], [8, 0]]
@@ -788,12 +785,10 @@ def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatc
         "auto": r"^chunks='auto': must be \"store\", sizes by dimension",
         7: r"^chunks=7: must be",
     }.items():
-        with pytest.raises(ValueError, match=line):
-            open_sweep(stores / "curves", chunks=given_)
+        refuses(line, open_sweep, stores / "curves", chunks=given_)
     with pytest.raises(ValueError, match=r"^chunks='seeds': must be .* dimension.*'seed'"):
         open_sweep(stores / "curves", chunks={"seeds": 10})
-    with pytest.raises(ValueError, match=r"^chunks\['seed'\]=0: must be"):
-        open_sweep(stores / "curves", chunks={"seed": 0})
+    refuses(r"^chunks\['seed'\]=0: must be", open_sweep, stores / "curves", chunks={"seed": 0})
     monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ValueError, match=r'^chunks=.*pip install "fmab_jax\[dask\]"'):
         open_sweep(stores / "curves", chunks="store")

@@ -105,20 +105,16 @@ def test_labels_say_what_is_swept(name: str) -> None:
 def test_the_last_axis_is_the_fastest() -> None:
     """Would catch a grid laid out in another order than its dimensions."""
     made = small(["cdp", "single"], epsilon=[0.1, 0.5, 1], horizon=[10, 20])
-    assert labels(made) == {
-        "algorithm": ["cdp", "single"],
-        "epsilon": [0.1, 0.5, 1],
-        "horizon": [10, 20],
-    }
+    told = labels(made)
+    assert told == {"algorithm": ["cdp", "single"], "epsilon": [0.1, 0.5, 1], "horizon": [10, 20]}
     assert made.shape == (2, 3, 2)
     found = [
         tuple(point.described[name] for name in ("algorithm", "epsilon", "horizon"))
         for point in made.points
     ]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    assert [float(point.config.trial.own["epsilon"]) for point in made.points] == [
-        e for _, e, _ in found
-    ]
+    seen = [float(point.config.trial.own["epsilon"]) for point in made.points]
+    assert seen == [e for _, e, _ in found]
     assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
 
@@ -420,10 +416,8 @@ def test_defaults_stay_with_their_maker() -> None:
         makers = {"half": half, "plain": fmab.cdp_mab}
         points = small({name: makers[name] for name in order}).points
         found = {name: point.described for name, point in zip(order, points, strict=True)}
-        assert {n: (c["participation"], c["rounds"]) for n, c in found.items()} == {
-            "half": (0.5, 3),
-            "plain": (1.0, None),
-        }
+        told = {n: (c["participation"], c["rounds"]) for n, c in found.items()}
+        assert told == {"half": (0.5, 3), "plain": (1.0, None)}
     # What is said goes to both.
     said = small(makers, participation=0.25, agents=4).points
     assert [point.described["participation"] for point in said] == [0.25, 0.25]

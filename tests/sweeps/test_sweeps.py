@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.run import batches, resources
@@ -227,8 +228,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bytes(tmp_path, whole, stop_af
     with pytest.raises(KeyboardInterrupt):
         swept(tmp_path / "run", teller=Counted(stop_after))
     assert len(files(tmp_path / "run")) == stop_after
-    with pytest.raises(ValueError, match=r"must be finished; at least \d+ trials are missing"):
-        fmab.open_sweep(tmp_path / "run")
+    refuses(r"must be finished; at least \d+ trials are missing", fmab.open_sweep, tmp_path / "run")
     assert computed(tmp_path / "run") == 80 - 20 * stop_after
     assert files(tmp_path / "run") == files(whole)
     assert values(fmab.open_sweep(tmp_path / "run")) == values(fmab.open_sweep(whole))
@@ -302,8 +302,7 @@ def test_another_version_is_refused_in_a_used_store(whole, field, monkeypatch):
         return {**real(devices), field: "other"}
 
     monkeypatch.setattr(sweeps, "provenance", other)
-    with pytest.raises(ValueError, match=rf"^{field}='other': must be .*, as in the store"):
-        swept(whole)
+    refuses(rf"^{field}='other': must be .*, as in the store", swept, whole)
 
 
 def test_what_may_change_keeps_the_chunks_that_fit(tmp_path, whole):
@@ -391,8 +390,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatc
     ):
         swept(tmp_path / "run", **huge)
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
-    with pytest.raises(ValueError, match=r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$"):
-        swept(None, **huge)
+    refuses(r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$", swept, None, **huge)
     assert list(tmp_path.iterdir()) == []
     # What the refusal offers does fit.
     teller = Counted()
@@ -509,8 +507,7 @@ def test_two_processes_of_one_program_give_the_same_bytes(tmp_path):
 def test_bad_arguments_are_refused_before_anything_is_made(tmp_path, words, field):
     """Would catch an argument that is ignored, or refused only after the store is made."""
     store = None if "worker" in words and words["worker"] == 3 else tmp_path / "run"
-    with pytest.raises(ValueError, match=rf"^{field}="):
-        swept(store, **{"seeds": 4, **words})
+    refuses(rf"^{field}=", swept, store, **{"seeds": 4, **words})
     assert list(tmp_path.iterdir()) == []
 
 
