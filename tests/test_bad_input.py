@@ -12,10 +12,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
+from refusals import refused
 
 import fmab_jax as fmab
 from fmab_jax.core import graphs
-from fmab_jax.errors import Refusal
 from fmab_jax.run import batches
 from fmab_jax.run import resources as run_resources
 
@@ -178,9 +178,8 @@ def test_a_corner_of_an_exchange_has_its_value(name: str) -> None:
 def test_the_accepted_ends_of_the_seed_range_are_distinct_trials() -> None:
     """Would catch a seed that is cut to fewer bits and repeats another trial."""
     seeds = [0, 1, 2**31, 2**32 - 2, np.int64(2**32 - 1)]
-    data = fmab.simulate(
-        fmab.cdp_mab(1.0), fmab.Problem(ONE, agents=3), 100, seeds, times=1, batch=2
-    )
+    problem = fmab.Problem(ONE, agents=3)
+    data = fmab.simulate(fmab.cdp_mab(1.0), problem, 100, seeds, times=1, batch=2)
     assert data.seed.values.tolist() == [0, 1, 2**31, 2**32 - 2, 2**32 - 1]
     drawn = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
     assert len({float(means[0, 0]) for means in drawn}) == 5
@@ -211,25 +210,12 @@ def band(value: float = 0.0, seeds: int = 2, **options: Any) -> xr.Dataset:
     return fmab.confidence_band(values, **options)
 
 
-def gap_problem(gap: float, arms: int = 4) -> fmab.Problem:
-    return fmab.Problem.with_gap(3, arms, instance_gap=gap)
-
-
 EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
 ROUNDS = "must be a whole number in [1, 100,000]; give a round budget, or None for none"
 SHARE = "must be a number in (0, 1]; give the share of agents that report in a round, such as 0.4"
 GAP = "must be a number in (0, 1]; give the smallest gap to resolve, or None for the instance's own"
-SMALLEST = (
-    "must be a number in [1e-09, 1); give the smallest non-zero gap, or None to leave it to chance"
-)
-AGENTS = "must be a whole number in [1, 10,000,000]; give the number of agents M"
-ARMS = "must be a whole number in [1, 1,000,000]; give the number of arms K"
-MEAN = "must be in [0, 1]; rewards lie in [0, 1], so rescale them"
-ARRAY = "must be an array of numbers; give one row per agent, all equally long"
-SHAPE = "must be an array shaped [arm] or [agent, arm], not empty; give one mean per agent and arm"
 HORIZON = "must be a whole number in [1, 1,000,000,000,000]; give the number of slots T"
 SEEDS = "must be a whole number in [1, 100,000,000]; give the number of seeds"
-LIST = "must be a whole number in [1, 100,000,000]; give the number of seeds"
 SEED = (
     "must be a whole number in [0, 4,294,967,295]; "
     "larger seeds would repeat the streams of smaller ones"
@@ -237,14 +223,11 @@ SEED = (
 FLOAT_SEED = "must be a whole number in [0, 4,294,967,295]; pass an int, not a float"
 TIMES = "must be a whole number in [1, 100,000]; give the number of recorded slots"
 SLOTS = "must be whole slots in [0, 100]; give slots, such as [1, 10, 100]"
-SLOT_LIST = "must be a number of slots or a list of slots; give slots, such as [1, 10, 100]"
-INCREASING = "must be increasing; sort the slots and drop repeated ones"
 BATCH = "must be a whole number in [1, 100,000,000]; give the number of seeds per batch"
 GRAPH = (
     "must be one of complete, star, ring, path, grid, regular-D, random, random-P, preferential, "
     "preferential-m, a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
 )
-PARTS = "must be parts SIZExCOUNT:graph joined by '+', e.g. '20x5:star+10:ring'"
 LISTED = "for example components='20x5:star'"
 NETCDF = "must be a file name ending in .nc; change the ending"
 
@@ -286,50 +269,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: fmab.hdp_mab(1.0, weights="sinks"),
         "weights='sinks': must be 'agents' or 'components'; 'agents' is unbiased",
     ),
-    (lambda: fmab.Problem.uniform(0, 4), f"agents=0: {AGENTS}"),
-    (lambda: fmab.Problem.uniform(2.5, 4), f"agents=2.5: {AGENTS}"),
-    (lambda: fmab.Problem.uniform(3, 0), f"arms=0: {ARMS}"),
-    (lambda: fmab.Problem.uniform(3, 10**7), f"arms=10000000: {ARMS}"),
-    (
-        lambda: fmab.Problem.uniform(10**7, 10**6),
-        "agents=10000000: must be below 4,294 with 1000000 arms; use fewer agents",
-    ),
-    (
-        lambda: fmab.Problem.heterogeneous(3, 4, spread=1.5),
-        "spread=1.5: must be a number in [0, 1]; 0 makes the agents alike, 1 is the most",
-    ),
-    (lambda: gap_problem(1.0), f"instance_gap=1.0: {SMALLEST}"),
-    (lambda: gap_problem(0), f"instance_gap=0: {SMALLEST}"),
-    (
-        lambda: gap_problem(0.5, 1),
-        "instance_gap=0.5: must be None with one arm; use at least two arms",
-    ),
-    (lambda: fmab.Problem([0.9, NAN], agents=3), f"means[1]=nan: {MEAN}"),
-    (lambda: fmab.Problem([[0.9, 0.5], [0.9, -0.1]]), f"means[1, 1]=-0.1: {MEAN}"),
-    (lambda: fmab.Problem([1.1], agents=3), f"means[0]=1.1: {MEAN}"),
-    (lambda: fmab.Problem([INF], agents=3), f"means[0]=inf: {MEAN}"),
-    (lambda: fmab.Problem([[0.9, 0.5], [0.9]]), f"means=[[0.9, 0.5], [0.9]]: {ARRAY}"),
-    (lambda: fmab.Problem(["high", "low"]), f"means=['high', 'low']: {ARRAY}"),
-    (lambda: fmab.Problem([[[0.5]]]), f"means=(1, 1, 1): {SHAPE}"),
-    (lambda: fmab.Problem([]), f"means=(0,): {SHAPE}"),
-    (lambda: fmab.Problem(0.5), f"means=(): {SHAPE}"),
-    (
-        lambda: fmab.Problem([0.9, 0.1]),
-        "agents=None: must be given with [arm] means; give agents too, or [agent, arm] means",
-    ),
-    (
-        lambda: fmab.Problem([[0.9, 0.1], [0.9, 0.1]], agents=3),
-        "agents=3: must be 2, the rows of means; leave agents out",
-    ),
-    (
-        lambda: fmab.Problem.from_file("means.txt"),
-        "means='means.txt': must be a .csv or .npz file; convert it",
-    ),
-    (
-        lambda: fmab.Problem.from_file("nowhere.csv"),
-        "means='nowhere.csv': must be a readable file; No such file or directory",
-    ),
-    (lambda: fmab.Problem.uniform(3, 4).fixed(2**32), f"seed=4294967296: {SEED}"),
     (lambda: run(horizon=0), f"horizon=0: {HORIZON}"),
     (lambda: run(horizon=99.5), f"horizon=99.5: {HORIZON}"),
     (lambda: run(horizon=NAN), f"horizon=nan: {HORIZON}"),
@@ -347,8 +286,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: run(seeds=1.5), f"seeds=1.5: {SEEDS}"),
     (lambda: run(seeds=True), f"seeds=True: {SEEDS}"),
     (lambda: run(seeds=10**8 + 1), f"seeds=100000001: {SEEDS}"),
-    (lambda: run(seeds="10"), f"seeds='10': {LIST}"),
-    (lambda: run(seeds=None), f"seeds=None: {LIST}"),
+    (lambda: run(seeds="10"), f"seeds='10': {SEEDS}"),
+    (lambda: run(seeds=None), f"seeds=None: {SEEDS}"),
     (lambda: run(seeds=[]), "seeds=[]: must be not empty; give at least one seed"),
     (lambda: run(seeds=[-1]), f"seeds=-1: {SEED}"),
     (lambda: run(seeds=[2**32]), f"seeds=4294967296: {SEED}"),
@@ -358,21 +297,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: run(seeds=[True]), f"seeds=True: {SEED}"),
     (lambda: run(seeds=["1"]), f"seeds='1': {SEED}"),
     (lambda: run(root_seed=-1), f"root_seed=-1: {SEED}"),
-    (lambda: run(root_seed=2**32), f"root_seed=4294967296: {SEED}"),
-    (lambda: run(root_seed=1.0), f"root_seed=1.0: {FLOAT_SEED}"),
-    (lambda: run(root_seed="0"), f"root_seed='0': {SEED}"),
     (lambda: run(times=0), f"times=0: {TIMES}"),
-    (lambda: run(times=2.5), f"times=2.5: {TIMES}"),
-    (lambda: run(times="all"), f"times='all': {TIMES}"),
-    (lambda: run(times=10**5 + 1), f"times=100001: {TIMES}"),
-    (lambda: run(times=[]), f"times=[]: {SLOT_LIST}"),
-    (lambda: run(times=[[1, 2]]), f"times=[[1, 2]]: {SLOT_LIST}"),
-    (lambda: run(times=[10, 5]), f"times=[10, 5]: {INCREASING}"),
-    (lambda: run(times=[5, 5]), f"times=[5, 5]: {INCREASING}"),
     (lambda: run(times=[5, 101]), f"times=101: {SLOTS}"),
-    (lambda: run(times=[-1, 5]), f"times=-1: {SLOTS}"),
-    (lambda: run(times=[1.5]), f"times=1.5: {SLOTS}"),
-    (lambda: run(times=[NAN]), f"times=nan: {SLOTS}"),
     (
         lambda: run(spacing="cubic"),
         "spacing='cubic': must be 'linear' or 'log'; choose one of them",
@@ -391,29 +317,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: gossip(""), f"graph='': {GRAPH}; for example 'ring'"),
     (lambda: gossip(None), f"graph=None: {GRAPH}; for example graph='ring'"),
     (
-        lambda: gossip("regular-3"),
-        "graph='regular-3': must be regular-D with a degree D in [2, 2] and an even D x agents "
-        "(agents=3); the nearest is regular-2",
-    ),
-    (
-        lambda: gossip(nx.Graph(), 1),
-        "graph='Graph with 0 nodes and 0 edges': must be a graph with at least one node; "
-        "add the agents as nodes",
-    ),
-    (
-        lambda: gossip(nx.empty_graph(3)),
-        "graph='Graph with 3 nodes and 0 edges': must be a connected graph "
-        "(it has 3 connected components); add edges, or use hdp_mab for separate components",
-    ),
-    (
         lambda: gossip(LOOP),
         "graph='Graph with 3 nodes and 3 edges': must be a graph without self-loops (it has 1); "
         "remove them first",
-    ),
-    (
-        lambda: gossip(nx.DiGraph([(0, 1), (1, 2)])),
-        "graph='DiGraph with 3 nodes and 2 edges': must be an undirected graph; "
-        "convert it with graph.to_undirected()",
     ),
     (
         lambda: gossip(nx.path_graph(4)),
@@ -421,21 +327,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "(it has 4); match the number of agents to the graph",
     ),
     (
-        lambda: gossip("nowhere.csv"),
-        "graph='nowhere.csv': must be a readable graph file; "
-        "check the path (no such file or directory)",
-    ),
-    (
         lambda: sinks("2x2:ring"),
         "components='2x2:ring': must be sizes that sum to agents=6 (they sum to 4); "
         "change the sizes or the number of agents",
     ),
-    (
-        lambda: sinks("1x999999999"),
-        "components='1x999999999': must be sizes that sum to agents=6 (they sum to 999999999); "
-        "change the sizes or the number of agents",
-    ),
-    (lambda: sinks("3x0"), f"components='3x0': {PARTS}; rewrite the part '3x0'"),
     (lambda: sinks("3x2:rng"), f"components[0]='rng': {GRAPH}; did you mean 'ring'?"),
     (
         lambda: sinks([]),
@@ -467,16 +362,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("attempt", "line"), REFUSED, ids=[line[:40] for _, line in REFUSED])
-def test_bad_input_is_refused_in_one_exact_line(
-    attempt: Callable[[], Any], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_refused_in_one_exact_line(attempt, line, tmp_path, monkeypatch):
     """Would catch a value let through, another exception, a line without its range or remedy, and
     one that comes after a program was compiled or read from a cache."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "executable", None)
-    with pytest.raises(ValueError) as caught:
-        attempt()
-    assert str(caught.value) == line
+    assert refused(attempt) == line
     assert list(tmp_path.iterdir()) == []
 
 
@@ -496,16 +387,12 @@ def test_bad_input_is_refused_in_one_exact_line(
     ],
     ids=["results", "working memory"],
 )
-def test_a_run_too_large_is_refused_before_anything_is_compiled(
-    changes: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_too_large_is_refused_before_anything_is_compiled(changes, line, monkeypatch):
     """Would catch a run that starts and is killed, and an estimate that forgets results or work."""
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(batches, "executable", None)
-    with pytest.raises(ValueError) as caught:
-        run(**changes)
     # How much exactly depends on measured bytes per element, which may change.
-    assert re.sub("'[0-9.]+ GB'", "'~ GB'", str(caught.value)) == line
+    assert re.sub("'[0-9.]+ GB'", "'~ GB'", refused(run, **changes)) == line
 
 
 @pytest.mark.parametrize("content", [b"", b"no netCDF", b"\x89HDF\r\n\x1a\n" + 200 * b"\0"])
@@ -513,9 +400,7 @@ def test_a_file_that_is_no_result_is_refused(content: bytes, tmp_path: Path) -> 
     """Would catch an empty, foreign or cut file that is read, or ends in a traceback of h5py."""
     path = tmp_path / "x.nc"
     path.write_bytes(content)
-    with pytest.raises(ValueError) as caught:
-        fmab.load(path)
-    line = str(caught.value)
+    line = refused(fmab.load, path)
     assert line.startswith("path='") and "\n" not in line
     assert ": must be a readable result; it is damaged or something else (" in line
 
@@ -524,10 +409,8 @@ def test_another_netcdf_file_is_refused(tmp_path: Path) -> None:
     """Would catch somebody else's netCDF file taken for a result."""
     path = tmp_path / "x.nc"
     xr.Dataset({"regret": ("time", [1.0])}).to_netcdf(path, engine="h5netcdf")
-    with pytest.raises(ValueError) as caught:
-        fmab.load(path)
     line = f"path={str(path)!r}: must be a result of fmab_jax.save; it is some other netCDF file"
-    assert str(caught.value) in (line, _cut(line, str(path)))
+    assert refused(fmab.load, path) in (line, _cut(line, str(path)))
 
 
 def _cut(line: str, path: str) -> str:
@@ -546,6 +429,6 @@ def _cut(line: str, path: str) -> str:
 )
 def test_a_problem_that_is_none_is_refused_by_name(problem: Any, line: str) -> None:
     """Would catch a TypeError of somebody else's function, or the truth value of an array."""
-    with pytest.raises(Refusal) as caught:
-        fmab.sweep("cdp", problem, epsilon=1.0, horizon=50, seeds=2, agents=3, arms=3)
-    assert str(caught.value).startswith(line)
+    assert refused(
+        fmab.sweep, "cdp", problem, epsilon=1.0, horizon=50, seeds=2, agents=3, arms=3
+    ).startswith(line)

@@ -7,12 +7,12 @@ import inspect
 import itertools
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import fresh
 import matplotlib.image
 import numpy as np
 import pytest
@@ -75,9 +75,7 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_worked_examples_run_and_do_what_they_say(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_worked_examples_run_and_do_what_they_say(monkeypatch, tmp_path, capsys):
     """Would catch an example that no longer runs, or whose printed settings are others."""
     page = executed(ROOT / "docs/own_algorithm.md", monkeypatch, tmp_path)
     told = capsys.readouterr().out
@@ -95,9 +93,8 @@ def test_the_worked_examples_run_and_do_what_they_say(
     kept = fmab.simulate(page.Batched(batch=20), page.problem, 2000, 8)
     assert kept.rounds_made.max() <= 2000 // 20 and kept.rounds_made.min() >= 5
     # Each quarter of a gap needs sixteen times the pulls of a whole one.
-    few, many = (
-        fmab.simulate(page.Steeper(None, factor=q), page.problem, 2000, 8) for q in (1.5, 4)
-    )
+    steeper = [page.Steeper(None, factor=q) for q in (1.5, 4)]
+    few, many = (fmab.simulate(each, page.problem, 2000, 8) for each in steeper)
     assert few.rounds_made.mean() > 2 * many.rounds_made.mean()
 
 
@@ -117,10 +114,8 @@ def test_the_study_of_the_page_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path:
     path = tmp_path / "study.toml"
     path.write_text(text, encoding="utf-8")
     study = study_file.study_of(study_file.read_study(path))
-    assert [(axis.name, axis.labels) for axis in study.axes] == [
-        ("epsilon", (0.1, 1)),
-        ("factor", (2, 4)),
-    ]
+    found = [(axis.name, axis.labels) for axis in study.axes]
+    assert found == [("epsilon", (0.1, 1)), ("factor", (2, 4))]
     entry = next(each for each in blocks(page, "toml") if "entry-points" in each)
     assert list(tomllib.loads(entry)["project"]["entry-points"]) == ["fmab_jax.algorithms"]
 
@@ -145,9 +140,7 @@ def executed_classes(page: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/sweeps.md", "docs/report.md"])
-def test_the_code_of_a_page_runs(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_code_of_a_page_runs(name, monkeypatch, tmp_path):
     """Would catch an example of the API that no longer runs, and names of variables that moved."""
     module = executed(ROOT / name, monkeypatch, tmp_path)
     if name == "README.md":
@@ -249,12 +242,7 @@ def in_the_default_run(names: set[str], session: pytest.Session) -> set[str]:
     if names:  # only some files were collected
         files = sorted({name.partition("::")[0] for name in names})
         files = [file for file in files if (ROOT / file).is_file()]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *files],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-        )
+        done = fresh.python("-m", "pytest", "--collect-only", "-q", "-n", "0", *files, cwd=ROOT)
         found |= {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
     return found
 
@@ -336,15 +324,11 @@ def test_the_first_picture_is_told_with_its_leaks() -> None:
 
 
 @pytest.mark.slow
-def test_the_first_picture_is_what_its_command_makes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
     """Would catch a first picture that an older program, or another command, has made."""
     monkeypatch.chdir(tmp_path)
     assert main.main(first_command()) == 0
-    made, kept = (
-        matplotlib.image.imread(path) for path in ("first.png", ROOT / "figures/first.png")
-    )
+    made, kept = map(matplotlib.image.imread, ("first.png", ROOT / "figures/first.png"))
     assert made.shape == kept.shape
     # Where processors round otherwise, a line may be a pixel's shade off.
     assert np.abs(made - kept).mean() < 1e-3

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from refusals import refused as message
 
 import fmab_jax as fmab
 from fmab_jax import files, resources
@@ -36,18 +37,10 @@ from fmab_jax.errors import (
 from fmab_jax.sweeps.study_file import TOML
 
 
-def message(function: Any, *args: Any, **kwargs: Any) -> str:
-    """Returns the text of the ValueError that a call must end in."""
-    with pytest.raises(ValueError) as refused:
-        function(*args, **kwargs)
-    return str(refused.value)
-
-
 def test_refusal_names_field_value_range_and_remedy():
     """Catches a part of the message that is lost, or out of order."""
-    assert message(refuse, "horizon", "ten", "a number", "give slots") == (
-        "horizon='ten': must be a number; give slots"
-    )
+    found = message(refuse, "horizon", "ten", "a number", "give slots")
+    assert found == "horizon='ten': must be a number; give slots"
 
 
 def test_refusal_is_one_short_line():
@@ -111,9 +104,8 @@ def test_integers_beyond_every_float_are_refused(value: int):
 def test_range_of_a_count_is_closed_and_readable():
     """Catches an open end, and ends that nobody can read."""
     assert [count("n", value, 3, 5, "x") for value in (3, 4, 5)] == [3, 4, 5]
-    assert message(count, "n", 0, 1, 10**12, "x") == (
-        "n=0: must be a whole number in [1, 1,000,000,000,000]; x"
-    )
+    found = message(count, "n", 0, 1, 10**12, "x")
+    assert found == "n=0: must be a whole number in [1, 1,000,000,000,000]; x"
 
 
 @pytest.mark.parametrize(
@@ -244,10 +236,8 @@ def test_a_text_is_no_number(text: str):
 
 def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
     """Catches an epsilon that overflows times the agents, or no noise that is refused."""
-    assert [privacy("epsilon", each) for each in (None, math.inf, np.float32("inf"), 1e100)] == [
-        *3 * [math.inf],
-        1e100,
-    ]
+    found = [privacy("epsilon", each) for each in (None, math.inf, np.float32("inf"), 1e100)]
+    assert found == [*3 * [math.inf], 1e100]
     for value in (1e308, 1.0001e100, 0, -1, math.nan, -math.inf, np.longdouble("1e4000")):
         assert message(privacy, "epsilon", value).endswith(
             "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
@@ -347,9 +337,7 @@ FOLDER = "must be the name of a file; a folder has that name: choose another"
         ("link to nowhere", TAKEN, None),
     ],
 )
-def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(
-    tmp_path: Path, name: str, plain: str | None, replaced: str | None
-):
+def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(tmp_path, name, plain, replaced):
     """Would catch a link to nowhere that counts as free, a folder that is replaced, or a link that
     cannot be, though only the link is."""
     (tmp_path / "file").touch()
@@ -378,12 +366,9 @@ def test_what_a_killed_writer_left_is_removed(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("free", "needed", "passes"),
-    [(10**9, 0.9e9, True), (10**9, 0.91e9, False), (0, 1e30, True)],
+    ("free", "needed", "passes"), [(10**9, 0.9e9, True), (10**9, 0.91e9, False), (0, 1e30, True)]
 )
-def test_nine_tenths_of_the_memory_may_be_taken(
-    monkeypatch: pytest.MonkeyPatch, free: int, needed: float, passes: bool
-):
+def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passes):
     """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
     monkeypatch.setattr(resources, "available_bytes", lambda: free)
     if passes:
@@ -403,9 +388,7 @@ def test_nine_tenths_of_the_memory_may_be_taken(
         ("1000", "400", None, None),
     ],
 )
-def test_what_a_container_leaves_free(
-    tmp_path: Path, limit: str, used: str, stat: str | None, left: int | None
-):
+def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
     """Would catch cached files that count as taken, or free memory below 0."""
     for name, text in (("memory.max", limit), ("memory.current", used), ("memory.stat", stat)):
         if text is not None:
@@ -421,9 +404,7 @@ def dead() -> int:
     return done.pid
 
 
-def test_what_a_killed_process_left_of_a_file_is_removed(
-    tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead, monkeypatch):
     """Would catch half a table that stays for ever, or one removed while somebody writes it."""
     path, other = tmp_path / "x.csv", tmp_path / "y.csv"
     kept = [files.temporary_beside(path), files.temporary_beside(path, "main.")]

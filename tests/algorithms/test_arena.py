@@ -36,106 +36,63 @@ STREAMS = {
     "lasting": keys.LASTING,
 }
 
+
+def both(name, means, *places, graph=None, **given):
+    """A setting of which the package's algorithm and the twin take the same parameters."""
+    own = {} if graph is None else {"graph": graph}
+    return (
+        getattr(fmab, name)(*places, **given),
+        partial(getattr(twins, name), **own, **given),
+        means,
+    )
+
+
 # name: (package's algorithm, twin, means)
 SETTINGS = {
-    "uniform play": (fmab.uniform_play(), twins.uniform_play, SHARED),
-    "thompson": (fmab.thompson(), twins.thompson, UNEQUAL),
-    "thompson, pooled": (fmab.thompson(pooled=True), partial(twins.thompson, pooled=True), SHARED),
-    "kl_ucb": (fmab.kl_ucb(), twins.kl_ucb, UNEQUAL),
-    "kl_ucb, pooled": (
-        fmab.kl_ucb(constant=3.0, pooled=True),
-        partial(twins.kl_ucb, constant=3.0, pooled=True),
-        SHARED,
-    ),
-    "ldp_ucb": (fmab.ldp_ucb(5.0), partial(twins.ldp_ucb, epsilon=5.0), UNEQUAL),
-    "ldp_ucb, pooled": (
-        fmab.ldp_ucb(1.0, pooled=True),
-        partial(twins.ldp_ucb, epsilon=1.0, pooled=True),
-        SHARED,
-    ),
-    "ldp_ucb, bits": (
-        fmab.ldp_ucb(1.0, bits=True),
-        partial(twins.ldp_ucb, epsilon=1.0, bits=True),
-        SHARED,
-    ),
-    "ldp_ucb, bits, pooled": (
-        fmab.ldp_ucb(2.0, bits=True, pooled=True),
-        partial(twins.ldp_ucb, epsilon=2.0, bits=True, pooled=True),
-        UNEQUAL,
-    ),
-    "adap_ucb": (fmab.adap_ucb(1.0), partial(twins.adap_ucb, epsilon=1.0), SHARED),
-    "adap_ucb, hardly private": (
-        fmab.adap_ucb(50.0, alpha=0.5),
-        partial(twins.adap_ucb, epsilon=50.0, alpha=0.5),
-        UNEQUAL,
-    ),
-    "adap_ucb, kl": (
-        fmab.adap_ucb(10.0, alpha=0.7, kl=True),
-        partial(twins.adap_ucb, epsilon=10.0, alpha=0.7, kl=True),
-        UNEQUAL,
-    ),
-    "lazy_dp_ts": (fmab.lazy_dp_ts(1.0), partial(twins.lazy_dp_ts, epsilon=1.0), SHARED),
-    "lazy_dp_ts, hardly private": (
-        fmab.lazy_dp_ts(50.0),
-        partial(twins.lazy_dp_ts, epsilon=50.0),
-        UNEQUAL,
-    ),
-    "lcc_ucb": (fmab.lcc_ucb(), twins.lcc_ucb, SHARED),
-    "lcc_ucb, ring": (fmab.lcc_ucb("ring"), partial(twins.lcc_ucb, graph=RING), SHARED),
-    "lcc_ucb, star": (fmab.lcc_ucb(STAR), partial(twins.lcc_ucb, graph=STAR), SHARED),
-    "dducb": (fmab.dducb(), partial(twins.dducb, graph=RING), SHARED),
-    "dducb, plain": (
-        fmab.dducb(accelerated=False),
-        partial(twins.dducb, graph=RING, accelerated=False),
-        SHARED,
-    ),
-    "dducb, star": (
-        fmab.dducb(STAR, eta=1.5, sigma=0.7),
-        partial(twins.dducb, graph=STAR, eta=1.5, sigma=0.7),
-        SHARED,
-    ),
-    "dducb, star, plain": (
-        fmab.dducb(STAR, accelerated=False),
-        partial(twins.dducb, graph=STAR, accelerated=False),
-        SHARED,
-    ),
-    "dducb, complete": (fmab.dducb("complete"), partial(twins.dducb, graph=COMPLETE), SHARED),
-    "dec_ucb": (fmab.dec_ucb(), partial(twins.dec_ucb, graph=RING), SHARED),
-    "dec_ucb, star": (fmab.dec_ucb(STAR), partial(twins.dec_ucb, graph=STAR), SHARED),
+    "uniform play": both("uniform_play", SHARED),
+    "thompson": both("thompson", UNEQUAL),
+    "thompson, pooled": both("thompson", SHARED, pooled=True),
+    "kl_ucb": both("kl_ucb", UNEQUAL),
+    "kl_ucb, pooled": both("kl_ucb", SHARED, constant=3.0, pooled=True),
+    "ldp_ucb": both("ldp_ucb", UNEQUAL, epsilon=5.0),
+    "ldp_ucb, pooled": both("ldp_ucb", SHARED, epsilon=1.0, pooled=True),
+    "ldp_ucb, bits": both("ldp_ucb", SHARED, epsilon=1.0, bits=True),
+    "ldp_ucb, bits, pooled": both("ldp_ucb", UNEQUAL, epsilon=2.0, bits=True, pooled=True),
+    "adap_ucb": both("adap_ucb", SHARED, epsilon=1.0),
+    "adap_ucb, hardly private": both("adap_ucb", UNEQUAL, epsilon=50.0, alpha=0.5),
+    "adap_ucb, kl": both("adap_ucb", UNEQUAL, epsilon=10.0, alpha=0.7, kl=True),
+    "lazy_dp_ts": both("lazy_dp_ts", SHARED, epsilon=1.0),
+    "lazy_dp_ts, hardly private": both("lazy_dp_ts", UNEQUAL, epsilon=50.0),
+    "lcc_ucb": both("lcc_ucb", SHARED),
+    "lcc_ucb, ring": both("lcc_ucb", SHARED, "ring", graph=RING),
+    "lcc_ucb, star": both("lcc_ucb", SHARED, STAR, graph=STAR),
+    "dducb": both("dducb", SHARED, graph=RING),
+    "dducb, plain": both("dducb", SHARED, graph=RING, accelerated=False),
+    "dducb, star": both("dducb", SHARED, STAR, graph=STAR, eta=1.5, sigma=0.7),
+    "dducb, star, plain": both("dducb", SHARED, STAR, graph=STAR, accelerated=False),
+    "dducb, complete": both("dducb", SHARED, "complete", graph=COMPLETE),
+    "dec_ucb": both("dec_ucb", SHARED, graph=RING),
+    "dec_ucb, star": both("dec_ucb", SHARED, STAR, graph=STAR),
 }
+
+
+def gossip(graph, means, *places, **given):
+    """A setting of Gossip_UCB or, with an epsilon in the first place, of Fed_UCB."""
+    private = {"epsilon": places[0]} if places and isinstance(places[0], float) else {}
+    algorithm = (fmab.fed_ucb if private else fmab.gossip_ucb)(*places, **given)
+    twin = partial(twins.gossip_ucb, graph=graph, scaled="radius" in given, **private)
+    return algorithm, twin, means
+
+
 SETTINGS |= {
-    "gossip_ucb": (
-        fmab.gossip_ucb(radius="scaled"),
-        partial(twins.gossip_ucb, graph=COMPLETE, scaled=True),
-        UNEQUAL,
-    ),
-    "gossip_ucb, theory": (fmab.gossip_ucb(RING), partial(twins.gossip_ucb, graph=RING), SHARED),
-    "gossip_ucb, star": (
-        fmab.gossip_ucb(STAR, radius="scaled"),
-        partial(twins.gossip_ucb, graph=STAR, scaled=True),
-        SHARED,
-    ),
-    "fed_ucb": (
-        fmab.fed_ucb(3000.0, "ring", radius="scaled"),
-        partial(twins.gossip_ucb, graph=RING, scaled=True, epsilon=3000.0),
-        SHARED,
-    ),
-    "fed_ucb, theory": (
-        fmab.fed_ucb(50.0),
-        partial(twins.gossip_ucb, graph=COMPLETE, epsilon=50.0),
-        UNEQUAL,
-    ),
-    "fed_ucb, star": (
-        fmab.fed_ucb(400.0, STAR, radius="scaled"),
-        partial(twins.gossip_ucb, graph=STAR, scaled=True, epsilon=400.0),
-        UNEQUAL,
-    ),
-    "tree_ucb": (fmab.tree_ucb(50.0), partial(twins.tree_ucb, epsilon=50.0), UNEQUAL),
-    "tree_ucb, split": (
-        fmab.tree_ucb(2000.0, split=True, failure=0.5),
-        partial(twins.tree_ucb, epsilon=2000.0, split=True, failure=0.5),
-        SHARED,
-    ),
+    "gossip_ucb": gossip(COMPLETE, UNEQUAL, radius="scaled"),
+    "gossip_ucb, theory": gossip(RING, SHARED, RING),
+    "gossip_ucb, star": gossip(STAR, SHARED, STAR, radius="scaled"),
+    "fed_ucb": gossip(RING, SHARED, 3000.0, "ring", radius="scaled"),
+    "fed_ucb, theory": gossip(COMPLETE, UNEQUAL, 50.0),
+    "fed_ucb, star": gossip(STAR, UNEQUAL, 400.0, STAR, radius="scaled"),
+    "tree_ucb": both("tree_ucb", UNEQUAL, epsilon=50.0),
+    "tree_ucb, split": both("tree_ucb", SHARED, epsilon=2000.0, split=True, failure=0.5),
 }
 # Gaussian rewards: fractions of whole sums, as agents mix them, tie but for their last digit.
 SMOOTH = {name: 0.4 for name in SETTINGS if name.startswith("dducb")}
@@ -446,8 +403,7 @@ def elimination_p_values(name, runs):
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [fmab.ldp_ucb, fmab.adap_ucb, fmab.lazy_dp_ts, fmab.fed_ucb, fmab.tree_ucb],
+    "algorithm", [fmab.ldp_ucb, fmab.adap_ucb, fmab.lazy_dp_ts, fmab.fed_ucb, fmab.tree_ucb]
 )
 def test_no_epsilon_is_claimed_for_rewards_without_a_range(algorithm):
     """Would catch noise for rewards in [0, 1] on rewards that one change can move further."""

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 import scipy.stats
 
 import fmab_jax as fmab
@@ -238,12 +239,9 @@ SETTINGS = {
     "private, fewer arms than agents": Setting(THREE, 7, 5 * 10**5, 0.01),
     "private, many agents to an arm": Setting(THREE, 100, 10**5, 0.01),
 }
-SLOW = ("private, many agents to an arm",)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SETTINGS]
-)
+@pytest.mark.parametrize("name", quick.only(SETTINGS, *list(SETTINGS)[:-1]))
 def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     """Would catch phases of another length, means over all phases so far, noise of another scale or
     of one agent where several share an arm, loads balanced otherwise or never, arms kept that were

@@ -13,6 +13,7 @@ import numpy as np
 import oracle
 import protocols
 import pytest
+import quick
 import reference
 import scipy.stats
 
@@ -171,13 +172,10 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
     return p
 
 
-# A setting of each exchange, and of what shapes the sums; the others are for `-m slow`.
-QUICK = ("server, private", "flooding", "flooding, private waits")
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+# By default a setting of each exchange, and of what shapes the sums.
+@pytest.mark.parametrize("times", quick.only([1, 10], 1))
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SETTINGS]
+    "name", quick.only(SETTINGS, "server, private", "flooding", "flooding, private waits")
 )
 def test_the_loop_has_the_law_of_the_slow_reference(name, times):
     """Would catch any misreading of the algorithms: schedule, noise, waits, cuts, links, argmax."""
@@ -197,9 +195,8 @@ def test_the_comparison_sees_a_small_change():
     means, horizon, epsilon, *_ = SETTINGS["server, private"]
     others = range(20_000, 40_000)
     exact = simulated("server, private", 20_000)
-    noisier = fmab.simulate(
-        fmab.cdp_mab(epsilon * 0.95), fmab.Problem(means), horizon, others, times=3
-    )
+    louder = fmab.cdp_mab(epsilon * 0.95)
+    noisier = fmab.simulate(louder, fmab.Problem(means), horizon, others, times=3)
     assert same_law(exact.regret.values[:, -1], noisier.regret.values[:, -1]) < ALPHA
     means, horizon, epsilon, *_, rules = SETTINGS["flooding, unequal"]
     exact = simulated("flooding, unequal", 20_000)
@@ -212,9 +209,7 @@ def test_the_comparison_sees_a_small_change():
 def oracle_p_values(seeds: int) -> dict[str, float]:
     p = {}
     for cell in oracle.CELLS:
-        exact = oracle.elimination_probabilities(
-            cell.means, cell.agents, cell.horizon, cell.epsilon
-        )
+        exact = oracle.elimination_probabilities(*cell)
         problem = fmab.Problem(cell.means, agents=cell.agents)
         data = fmab.simulate(fmab.cdp_mab(cell.epsilon), problem, cell.horizon, seeds, times=1)
         ended = data.active_arms.values == 1
@@ -274,12 +269,10 @@ def test_one_agent_alone_is_one_agent_with_a_server():
     assert same_counts(served.rounds_made.values, alone.rounds_made.values) > ALPHA
 
 
-REST = [
-    pytest.param(name, marks=pytest.mark.slow) for name in ("server, unequal", "flooding", "sinks")
-]
+SUMMED = ("server, private", "server, unequal", "flooding", "sinks")
 
 
-@pytest.mark.parametrize("name", ["server, private", *REST])
+@pytest.mark.parametrize("name", quick.only(SUMMED, "server, private"))
 def test_summing_agents_out_changes_no_law(name):
     """Would catch totals over agents drawn with another law than the sum of the agents'."""
     summed = simulated(name, 20_000)
@@ -301,9 +294,9 @@ def test_compacting_arms_changes_nothing(problem):
     differ between a program that compiles quickly and one that runs quickly."""
     assert epochs.widths(10) == (10,) and epochs.widths(100) == (100, 20)
     found = []
-    for quick in (False, True):
-        config = batches.bound(fmab.ddp_mab(0.5, "path"), problem, 10**6, quick=quick)
-        assert config.trial.narrows is not quick
+    for soon in (False, True):
+        config = batches.bound(fmab.ddp_mab(0.5, "path"), problem, 10**6, quick=soon)
+        assert config.trial.narrows is not soon
         work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
         found.append(dict(batches.run_trials(work, 64, (jax.devices()[0],)))[0])
     for moved, still in zip(*map(jax.tree.leaves, found), strict=True):
@@ -648,9 +641,8 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     for field in ("regret", "waiting_regret"):
         series = np.interp(times, wanted.knots, getattr(wanted, field))
         found = data[field].values
-        np.testing.assert_allclose(
-            found, np.broadcast_to(series, found.shape), rtol=1e-9, atol=1e-9
-        )
+        expected = np.broadcast_to(series, found.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     done = np.array([sum(at <= slot for at in wanted.link_slots) for slot in times])
     each = exchange_.server_links + exchange_.peer_links_bound + exchange_.peer_links_used
     links = data.links.sum("meter").values

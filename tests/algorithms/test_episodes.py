@@ -125,9 +125,8 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
             )
             for agent in range(1 if secure else agents)
         ]
-        np.testing.assert_allclose(
-            data.regret.values[seed], sum(run[0] for run in runs), rtol=1e-9, atol=1e-9
-        )
+        expected = sum(run[0] for run in runs)
+        np.testing.assert_allclose(data.regret.values[seed], expected, rtol=1e-9, atol=1e-9)
         rounds = runs[0][1] if secure else 0
         assert data.rounds_made.values[seed] == rounds
         told.add(runs[0][1])
@@ -172,12 +171,7 @@ def double(given, gaps, horizon, epsilon, alpha, kl):
 
 @pytest.mark.parametrize(
     ("epsilon", "given"),
-    [
-        (1.0, {}),
-        (0.4, {"alpha": 1.3}),
-        (2.0, {"kl": True}),
-        (20.0, {"kl": True, "alpha": 0.6}),
-    ],
+    [(1.0, {}), (0.4, {"alpha": 1.3}), (2.0, {"kl": True}), (20.0, {"kl": True, "alpha": 0.6})],
 )
 def test_adap_ucb_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     """Would catch rewards of an episode that are remembered in the next, noise for all pulls or of
@@ -321,8 +315,7 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "given"),
-    [(2.0, {}), (0.6, {"secure": True}), (2.0, {"split": True})],
+    ("epsilon", "given"), [(2.0, {}), (0.6, {"secure": True}), (2.0, {"split": True})]
 )
 def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
     """Would catch another level, length or exponent, noises that are miscounted, of another scale

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
+import fresh
 import index_twins as twins
 import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
+import quick
 import scipy.stats
 
 import fmab_jax as fmab
@@ -165,7 +164,7 @@ def p_values(name, runs, change=lambda algorithm: algorithm):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("alone", marks=pytest.mark.slow), "pooled", "gosine, ring"]
+    "name", quick.only(["alone", "pooled", "gosine, ring"], "pooled", "gosine, ring")
 )
 def test_the_law_is_that_of_the_slow_twin(name):
     """Would catch rewards or neighbours that are not independent, or of another law."""
@@ -193,12 +192,8 @@ def outcomes(configs, seeds, batch):
     ]
 
 
-EACH = {
-    "alone": fmab.ucb1(),
-    "pooled": fmab.ucb1(pooled=True),
-    "gosine": fmab.gosine("star"),
-}
-FIRST = ["pooled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("alone", "gosine"))]
+EACH = {"alone": fmab.ucb1(), "pooled": fmab.ucb1(pooled=True), "gosine": fmab.gosine("star")}
+FIRST = quick.only(EACH, "pooled")
 
 
 @pytest.mark.parametrize("name", FIRST)
@@ -245,9 +240,7 @@ def test_bits_do_not_depend_on_the_devices(tmp_path):
     for devices in (1, 2):
         path = tmp_path / f"{devices}.npy"
         flags = f"--xla_force_host_platform_device_count={devices}"
-        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-        command = [sys.executable, "-c", DEVICES, str(path), str(devices)]
-        subprocess.run(command, check=True, env=environment)
+        fresh.script(DEVICES, path, devices, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
         saved.append(np.load(path))
     np.testing.assert_array_equal(*saved)
 
@@ -262,9 +255,8 @@ def test_phases_of_gosine_end_at_cubes():
     def due(number):
         zero = jnp.float64(0.0)
         beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
-        slot = index.Slot(
-            number, number.astype(jnp.float64), *[zero] * 3, beside, zero, words, words
-        )
+        rest = *[zero] * 3, beside, zero, words, words
+        slot = index.Slot(number, number.astype(jnp.float64), *rest)
         return fmab.gosine.due(state, slot, {})
 
     cubes = np.arange(1, 465) ** 3

@@ -144,23 +144,14 @@ def test_one_arm_is_played_from_the_start() -> None:
 )
 def test_flood_meters(graph: nx.Graph, wait: int, bound: int, used: int) -> None:
     """Catches repeated requests, links counted per direction, and a wrong choice of advertiser."""
-    exchange = reference.flooding(graph)
-    assert (exchange.wait, exchange.peer_links_bound, exchange.peer_links_used) == (
-        wait,
-        bound,
-        used,
-    )
+    found = reference.flooding(graph)
+    assert (found.wait, found.peer_links_bound, found.peer_links_used) == (wait, bound, used)
 
 
 def test_participation_is_drawn_anew() -> None:
     """Catches a fixed reporting agent, and ceil(p M) one too high from float products."""
-    assert [reference.server(100, p).reporting for p in (0.07, 0.14, 0.28, 0.55, 0.071)] == [
-        7,
-        14,
-        28,
-        55,
-        8,
-    ]
+    found = [reference.server(100, p).reporting for p in (0.07, 0.14, 0.28, 0.55, 0.071)]
+    assert found == [7, 14, 28, 55, 8]
     # Each agent is sure of its own arm, one of the two is heard: it decides.
     rng = np.random.default_rng(2)
     half = reference.server(2, 0.5)
@@ -189,15 +180,8 @@ def test_reference_follows_exact_law(cell: oracle.Cell) -> None:
     # Outcomes too rare for chi-square are compared as one.
     if (~likely).any():
         rare = int(ends[~likely].sum())
-        assert (
-            binomtest(
-                rare,
-                6000,
-                float(np.clip(expected[~likely].sum() / 6000, 0, 1)),
-                alternative="greater",
-            ).pvalue
-            > 1e-6
-        )
+        chance = float(np.clip(expected[~likely].sum() / 6000, 0, 1))
+        assert binomtest(rare, 6000, chance, alternative="greater").pvalue > 1e-6
     if likely.sum() > 1:
         share = expected[likely] * ends[likely].sum() / expected[likely].sum()
         assert chisquare(ends[likely], share).pvalue > 1e-6

@@ -123,10 +123,9 @@ def test_equations_in_sixty_digits():
                 assert found == before + T + 1, (K, N, eps, T, r)
                 break
             assert found == due, (K, N, eps, T, r)
-            radius = exact_radius(a, r, due, K, N, eps, T)
-            assert confidence_radius(a, r, due, K, N, eps, T) == pytest.approx(
-                float(radius), rel=1e-13
-            )
+            radius = float(exact_radius(a, r, due, K, N, eps, T))
+            found = confidence_radius(a, r, due, K, N, eps, T)
+            assert found == pytest.approx(radius, rel=1e-13)
             before, longest = due, max(longest, due)
     assert longest > 10**10
 
@@ -194,9 +193,8 @@ def test_epsilon_at_its_ends():
         assert free == confidence_radius(a, r, 500, 10, 5, 1e300, 10**12)
         assert free == pytest.approx(float(exact_radius(a, r, 500, 10, 5, INF, 10**12)), rel=1e-13)
         huge = confidence_radius(a, r, 500, 10, 5, 1e-300, 10**12)
-        assert huge == pytest.approx(
-            float(exact_radius(a, r, 500, 10, 5, 1e-300, 10**12)), rel=1e-12
-        )
+        due = float(exact_radius(a, r, 500, 10, 5, 1e-300, 10**12))
+        assert huge == pytest.approx(due, rel=1e-12)
 
 
 def test_shortest_horizon():
@@ -266,23 +264,16 @@ def test_monotone_where_the_paper_needs_it(eps: float):
         kept = {k: v for k, v in base.items() if k not in ("dt", "before")}
         return confidence_radius(**(kept | {"pulls": 5000} | changed))
 
-    for name, values, pulls_grow in (
-        ("a", (2, 5, 20, 100), True),
-        ("r", (1, 2, 3, 8), True),
-        ("T", (10**7, 10**8, 10**9, 10**12), True),
-        ("N", (1, 2, 10, 50), False),
-        ("dt", (0.01, 0.1, 0.5, 1.0), False),
+    for name, values, sign, whose in (
+        ("a", (2, 5, 20, 100), 1, (pulls, radius)),
+        ("r", (1, 2, 3, 8), 1, (pulls, radius)),
+        ("T", (10**7, 10**8, 10**9, 10**12), 1, (pulls, radius)),
+        ("N", (1, 2, 10, 50), -1, (pulls, radius)),
+        ("dt", (0.01, 0.1, 0.5, 1.0), -1, (pulls,)),
+        ("pulls", (1, 2, 100, 10**10), -1, (radius,)),
     ):
-        found = np.diff([pulls(**{name: value}) for value in values])
-        assert (found > 0).all() if pulls_grow else (found < 0).all(), name
-    for name, values, radius_grows in (
-        ("a", (2, 5, 20, 100), True),
-        ("r", (1, 2, 3, 8), True),
-        ("T", (10**7, 10**8, 10**9, 10**12), True),
-        ("N", (1, 2, 10, 50), False),
-        ("pulls", (1, 2, 100, 10**10), False),
-    ):
-        found = np.diff([radius(**{name: value}) for value in values])
-        assert (found > 0).all() if radius_grows else (found < 0).all(), name
+        for function in whose:
+            found = np.diff([function(**{name: value}) for value in values])
+            assert (sign * found > 0).all(), name
     # The number of all arms is met in the privacy terms only.
     assert (radius(K=1000) > radius()) == (eps != INF)

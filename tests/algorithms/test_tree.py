@@ -154,9 +154,8 @@ def test_fed_ucb_without_noise_is_gossip_ucb():
 
 def test_gossip_links_are_priced_and_counts_are_reported():
     """Would catch edges of counts that are charged, or a slot of the first pulls that is."""
-    data = fmab.simulate(
-        fmab.gossip_ucb("star"), fmab.Problem.uniform(5, 4), 50, 2, times=[4, 5, 50]
-    )
+    problem = fmab.Problem.uniform(5, 4)
+    data = fmab.simulate(fmab.gossip_ucb("star"), problem, 50, 2, times=[4, 5, 50])
     np.testing.assert_array_equal(data.links.sel(meter="gossip")[0], [0, 1, 46])
     np.testing.assert_array_equal(data.links.sel(meter="counts")[0], [0, 4, 4 * 46])
     cost = fmab.communication_cost(data, server_price=0, peer_price=2)

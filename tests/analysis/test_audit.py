@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from altered import altered
+from refusals import refuses
 from scipy import stats
 from scipy.integrate import quad
 
@@ -23,7 +24,6 @@ from fmab_jax.analysis.privacy import noise_tail
 from fmab_jax.cli.main import main
 from fmab_jax.core.exchanges import server
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal
 
 QUICK = 200_000
 # Rewards that are heard of in their own round; else two noises lie on them.
@@ -353,8 +353,7 @@ def test_what_has_a_loop_of_its_own_is_refused() -> None:
         (paper, {"view": "message"}, "view='message': must be one of messages, sums, actions"),
         (paper, {"delta": 1e-13}, "delta=1e-13: must be 0, or at least 1e-12"),
     ):
-        with pytest.raises(Refusal, match=told):
-            fmab.audit(algorithm, 2, **options)
+        refuses(told, fmab.audit, algorithm, 2, **options)
 
 
 def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
@@ -518,9 +517,8 @@ def test_a_sequence_tells_more_than_its_parts() -> None:
     sides = [np.stack(each, axis=1).astype(float) for each in zip(first, second, strict=True)]
     pilot = [streams.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
     event = module._chosen(pilot, module._How(40_000, 1e-3, 0.0))
-    assert module._event_text(event, ["a", "b"]).startswith(
-        "pulls of a to b in a set of 2 sequences"
-    )
+    told = module._event_text(event, ["a", "b"])
+    assert told.startswith("pulls of a to b in a set of 2 sequences")
     assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
     score = event.statistic.of(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
     assert score[:2] == pytest.approx([math.log(0.8 / 0.5)] * 2, abs=0.1)
@@ -556,9 +554,7 @@ class Coins:
 @pytest.mark.parametrize(
     ("runs", "pilots", "counted"), [(900, 9, 9), (1000, 10, 10), (1600, 10, 16), (1550, 10, 16)]
 )
-def test_an_event_is_counted_on_other_runs(
-    monkeypatch: pytest.MonkeyPatch, runs: int, pilots: int, counted: int
-) -> None:
+def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
     """Would catch runs that an event is chosen on and counted on, which claims too much; more runs
     than are asked for; and two data sets that share their noise."""
     monkeypatch.setattr(module, "_PILOT", 1000)
@@ -599,13 +595,7 @@ def test_an_event_is_counted_on_other_runs(
         ("audit cdp --out taken.png", "--out taken.png: must be a new name"),
     ],
 )
-def test_wrong_words_end_in_one_line(
-    words: str,
-    line: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_wrong_words_end_in_one_line(words, line, tmp_path, monkeypatch, capsys):
     """Would catch a traceback, or minutes of runs before a name is found to be taken."""
     monkeypatch.chdir(tmp_path)
     Path("taken.png").touch()
@@ -616,9 +606,7 @@ def test_wrong_words_end_in_one_line(
 
 
 @pytest.mark.slow
-def test_the_command_tells_the_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_tells_the_findings(tmp_path, monkeypatch, capsys):
     """Would catch a table of other numbers than those of the audit, and a missing figure."""
     monkeypatch.chdir(tmp_path)
     words = "audit ddp --epsilon 0.5 --graph ring --protocol gossip --agents 6 --delta 0.01"
@@ -638,9 +626,7 @@ def test_the_command_tells_the_findings(
     assert Path("audit.png").stat().st_size > 10_000
 
 
-def test_a_contradicted_claim_ends_with_status_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_contradicted_claim_ends_with_status_1(monkeypatch, capsys):
     """Would catch a wrong claim that ends with status 0, a figure that needs noise, and an option
     that does not reach the audit."""
     wrong = audited("no noise", 1000)

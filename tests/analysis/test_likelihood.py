@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 import scipy.optimize
 import scipy.stats
+from refusals import refuses
 
 import fmab_jax
 from fmab_jax.analysis import likelihood
 from fmab_jax.core import evidence
-from fmab_jax.errors import Refusal
 
 MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])
 # Half the width of a normal 99.9999 % interval, in standard errors.
@@ -192,13 +193,7 @@ def configurations() -> dict[str, tuple]:
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "server" else pytest.param(name, marks=pytest.mark.slow)
-        for name in configurations()
-    ],
-)
+@pytest.mark.parametrize("name", quick.only(configurations(), "server"))
 def test_simulated_regret_stays_below(name: str):
     """Would catch a bound of regret, rounds or links that runs exceed, or an idle one."""
     algorithm, problem, horizon = configurations()[name]
@@ -272,8 +267,7 @@ def test_corners():
 def test_refusals(field: str, changed: dict):
     """Would catch bad input that becomes a number."""
     given = dict(means=[0.5, 0.2], algorithm=fmab_jax.kl_se(1.0), agents=3, horizon=100) | changed
-    with pytest.raises(Refusal, match=f"^{field}="):
-        likelihood.likelihood_bounds(**given)
+    refuses(f"^{field}=", likelihood.likelihood_bounds, **given)
 
 
 def lost(seeds: int, arms: int, agents: int, **given: object) -> tuple[int, float]:

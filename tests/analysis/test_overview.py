@@ -10,13 +10,13 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import tables
 from fmab_jax.analysis.words import short
-from fmab_jax.errors import Refusal
 
 SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
@@ -157,11 +157,8 @@ def test_the_arm_that_most_seeds_play_has_its_name():
     names = ["Drama", "Sci\x1b-Fi", "a & b"]
     found = fmab.overview(data, arms=names)
     assert found.headings[-1] == "arm at T\nof most seeds"
-    assert [row[-1] for row in found.rows] == [
-        "Sci?-Fi (40 %)",
-        "undecided (75 %)",
-        "Drama (100 %)",
-    ]
+    arms = [row[-1] for row in found.rows]
+    assert arms == ["Sci?-Fi (40 %)", "undecided (75 %)", "Drama (100 %)"]
     named = [(row["arm_at_T"], row["arm_at_T_seeds"]) for row in found.named]
     assert named == [("Sci\x1b-Fi", 2), ("undecided", 3), ("Drama", 1)]
     assert len({len(row) for row in found.rows} | {len(found.headings)}) == 1
@@ -412,9 +409,7 @@ def test_columns_are_those_that_are_wanted():
 )
 def test_conditions_and_columns_that_are_none(how, line):
     """Would catch a condition that no row can fulfil, or a column left out, without a word."""
-    with pytest.raises(Refusal) as caught:
-        fmab.overview(some_sweep(), **how)
-    assert str(caught.value).startswith(line)
+    assert refused(fmab.overview, some_sweep(), **how).startswith(line)
 
 
 def test_a_table_counts_the_seeds_that_were_selected():
@@ -425,5 +420,4 @@ def test_a_table_counts_the_seeds_that_were_selected():
     half = stats.t.ppf(0.975, 2) * stats.sem(regret)
     assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
     assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
-    with pytest.raises(Refusal, match="must be the Dataset of simulate or of a sweep"):
-        fmab.final_table(data.isel(seed=2))
+    refuses("must be the Dataset of simulate or of a sweep", fmab.final_table, data.isel(seed=2))

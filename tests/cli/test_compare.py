@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 
 import numpy as np
 import pytest
 import xarray as xr
+from spoken import said
 
 import fmab_jax as fmab
-from fmab_jax.cli.main import main
 
 
 def swept(root_seed=0, seeds=12, **axes):
@@ -52,21 +51,14 @@ LEDGER = [
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def files(folder):
     """Files to compare."""
-    monkeypatch.chdir(tmp_path)
     data = swept()
     fmab.save(data, "grid.nc")
     fmab.save(data.isel(participation=0), "two.nc")
     fmab.save(data.isel(participation=0, epsilon=1), "one.nc")
     fmab.save(swept(3, graph=["ring", "star"]), "graphs.nc")
     fmab.save(swept(agents=[5, 10]), "sizes.nc")
-
-
-def said(capsys, words, status=0):
-    capsys.readouterr()
-    assert main(shlex.split(words)) == status, capsys.readouterr()
-    return capsys.readouterr()
 
 
 @pytest.mark.parametrize(
@@ -140,28 +132,24 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
 
 @pytest.mark.parametrize(
     "words, line",
-    [
-        ("", "fmab compare: must be given PATH...; see fmab compare --help"),
-        ("a b c", "fmab compare a b c: must be given one or two; see --help"),
-        ("one.nc one.nc", "one.nc: must be another result; name each once"),
-        ("one.nc ./one.nc", "./one.nc: must be another result; it is one.nc: name each once"),
-        ("no.nc", "no.nc: must be an existing file; check the path or save one there first"),
-        ("one.nc", "one.nc: must hold two configurations; name a second file"),
-        (
-            "sizes.nc",
-            "sizes.nc: must hold two runs of one horizon and problem; agents changes the question; "
-            "sweep a parameter",
-        ),
-        ("two.nc --where epsilon=1", "--where epsilon=1: must be given with --against; add it"),
-        (
-            "grid.nc --where epsilon=0.1 --against epsilon=1",
-            "--where: must leave no parameter open, but participation (3 values); add --where "
-            "participation=0.4",
-        ),
-        ("two.nc --where epsilon=1 --against epsilon=2", "--against epsilon=2: must be one of 0.1"),
-        ("two.nc --where p=1 --against epsilon=1", "--where p=1: must be one of epsilon; write"),
-        ("two.nc --level 0", "--level 0: must be a number in (0, 1); use 0.95"),
-    ],
+    {
+        "": "fmab compare: must be given PATH...; see fmab compare --help",
+        "a b c": "fmab compare a b c: must be given one or two; see --help",
+        "one.nc one.nc": "one.nc: must be another result; name each once",
+        "one.nc ./one.nc": "./one.nc: must be another result; it is one.nc: name each once",
+        "no.nc": "no.nc: must be an existing file; check the path or save one there first",
+        "one.nc": "one.nc: must hold two configurations; name a second file",
+        "sizes.nc": "sizes.nc: must hold two runs of one horizon and problem; "
+        "agents changes the question; "
+        "sweep a parameter",
+        "two.nc --where epsilon=1": "--where epsilon=1: must be given with --against; add it",
+        "grid.nc --where epsilon=0.1 --against epsilon=1": "--where: must leave no parameter open, "
+        "but participation (3 values); add --where "
+        "participation=0.4",
+        "two.nc --where epsilon=1 --against epsilon=2": "--against epsilon=2: must be one of 0.1",
+        "two.nc --where p=1 --against epsilon=1": "--where p=1: must be one of epsilon; write",
+        "two.nc --level 0": "--level 0: must be a number in (0, 1); use 0.95",
+    }.items(),
 )
 def test_bad_words_end_in_one_line(capsys, words, line):
     """Would catch a traceback, or a comparison of something else."""

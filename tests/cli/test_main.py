@@ -23,7 +23,11 @@ import numpy as np
 import pytest
 import sizes
 import xarray as xr
-from scipy import stats
+from fresh import python as process
+from fresh import script as printed
+from fresh import surroundings
+from refusals import refuses
+from spoken import check_rows, number, rows, said
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
@@ -40,7 +44,6 @@ from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import bound
-from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps import exports, runner
 from fmab_jax.sweeps.makers import Drawn
 
@@ -99,14 +102,6 @@ class Fixed(fmab.Elimination):
 '''
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every command runs in an empty folder, and forgets the plug-ins of others."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(base, "_loaded", {})
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def result() -> xr.Dataset:
     """A real result for tests of what happens around the simulation."""
@@ -126,69 +121,8 @@ def asked(result: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return studies
 
 
-def said(capsys: pytest.CaptureFixture[str], words: str, status: int = 0) -> tuple[str, str]:
-    capsys.readouterr()
-    assert main(shlex.split(words)) == status, capsys.readouterr()
-    captured = capsys.readouterr()
-    return captured.out, captured.err
-
-
-def number(text: str) -> float:
-    return float(text.replace(",", ""))
-
-
-def rows(out: str) -> tuple[list[str], list[list[str]]]:
-    """Returns a table's headings, a column's lines joined, and its cells, with intervals whole."""
-    lines = out.split("\n")
-    rule = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ─"))
-    head = [line for line in lines[1:rule] if line.strip()]
-    end = next(i for i, line in enumerate(lines) if line.startswith("Regret"))
-    body = [line for line in lines[rule + 1 : end] if line.strip()]
-    return [" ".join(line.split()) for line in head], [re.split(r"\s{2,}", x.strip()) for x in body]
-
-
-def check_rows(out: str, data: xr.Dataset, level: float, prices: tuple[float, float]) -> None:
-    """Compares rows with results by formulas of its own: Student t, beta quantiles, eq. (2)."""
-    dims = list(data.seeds.dims)
-    _, found = rows(out)
-    assert len(found) == data.seeds.size
-    many = data.sizes["meter"]
-    # What a message leaks has a column, where nothing swept says it.
-    leaks = int("epsilon_message" in {*data.coords, *data.attrs} and "epsilon_message" not in dims)
-    for row, place in zip(found, np.ndindex(data.seeds.shape), strict=True):
-        run = data.isel(dict(zip(dims, place, strict=True)))
-        assert row[: len(dims)] == [str(run[name].item()) for name in dims]
-        if leaks:
-            said_by = run.coords if "epsilon_message" in run.coords else run.attrs
-            told = float(row[len(dims)].replace("no bound", "inf"))
-            assert told == float(said_by["epsilon_message"])
-        regret, half, share, rounds, *links, cost, seeds, lost, worse = row[len(dims) + leaks :]
-        final, n = run.regret.values[:, -1], run.sizes["seed"]
-        near = {"rel": 5e-4, "abs": 1e-9}
-        width = stats.t.ppf((1 + level) / 2, n - 1) * final.std(ddof=1) / np.sqrt(n)
-        assert number(regret) == pytest.approx(final.mean(), **near)
-        assert number(half) == pytest.approx(width, **near)
-        assert number(share) == pytest.approx(100 * width / final.mean(), rel=0.06)
-        assert number(rounds) == pytest.approx(run.rounds_made.values.mean(), **near)
-        ends = run.links.values[:, -1].mean(axis=0)
-        assert len(links) == many and list(map(number, links)) == pytest.approx(ends, **near)
-        paid = [prices[0] if side == "server" else prices[1] for side in run.side.values]
-        expected = sum(ends * paid * (run.priced.values | (run.side.values == "server")))
-        assert number(cost) == pytest.approx(expected, **near)
-        assert int(number(seeds)) == n
-        for text, name in ((lost, "best_arm_lost"), (worse, "worse_arm_played")):
-            event, low, high = re.fullmatch(r"(\d+) \[(\S+), (\S+)\]", text).groups()
-            count, tail = int(run[name].values.sum()), (1 - level) / 2
-            lower = stats.beta.ppf(tail, count, n - count + 1) if count else 0.0
-            upper = stats.beta.ppf(1 - tail, count + 1, n - count) if count < n else 1.0
-            assert int(event) == count
-            assert (float(low), float(high)) == pytest.approx((lower, upper), rel=0.06)
-
-
 @pytest.mark.slow
-def test_table_and_figure_show_what_the_file_holds(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_and_figure_show_what_the_file_holds(folder, capsys):
     """Would catch a wrong column, interval, level, price or label, and files of other runs."""
     options = "--level 0.9 --server-price 25 --band pointwise --out eps"
     out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
@@ -202,26 +136,18 @@ def test_table_and_figure_show_what_the_file_holds(
     told = [line for line in out.split("\n") if line.startswith("wrote")]
     assert told == ["wrote eps.nc", "wrote eps.png", "wrote eps.txt"]
     # The same run through Python.
-    data = fmab.sweep(
-        fmab.cdp_mab,
-        fmab.Problem.uniform(4, 3),
-        epsilon=[0.5, None],
-        horizon=10**4,
-        seeds=16,
-        times=5,
-    )
+    grid = dict(epsilon=[0.5, None], horizon=10**4, seeds=16, times=5)
+    data = fmab.sweep(fmab.cdp_mab, fmab.Problem.uniform(4, 3), **grid)
     check_rows(out, data, 0.9, (25.0, 1.0))
     kept = fmab.load("eps.nc")
-    assert kept.epsilon.values.tolist() == ["0.5", "none"]
+    assert kept.epsilon.values.tolist() == [0.5, "none"]
     np.testing.assert_array_equal(kept.regret.values, data.regret.values)
     again = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
     assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 
 @pytest.mark.slow
-def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(folder, capsys):
     """Would catch meters swapped, a server link in a graph, or the cost of the other meter."""
     common = "--agents 6 --arms 4 --horizon 1e4 --seeds 16 --times 5 --no-figure --peer-price 2 "
     out, _ = said(capsys, "run ddp --graph ring --epsilon-message 3 --out d " + common)
@@ -251,9 +177,7 @@ def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture
     assert list(folder.iterdir()) == []
 
 
-def test_means_come_from_a_file(
-    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_means_come_from_a_file(folder, asked, capsys):
     """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
     (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
@@ -305,9 +229,7 @@ def test_options_reach_the_simulation(asked: list[Any], capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_algorithm_has_an_option_for_each_parameter(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     """Would catch a parameter that only the source knows, or a help without its words."""
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
@@ -331,11 +253,10 @@ def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -
     out, _ = said(capsys, f"run cdp {words} --out x")
     data = fmab.load("x.nc")
     assert dict(data.seeds.sizes) == {"agents": 2, "rounds": 2, "horizon": 2}
-    assert [row[:3] for row in rows(out)[1]] == [
-        [m, r, t] for m in ("3", "5") for r in ("2", "none") for t in ("1000", "10000")
-    ]
+    told = [row[:3] for row in rows(out)[1]]
+    assert told == [[m, r, t] for m in ("3", "5") for r in ("2", "none") for t in ("1000", "10000")]
     alone = fmab.simulate(fmab.cdp_mab(1, rounds=2), fmab.Problem.uniform(5, 4), 10**3, 8, times=5)
-    found = data.regret.sel(agents=5, rounds="2", horizon=1000)
+    found = data.regret.sel(agents=5, rounds=2, horizon=1000)
     np.testing.assert_array_equal(found.values, alone.regret.values)
 
 
@@ -358,8 +279,7 @@ def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -
     if "=" not in drawn:
         assert cli_run._kind_of(SimpleNamespace(figure=True), study) == drawn
         return
-    with pytest.raises(ValueError, match=f"^{re.escape(drawn)}"):
-        cli_run._kind_of(SimpleNamespace(figure=True), study)
+    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, SimpleNamespace(figure=True), study)
 
 
 @pytest.mark.parametrize("looks", [None, 4])
@@ -372,9 +292,7 @@ def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -
         ({"epsilon": 2, "rounds": 2}, ["epsilon", "rounds"]),
     ],
 )
-def test_the_longer_axis_has_more_room(
-    monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], axes: list[Any], looks: int | None
-) -> None:
+def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes, looks):
     """Would catch more colours than places, a level that is lost, and one look's for all looks."""
     table = xr.Dataset({"seeds": (tuple(sizes), np.ones(tuple(sizes.values())))})
     asked: list[Any] = []
@@ -387,9 +305,7 @@ def test_the_longer_axis_has_more_room(
 
 
 @pytest.mark.slow
-def test_ends_are_drawn_where_curves_are_too_many(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     """Would catch 29 curves in one figure, a figure of one axis only, or four axes in one."""
     many = " ".join(map(str, range(1, 16)))
     small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
@@ -447,9 +363,7 @@ APART = [
 
 
 @pytest.mark.slow
-def test_no_two_different_runs_have_one_name(
-    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_two_different_runs_have_one_name(folder, asked, capsys):
     """Would catch a setting that the name of a file forgets, and equal runs under two names."""
     for name in ("a.csv", "b.csv"):
         Path(name).write_text("0.9,0.1\n0.8,0.2\n")
@@ -483,13 +397,7 @@ def test_no_two_different_runs_have_one_name(
         ("run cdp --out into/x --no-figure", ["into/x.nc"]),
     ],
 )
-def test_files_have_the_names_that_the_help_promises(
-    words: str,
-    names: list[str],
-    folder: Path,
-    asked: list[Any],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_files_have_the_names_that_the_help_promises(words, names, folder, asked, capsys):
     """Would catch files beside the folder that was named, or a name that is not told."""
     (folder / "into").mkdir()
     out, _ = said(capsys, words)
@@ -499,9 +407,7 @@ def test_files_have_the_names_that_the_help_promises(
     assert sorted(told) == names
 
 
-def test_older_files_are_replaced_only_on_request(
-    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
     """Would catch a result that is lost to another, or an older one kept beside the new one."""
     Path("x.nc").write_bytes(b"old")
     for command in ("run cdp --out x", "run cdp --out x.png"):
@@ -518,13 +424,7 @@ def test_older_files_are_replaced_only_on_request(
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_ctrl_c_keeps_whole_files_and_says_so(
-    folder: Path,
-    result: xr.Dataset,
-    asked: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch, capsys):
     """Would catch a traceback, another exit status, or a file written in part."""
 
     def interrupted(*_: Any, **__: Any) -> Any:
@@ -542,22 +442,15 @@ def test_ctrl_c_keeps_whole_files_and_says_so(
     assert (out, err) == ("", "fmab: interrupted; nothing written\n")
 
 
-def test_a_full_disk_is_one_line_and_status_1(
-    folder: Path,
-    asked: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys):
     """Would catch a full disk taken for bad input, a traceback, or a file left in part."""
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "fmab-cdp.nc")
 
     monkeypatch.setattr(exports, "export", full)
-    assert said(capsys, "run cdp", 1) == (
-        "",
-        "fmab: fmab-cdp.nc: No space left on device; nothing written\n",
-    )
+    found = said(capsys, "run cdp", 1)
+    assert found == ("", "fmab: fmab-cdp.nc: No space left on device; nothing written\n")
     assert list(folder.iterdir()) == []
 
 
@@ -573,9 +466,7 @@ def test_defects_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_output_is_plain_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_output_is_plain_where_there_is_no_terminal(monkeypatch, capsys):
     """Would catch colours, or a table folded to the width of a terminal that is not there."""
     monkeypatch.setenv("COLUMNS", "30")
     words = "run hdp --components 2,3 --agents 5 --arms 2 --epsilon 0.1 1e-5 --horizon 1e3 "
@@ -584,9 +475,7 @@ def test_output_is_plain_where_there_is_no_terminal(
     assert all(line == line.rstrip() for line in out.split("\n"))
 
 
-def test_algorithms_are_listed_with_plugins(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_algorithms_are_listed_with_plugins(folder, capsys):
     """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, "algorithms --plugin mine.py")
@@ -596,9 +485,8 @@ def test_algorithms_are_listed_with_plugins(
     places = [found.start() for found in re.finditer(r"\S+( \S+)*", lines[1])]
     ends = zip(places, [*places[1:], None], strict=True)
     columns = [[line[a:b].strip() for line in lines] for a, b in ends]
-    assert [column[1] for column in columns] == [
-        *("name", "source", "who is heard", "who is trusted", "parameters"),
-    ]
+    seen = [column[1] for column in columns]
+    assert seen == ["name", "source", "who is heard", "who is trusted", "parameters"]
     assert [name for name in columns[0][3:] if name] == sorted([*NAMES, "fixed_phases"])
     told = " ".join(columns[4])
     for owner in base.known().values():
@@ -612,9 +500,7 @@ def test_algorithms_are_listed_with_plugins(
 @pytest.mark.parametrize(
     "spelling", ["--plugin mine.py", pytest.param("--plugin=mine.py", marks=pytest.mark.slow)]
 )
-def test_a_plugin_is_run_as_the_others_are(
-    spelling: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plugin_is_run_as_the_others_are(spelling, folder, capsys):
     """Would catch an algorithm of one's own without options, an axis, a label or a name."""
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, f"run fixed_phases {spelling} --help")
@@ -650,9 +536,7 @@ def test_a_plugin_is_run_as_the_others_are(
         ("sweep s.toml", "algorithm='fixed_phases': must be one of "),
     ],
 )
-def test_what_is_no_plugin_is_refused(
-    words: str, line: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_plugin_is_refused(words, line, folder, capsys):
     """Would catch a traceback of somebody's file, and a study file that loads code."""
     Path("mine.py").write_text(PLUGIN)
     Path("bad.py").write_text("1 / 0\n")
@@ -665,9 +549,7 @@ def test_what_is_no_plugin_is_refused(
 
 
 @pytest.mark.slow
-def test_results_are_read_from_a_file_as_from_a_folder(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_are_read_from_a_file_as_from_a_folder(folder, capsys):
     """Would catch a file read with other labels or numbers than the folder that it is of."""
     grid = f"--epsilon 0.5 none --rounds none 2 {SMALL}"
     said(capsys, f"sweep cdp {grid} --out eps")
@@ -688,14 +570,12 @@ def test_results_are_read_from_a_file_as_from_a_folder(
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
 
 
-def test_what_simulate_saved_is_read_as_well(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_simulate_saved_is_read_as_well(folder, capsys):
     """Would catch a file of Python refused, or shown with other numbers."""
     data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
     fmab.save(data, "py.nc")
     out, _ = said(capsys, "show py.nc")
-    check_rows(out, data.assign(seeds=((), 16)), 0.95, (1, 1))
+    check_rows(out, data.assign(seeds=((), 16)))
     said(capsys, "plot py.nc --curves")
     assert Path("py-curves.png").is_file()
     _, err = said(capsys, "plot py.nc --curves", 2)
@@ -713,9 +593,7 @@ def test_main_as_a_function_leaves_jax_as_it_is(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("words", ["", "--agents 70 --arms 5 --horizon 1e6 --seeds 1e5 --times 7"])
 @pytest.mark.parametrize("name", ["cdp", "ddp"])
-def test_doctor_shows_the_estimate(
-    words: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_shows_the_estimate(words, name, capsys):
     """Would catch an estimate of another run than the one asked for."""
     chosen = "" if name == "cdp" else f" --algorithm {name}"
     out, err = said(capsys, f"doctor {words}{chosen}")
@@ -744,9 +622,7 @@ def test_doctor_shows_the_estimate(
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_doctor_and_simulate_agree_on_what_fits(
-    fits: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
     """Would catch a doctor that promises a run which is then refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
     config = bound(fmab.cdp_mab(1.0), problem, 10**5)
@@ -770,9 +646,7 @@ def test_doctor_and_simulate_agree_on_what_fits(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_describes_and_its_examples_parse(
-    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_describes_and_its_examples_parse(command, folder, capsys):
     """Would catch examples that rot, a command without any, or options without a description."""
     Path("my_ucb.py").write_text(PLUGIN)
     Path("mine.py").write_text(PLUGIN.replace("my_ucb", "mine").replace("MyUCB", "Mine"))
@@ -799,18 +673,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "--version") == (f"fmab {fmab.__version__}\n", "")
 
 
-def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, env=surroundings() | environment
-    )
-
-
-def surroundings() -> dict[str, str]:
-    package = str(Path(fmab.__file__).parents[1])
-    paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-
-
 def test_help_version_and_wrong_words_need_no_jax() -> None:
     """Would catch an import that makes every typo wait for JAX."""
     script = """
@@ -824,9 +686,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.St
 heavy = ("jax", "matplotlib", "xarray", "scipy", "networkx")
 print(json.dumps([status, [name for name in heavy if name in sys.modules]]))
 """
-    result = process("-c", script)
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == [[0, 0, 0, 0, 2, 2, 2], []]
+    assert json.loads(printed(script)) == [[0, 0, 0, 0, 2, 2, 2], []]
 
 
 @pytest.mark.slow
@@ -847,61 +707,22 @@ def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
     assert re.search(r"^compiled programs +not kept$", ran.stdout, re.M)
 
 
-@pytest.fixture
-def settings() -> Any:
-    """Puts JAX's settings back."""
-    names = [name for name in jax.config.values if "cache" in name]
-    before = {name: jax.config.values[name] for name in names}
-    yield
-    for name, value in before.items():
-        if jax.config.values[name] is not value:
-            jax.config.update(name, value)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_programs_are_loaded_from_a_folder_of_ones_own_only(
-    folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch somebody else's compiled programs run, or a folder that is not used."""
-    made = use_compilation_cache(folder / "a" / "b")
-    assert made == folder / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
-    assert jax.config.values["jax_compilation_cache_dir"] == str(made)
-    assert use_compilation_cache is fmab.use_compilation_cache
-    for mode in (0o770, 0o707):
-        made.chmod(mode)
-        with pytest.raises(ValueError, match="only you can write; chmod go-w"):
-            use_compilation_cache(made)
-    made.chmod(0o755)
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(made))
-    assert use_compilation_cache() == made
-    monkeypatch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
-    with pytest.raises(ValueError, match="must be a folder of your own; choose another"):
-        use_compilation_cache(made)
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize(
     ("redirected", "status", "told"),
     [
-        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
-        pytest.param("2>/dev/full", 0, "", marks=pytest.mark.slow),
-        (">/dev/full", 1, "No space left on device; whole files written: x.nc"),
+        (">/dev/full", 1, "fmab: No space left on device; whole files written: x.nc\n"),
         pytest.param(">&-", 0, "", marks=pytest.mark.slow),
     ],
 )
-def test_only_results_decide_how_a_run_ends(
-    redirected: str, status: int, told: str, folder: Path
-) -> None:
-    """Would catch progress that nobody can read ending a run, or a lost table taken for success."""
+def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):
+    """Would catch a lost table taken for success, or a table that nobody reads ending a run."""
     words = f"-m fmab_jax run cdp {SMALL} --out x --no-figure"
     line = f"{shlex.quote(sys.executable)} {words} {redirected}"
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=surroundings())
-    expected = "" if redirected.startswith("2") else "compiling ...\n"
-    expected += f"fmab: {told}\n" if told else ""
+    expected = f"compiling ...\n{told}"
     assert (ran.returncode, ran.stderr) == (status, expected)
     assert fmab.load("x.nc").sizes["seed"] == 16
-    if redirected.startswith("2"):
-        assert ran.stdout.endswith("wrote x.nc\n")
 
 
 @pytest.mark.parametrize(
@@ -910,9 +731,7 @@ def test_only_results_decide_how_a_run_ends(
     + ["ddp --graph ring --spread 0.5", "single"],
 )
 @pytest.mark.parametrize("rounds", [None, 3])
-def test_bounds_are_those_of_the_theory(
-    words: str, rounds: int | None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     """Would catch bounds of another instance, exchange, budget or horizon than was asked for, and
     a promise where agents differ and not all of them report."""
     options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
@@ -956,9 +775,7 @@ def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
     assert len({len(line) for line in out.splitlines()[2:6]}) == 1
 
 
-def test_a_table_of_results_is_the_final_table(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_results_is_the_final_table(folder, capsys):
     """Would catch a precision's band shown at another level than the one it was stopped at."""
     words = "--keep summary --until 0.9 --max-seeds 32 --epsilon 1 2 --no-figure --out x"
     with contextlib.redirect_stderr(io.StringIO()):
@@ -991,11 +808,8 @@ def default_name(words: str) -> str:
     return str(module._paths(options, command.subject, study)[0])
 
 
-def test_an_existing_file_is_refused_alike_everywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_existing_file_is_refused_alike_everywhere(monkeypatch, capsys):
     """Would catch a remedy that the command line has not, or another wording of one command."""
-    monkeypatch.chdir(tmp_path)
     said(capsys, f"run ucb1 {TINY} --out y")
     told = "must be a new name; it exists: choose another, or add"
     for words in (f"run ucb1 {TINY} --out y --no-figure", "export y.nc y.nc"):
@@ -1008,16 +822,12 @@ def test_an_existing_file_is_refused_alike_everywhere(
     words = "audit cdp --agents 5 --runs 1e4 --out z"
     assert said(capsys, words, 2)[1] == f"fmab: --out z.txt: {told} --overwrite\n"
     for again in (fmab.save, fmab.export):
-        with pytest.raises(ValueError, match=f"^path='y.nc': {told} overwrite=True$"):
-            again(fmab.load("y.nc"), "y.nc")
+        refuses(f"^path='y.nc': {told} overwrite=True$", again, fmab.load("y.nc"), "y.nc")
 
 
-def test_the_heading_tells_a_root_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_heading_tells_a_root_seed(monkeypatch, capsys):
     """Would catch two experiments under one heading, of a run or of bounds, or bounds of the means
     of root seed 0 under another's."""
-    monkeypatch.chdir(tmp_path)
     run = f"run cdp --epsilon 1 {TINY} --no-figure --no-data"
     start = "CDP-MAB, ε = 1 (2 per message), M = 2 agents, K = 2 arms, T = 50 slots"
     heads = [" ".join(said(capsys, f"{run}{more}")[0].split()) for more in ("", " --root-seed 5")]
@@ -1027,11 +837,8 @@ def test_the_heading_tells_a_root_seed(
     assert f", root seed 5, smallest gap {gap:.4g}\n" in said(capsys, bounds)[0]
 
 
-def test_remedies_lead_somewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_remedies_lead_somewhere(monkeypatch, capsys):
     """Would catch Python's words, help of nobody knows what, or an error number for a remedy."""
-    monkeypatch.chdir(tmp_path)
     Path("g.csv").write_text("a,b\n")
     head = 'algorithm = "{}"\nhorizon = 9\nseeds = 2\n'
     Path("a.toml").write_text(head.format("ucb1") + "[parameters]\nalpha = -1\n")
@@ -1048,9 +855,7 @@ def test_remedies_lead_somewhere(
         assert said(capsys, words, 2)[1].endswith(f"{end}\n"), words
 
 
-def test_a_dry_run_computes_and_writes_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     """Would catch a plan that runs the whole horizon, takes a name, or says not how long."""
     ran = []
     whole = runner.run_job
@@ -1070,9 +875,7 @@ def test_a_dry_run_computes_and_writes_nothing(
     assert ran == [1000] and list(folder.iterdir()) == []
 
 
-def test_nothing_compiles_before_a_refusal(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_compiles_before_a_refusal(folder, capsys, monkeypatch):
     """Would catch "compiling ..." above the line that says why nothing is compiled."""
 
     def lowered(*_: Any) -> Any:
@@ -1085,9 +888,7 @@ def test_nothing_compiles_before_a_refusal(
     assert capsys.readouterr().err == line and list(folder.iterdir()) == []
 
 
-def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(monkeypatch):
     """Would catch a line that comes after the wait, twice, or not at all for what is compiled."""
     heard: list[str] = []
 

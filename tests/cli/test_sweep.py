@@ -18,10 +18,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fresh
 import numpy as np
 import pytest
 import sizes
+import spoken
 import xarray as xr
+from spoken import check_rows, number, said
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import known
@@ -46,13 +49,6 @@ SMALL = f"{sizes.words(sizes.SMALL)} --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every command runs in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folders ``eps`` and ``sum`` of a sweep, and what the first said."""
@@ -74,72 +70,24 @@ def eps(made: tuple[Path, str], folder: Path) -> xr.Dataset:
     return open_sweep(folder / "eps").load()
 
 
-def said(capsys: pytest.CaptureFixture[str], words: str, status: int = 0) -> tuple[str, str]:
-    capsys.readouterr()
-    assert main(shlex.split(words)) == status
-    captured = capsys.readouterr()
-    return captured.out, captured.err
-
-
 def files(store: Path | str) -> dict[str, str]:
     """Returns the SHA-256 of each chunk."""
     chunks = sorted((Path(store) / "chunks").iterdir())
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
-def rows(out: str, dims: int = 2, meters: int = 1, message: bool = True) -> list[dict[str, Any]]:
-    """Reads the table back; of a configuration with one seed, its labels and seeds.
-
-    Args:
-        out: What was printed.
-        dims: How many parameters are swept.
-        meters: How many meters the links have.
-        message: Whether what a message leaks has a column.
-    """
-    lines = out.split("\n")
-    rule = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ─"))
-    found = []
-    for line in lines[rule + 1 :]:
-        if not line.strip() or line.startswith("Regret"):
-            return found
-        words = re.split(r"\s{2,}", line.strip().replace(",", ""))
-        labels, rest = words[:dims], words[dims + message :]
-        if rest[0] == "-":
-            found.append({"labels": labels, "seeds": int(rest[5 + meters])})
-            continue
-        lost, worse = (re.sub(r"[\[\]]", "", text).split() for text in rest[-2:])
-        values = list(map(float, [*rest[:-2], *lost, *worse]))
-        names = ["regret", "half", "percent", "rounds", *(f"links{i}" for i in range(meters))]
-        names += ["cost", "seeds", "lost", "lower", "upper", "worse", "worse_low", "worse_up"]
-        found.append({"labels": labels, **dict(zip(names, values, strict=True))})
-    return found
-
-
-def check_rows(found: list[dict[str, Any]], table: xr.Dataset) -> None:
-    """Compares a printed table, in the order of the grid, with the numbers."""
-    assert len(found) == table.seeds.size
-    for row, place in zip(found, np.ndindex(table.seeds.shape), strict=True):
-        cell = table.isel(dict(zip(table.seeds.dims, place, strict=True)))
-        labels = [str(cell[name].item()) for name in table.seeds.dims]
-        assert row["labels"] == labels
-        half = float(cell.regret_upper - cell.regret)
-        near = {"rel": 6e-4}
-        assert row["regret"] == pytest.approx(float(cell.regret), **near)
-        assert row["half"] == pytest.approx(half, **near)
-        assert row["percent"] == pytest.approx(100 * half / float(cell.regret), rel=0.06)
-        assert row["rounds"] == pytest.approx(float(cell.rounds_made), **near)
-        assert row["cost"] == pytest.approx(float(cell.cost), **near)
-        assert (row["seeds"], row["lost"]) == (int(cell.seeds), int(cell.best_arm_lost))
-        assert row["upper"] == pytest.approx(float(cell.best_arm_lost_upper), rel=0.06)
-        assert row["worse"] == int(cell.worse_arm_played)
-        assert row["worse_up"] == pytest.approx(float(cell.worse_arm_played_upper), rel=0.06)
-        assert row["links0"] == pytest.approx(float(cell.links[0]), **near)
+def rows(out, dims=2):
+    """Returns what is looked at of each row of a table that tells what a message leaks."""
+    return [
+        {"labels": row[:dims], "regret": row[dims + 1], "cost": row[-4], "seeds": int(row[-3])}
+        for row in spoken.rows(out)[1]
+    ]
 
 
 @pytest.mark.slow
 def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -> None:
     """Would catch a printed number of another cell or column, or other files than promised."""
-    check_rows(rows(made[1]), final_table(eps))
+    check_rows(made[1], eps)
     store = made[0] / "eps"
     assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
     assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
@@ -150,22 +98,12 @@ def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -
     assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
     assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12
-    direct = fmab.sweep(
-        fmab.cdp_mab,
-        agents=4,
-        arms=3,
-        horizon=20_000,
-        times=10,
-        epsilon=[0.5, None],
-        rounds=[None, 2],
-        seeds=20,
-    )
+    grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
+    direct = fmab.sweep(fmab.cdp_mab, agents=4, arms=3, **grid)
     np.testing.assert_array_equal(direct.regret, eps.regret)
 
 
-def test_a_second_run_computes_nothing(
-    eps: xr.Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     """Would catch what is there computed or written again, or another table of it."""
     before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
 
@@ -174,7 +112,7 @@ def test_a_second_run_computes_nothing(
 
     monkeypatch.setattr(sweeps._Work, "_run", never)
     out, err = said(capsys, f"{GRID} --out eps")
-    check_rows(rows(out), final_table(eps))
+    check_rows(out, eps)
     assert "0 of them to do" in err
     assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
 
@@ -182,26 +120,26 @@ def test_a_second_run_computes_nothing(
 def test_show_sorts_and_selects(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch rows in another order, cells left out or added, or another level or price."""
     options = "--level 0.9 --server-price 3 --peer-price 2"
-    table = final_table(eps, level=0.9, server_price=3, peer_price=2)
     out, err = said(capsys, f"show eps {options}")
-    check_rows(rows(out), table)
+    check_rows(out, eps, 0.9, (3, 2))
     assert err == "" and "90 %" in out
     assert "3 per server link, 2 per peer link." in " ".join(out.split())
-    regret = [row["regret"] for row in rows(said(capsys, "show eps --sort regret")[0])]
+    regret = [number(row["regret"]) for row in rows(said(capsys, "show eps --sort regret")[0])]
     assert regret == sorted(regret) and len(set(regret)) > 2
     down = rows(said(capsys, "show eps --sort cost --descending")[0])
-    assert [row["cost"] for row in down] == sorted((row["cost"] for row in down), reverse=True)
+    cost = [number(row["cost"]) for row in down]
+    assert cost == sorted(cost, reverse=True)
     labels = [row["labels"] for row in rows(said(capsys, "show eps --sort rounds")[0])]
     assert labels == [["0.5", "2"], ["none", "2"], ["0.5", "none"], ["none", "none"]]
     some = said(capsys, "show eps --select epsilon=0.50 rounds=none")[0]
-    check_rows(rows(some), final_table(eps.isel(epsilon=[0], rounds=[0])))
+    check_rows(some, eps.isel(epsilon=[0], rounds=[0]))
     both = said(capsys, "show eps --select rounds=2 epsilon=None epsilon=.5")[0]
-    check_rows(rows(both), final_table(eps.isel(rounds=[1])))
+    check_rows(both, eps.isel(rounds=[1]))
 
 
 def test_show_reads_summaries(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a summary shown with other numbers than the curves it is of."""
-    check_rows(rows(said(capsys, "show sum")[0]), final_table(eps))
+    check_rows(said(capsys, "show sum")[0], eps)
 
 
 def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +151,7 @@ def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixtur
     assert [row["seeds"] for row in found] == [8, 8]
     assert [row["labels"] for row in found] == [["0.5", "none"], ["none", "none"]]
     expected = eps.regret.values[1, 0, :8, -1].mean()
-    assert found[1]["regret"] == pytest.approx(expected, rel=6e-4)
+    assert number(found[1]["regret"]) == pytest.approx(expected, rel=6e-4)
     assert "2 configurations not begun yet: run the sweep's command again." in out
     for order, first in (("", 1), ("--descending", 0)):
         last = rows(said(capsys, f"show half --sort regret {order}")[0])
@@ -231,24 +169,19 @@ def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixtur
         assert "begun" not in out
 
 
-def test_labels_that_differ_look_different(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_differ_look_different(folder, capsys):
     """Would catch two values of a parameter rounded to one row label, or to one curve."""
     words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
     found = rows(said(capsys, words)[0], dims=1)
     assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
-    assert list(plots.cells(open_sweep("near"))) == [
-        f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)
-    ]
+    told = list(plots.cells(open_sweep("near")))
+    assert told == [f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)]
 
 
 @pytest.mark.parametrize(
     "words", ["--x epsilon --hue rounds", "--x rounds --y epsilon", "--pareto"]
 )
-def test_figures_are_those_of_the_package(
-    words: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_are_those_of_the_package(words, eps, capsys):
     """Would catch axes swapped, or a metric, level or price that does not reach the figure."""
     options = "--level 0.9 --server-price 3"
     metric = "" if words == "--pareto" else "--metric cost"
@@ -279,9 +212,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Path]]:
     return caught
 
 
-def test_curves_are_drawn_for_every_cell(
-    eps: xr.Dataset, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     """Would catch a cell's curve lost, repeated or under the name of another."""
     said(capsys, "plot eps --curves --select rounds=none")
     figure, path = drawn.pop()
@@ -320,13 +251,7 @@ def test_curves_are_drawn_for_every_cell(
         ("--x rounds --y epsilon", "heat-rounds-epsilon"),
     ],
 )
-def test_figures_of_a_sweep_have_names_of_their_own(
-    words: str,
-    kind: str,
-    eps: xr.Dataset,
-    drawn: list[tuple[Any, Path]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_figures_of_a_sweep_have_names_of_their_own(words, kind, eps, drawn, capsys):
     """Would catch one kind of figure that replaces another, or a slash that hides it inside."""
     for name in ("eps", "eps/"):
         out, err = said(capsys, f"plot {name} {words}")
@@ -335,9 +260,7 @@ def test_figures_of_a_sweep_have_names_of_their_own(
         assert (out, err) == (told, "") and re.fullmatch(f"eps-{kind}.png", path)
 
 
-def test_figures_of_too_many_or_no_parameters_are_refused(
-    folder: Path, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys):
     """Would catch an unreadable figure, one cell too few, or a remedy that does not help."""
     values = " ".join(map(str, range(1, 30)))
     said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
@@ -355,9 +278,7 @@ def test_figures_of_too_many_or_no_parameters_are_refused(
 
 
 @pytest.mark.parametrize("ending", ["nc", "zarr", "csv", "parquet"])
-def test_export_writes_what_was_swept(
-    ending: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_writes_what_was_swept(ending, eps, capsys):
     """Would catch another folder's results, another format, or an export that needs two tries."""
     out, err = said(capsys, f"export eps x.{ending}")
     assert (out, err) == (f"wrote x.{ending}\n", "")
@@ -383,87 +304,71 @@ def test_export_writes_what_was_swept(
 
 @pytest.mark.parametrize(
     "words, start",
-    [
-        (
-            "plot eps",
-            "fmab plot: must be given one of --x, --curves, --pareto; --x may be epsilon or "
-            "rounds\n",
-        ),
-        ("plot eps --x epsilon --pareto", "fmab plot: must be given one of"),
-        ("plot eps --curves --pareto", "fmab plot: must be given one of"),
-        ("plot eps --curves --y epsilon", "--y epsilon: must be given with --x"),
-        ("plot eps --curves --hue rounds", "--hue rounds: must be left out with --curves"),
-        ("plot eps --x epsilon --y rounds --hue rounds", "--hue rounds: must be left out with --y"),
-        ("plot eps --pareto --metric cost", "--metric cost: must be given with --x"),
-        ("plot eps --x nothing", "--x nothing: must be one of epsilon, rounds; see --help\n"),
-        ("plot eps --x epsilon --y nothing", "--y nothing: must be one of epsilon, rounds; "),
-        ("plot eps --x epsilon --hue nothing", "--hue nothing: must be one of epsilon, rounds; "),
-        ("plot eps --pareto --hue nothing", "--hue nothing: must be one of epsilon, rounds; "),
-        ("plot eps --x epsilon --hue rounds --metric rate", "--metric rate: must be one of"),
-        (
-            "plot eps --x epsilon",
-            "--x epsilon: must leave no parameter open, but rounds (2 values); "
-            "add --select rounds=none\n",
-        ),
-        ("plot eps --x epsilon --hue rounds --out x.gif", "--out x.gif: must be a file name"),
-        ("plot eps --curves --level 95", "--level 95: must be a number in (0, 1)"),
-        ("plot sum --curves", "keep='summary': must be 'curves'"),
-        ("plot half --x epsilon --hue rounds", "finals.regret="),
-        ("show eps --level 0", "--level 0: must be a number in (0, 1)"),
-        ("show eps --server-price -1", "--server-price -1: must be"),
-        (
-            "show eps --where regret<0 seeds>1",
-            "--where regret<0 seeds>1: must be true of at least one row; loosen it\n",
-        ),
-        ("show eps --sort speed", "--sort speed: must be one of epsilon, rounds, regret"),
-        ("show eps --select rounds", "--select rounds: must be one of none, 2"),
-        ("show eps --select rounds=3", "--select rounds=3: must be one of none, 2"),
-        ("show eps --select graph=ring", "--select graph=ring: must be one of epsilon, rounds"),
-        ("show nowhere", "nowhere: must be a folder of results or a .nc file; check the path"),
-        ("show", "fmab show: must be given FOLDER"),
-        ("show eps sum", "fmab show eps sum: must be given FOLDER"),
-        ("export eps", "fmab export eps: must be given FOLDER and FILE"),
-        ("export eps x.txt", "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet"),
-        (
-            "export half x.nc",
-            "half: must be finished; at least 40 trials are missing; resume it, or look at what is "
-            "there with fmab show",
-        ),
-        ("sweep", f"no command: must be one of {NAMES}, STUDY.toml; see"),
-        ("sweep cpd", f"cpd: must be one of {NAMES}, STUDY.toml; did you mean cdp?"),
-        ("sweep no.toml", "no.toml: must be a readable TOML file"),
-        ("sweep cdp --graph ring", "--graph: must be an option of fmab sweep cdp"),
-        ("sweep cdp --worker 3/2", "--worker 3/2: must be I/N with I from 1 to N"),
-        ("sweep cdp --worker 0/2", "--worker 0/2: must be I/N"),
-        (
-            "sweep cdp --epsilon 1 --epsilon-message 2",
-            "--epsilon-message 2.0: must be given without",
-        ),
-        ("sweep cdp --seeds 0", "--seeds 0: must be a whole number"),
-        ("sweep cdp --out=", "--out : must be the name of a folder"),
-        ("sweep cdp --max-seeds 9", "--max-seeds 9: must be given with --until"),
-        ("sweep cdp --until 0.1", "--until 0.1: must be given with --keep summary"),
-        ("sweep cdp --until 2 --keep summary", "--until 2: must be a number in (0, 1)"),
-        ("sweep cdp --keep all", "--keep all: must be 'curves' or 'summary'"),
-        ("sweep cdp --chunk 0", "--chunk 0: must be a whole number"),
-        ("sweep cdp --epsilon 1 1.0", "--epsilon 1: must be distinct values"),
-        ("sweep cdp --instance-gap 7", "--instance-gap 7: must be"),
-        ("sweep cdp --means a.csv --arms 3", "--arms 3: must be left out with means"),
-        ("sweep cdp --save-study x.txt", "--save-study x.txt: must be a file name ending in .toml"),
-        ("sweep hdp --components 3 --agents 5", "--components 3: must be sizes that sum to"),
-        ("sweep hdp --agents 0", "--agents 0: must be a whole number"),
-        (f"{GRID} --agents 5 --out eps", "--agents: must be given once"),
-        (
-            f"{GRID} --root-seed 1 --out eps",
-            "--root-seed 1: must be 0, as in the store eps; use another store, or let it change: "
-            "--allow-changes root_seed",
-        ),
-        (f"{GRID} --keep summary --out eps", "--keep summary: must be 'curves', as in the store"),
-    ],
+    {
+        "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; "
+        "--x may be epsilon or "
+        "rounds\n",
+        "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
+        "plot eps --curves --pareto": "fmab plot: must be given one of",
+        "plot eps --curves --y epsilon": "--y epsilon: must be given with --x",
+        "plot eps --curves --hue rounds": "--hue rounds: must be left out with --curves",
+        "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out with --y",
+        "plot eps --pareto --metric cost": "--metric cost: must be given with --x",
+        "plot eps --x nothing": "--x nothing: must be one of epsilon, rounds; see --help\n",
+        "plot eps --x epsilon --y nothing": "--y nothing: must be one of epsilon, rounds; ",
+        "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
+        "plot eps --pareto --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
+        "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be one of",
+        "plot eps --x epsilon": "--x epsilon: must leave no parameter open, but rounds (2 values); "
+        "add --select rounds=none\n",
+        "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
+        "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
+        "plot sum --curves": "keep='summary': must be 'curves'",
+        "plot half --x epsilon --hue rounds": "finals.regret=",
+        "show eps --level 0": "--level 0: must be a number in (0, 1)",
+        "show eps --server-price -1": "--server-price -1: must be",
+        "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
+        "one row; loosen it\n",
+        "show eps --sort speed": "--sort speed: must be one of epsilon, rounds, regret",
+        "show eps --select rounds": "--select rounds: must be one of none, 2",
+        "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
+        "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
+        "show nowhere": "nowhere: must be a folder of results or a .nc file; check the path",
+        "show": "fmab show: must be given FOLDER",
+        "show eps sum": "fmab show eps sum: must be given FOLDER",
+        "export eps": "fmab export eps: must be given FOLDER and FILE",
+        "export eps x.txt": "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet",
+        "export half x.nc": "half: must be finished; at least 40 trials are missing; "
+        "resume it, or look at what is "
+        "there with fmab show",
+        "sweep": f"no command: must be one of {NAMES}, STUDY.toml; see",
+        "sweep cpd": f"cpd: must be one of {NAMES}, STUDY.toml; did you mean cdp?",
+        "sweep no.toml": "no.toml: must be a readable TOML file",
+        "sweep cdp --graph ring": "--graph: must be an option of fmab sweep cdp",
+        "sweep cdp --worker 3/2": "--worker 3/2: must be I/N with I from 1 to N",
+        "sweep cdp --worker 0/2": "--worker 0/2: must be I/N",
+        "sweep cdp --epsilon 1 --epsilon-message 2": "--epsilon-message 2.0: must be given without",
+        "sweep cdp --seeds 0": "--seeds 0: must be a whole number",
+        "sweep cdp --out=": "--out : must be the name of a folder",
+        "sweep cdp --max-seeds 9": "--max-seeds 9: must be given with --until",
+        "sweep cdp --until 0.1": "--until 0.1: must be given with --keep summary",
+        "sweep cdp --until 2 --keep summary": "--until 2: must be a number in (0, 1)",
+        "sweep cdp --keep all": "--keep all: must be 'curves' or 'summary'",
+        "sweep cdp --chunk 0": "--chunk 0: must be a whole number",
+        "sweep cdp --epsilon 1 1.0": "--epsilon 1: must be distinct values",
+        "sweep cdp --instance-gap 7": "--instance-gap 7: must be",
+        "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with means",
+        "sweep cdp --save-study x.txt": "--save-study x.txt: must be a file name ending in .toml",
+        "sweep hdp --components 3 --agents 5": "--components 3: must be sizes that sum to",
+        "sweep hdp --agents 0": "--agents 0: must be a whole number",
+        f"{GRID} --agents 5 --out eps": "--agents: must be given once",
+        f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
+        "use another store, or let it change: "
+        "--allow-changes root_seed",
+        f"{GRID} --keep summary --out eps": "--keep summary: must be 'curves', as in the store",
+    }.items(),
 )
-def test_bad_words_are_one_line_and_status_2(
-    words: str, start: str, eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     """Would catch a combination that is ignored, a traceback, or a file written all the same."""
     before = sorted(folder.rglob("*"))
     out, err = said(capsys, words, 2)
@@ -471,9 +376,7 @@ def test_bad_words_are_one_line_and_status_2(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_bad_studies_are_refused_in_their_own_words(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_studies_are_refused_in_their_own_words(folder, capsys):
     """Would catch options named that nobody typed, for a value in a file."""
     text = 'algorithm = "cdp"\nhorizon = 100\nseeds = 4\n[problem]\ninstance_gap = 7\n'
     text += "[parameters]\nepsilon = 1\n"
@@ -482,20 +385,18 @@ def test_bad_studies_are_refused_in_their_own_words(
     assert "instance_gap=7: must be" in err and "--" not in err and err.count("\n") == 1
 
 
-def test_workers_share_the_chunks(
-    eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workers_share_the_chunks(eps, folder, capsys):
     """Would catch chunks computed twice or by nobody, or other bytes than one process makes."""
     out, _ = said(capsys, f"{GRID} --out two --worker 1/2")
     # 12 chunks in turn, the third of each cell half as large.
     assert "two: this worker is done; at least " in out and "left to the others" in out
     mine = files("two")
     out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
-    check_rows(rows(out), final_table(eps))
+    check_rows(out, eps)
     assert len(mine) == 6 and files("two") == files("eps")
     # Whoever comes back finds everything done.
     out, err = said(capsys, f"{GRID} --out two --worker 1/2")
-    check_rows(rows(out), final_table(eps))
+    check_rows(out, eps)
     assert "0 of them to do" in err and "left to the others" not in out
 
 
@@ -526,9 +427,7 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
         ),
     ],
 )
-def test_a_saved_study_states_the_same(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_saved_study_states_the_same(words, folder, capsys):
     """Would catch an option that the study file forgets, or says in another way."""
     out, _ = said(capsys, f"{words} --save-study st.toml --out a --dry-run")
     assert out == "wrote st.toml\n"
@@ -553,9 +452,7 @@ def test_a_saved_study_states_the_same(
         ),
     ],
 )
-def test_dimensions_follow_the_options(
-    words: str, order: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dimensions_follow_the_options(words, order, folder, capsys):
     """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
     said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
     document = study_file.read_study("st.toml")
@@ -563,9 +460,7 @@ def test_dimensions_follow_the_options(
     assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
 
 
-def test_a_saved_study_runs_again_to_the_same_results(
-    eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     """Would catch a study file whose run differs in a byte from the options it was made of."""
     said(capsys, f"{GRID} --save-study st.toml --out eps")
     out, _ = said(capsys, "sweep st.toml --chunk 8")
@@ -574,9 +469,7 @@ def test_a_saved_study_runs_again_to_the_same_results(
     assert open_sweep("runs/st").attrs["study_hash"] == eps.attrs["study_hash"]
 
 
-def test_studies_without_a_folder_do_not_meet(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_studies_without_a_folder_do_not_meet(folder, capsys):
     """Would catch another study refused by, or mixed into, the default folder of the first."""
     for epsilon in ("0.5", "1"):
         said(capsys, f"sweep cdp {SMALL} --seeds 8 --epsilon {epsilon}")
@@ -585,9 +478,7 @@ def test_studies_without_a_folder_do_not_meet(
     assert {open_sweep(Path("runs") / name).attrs["epsilon"] for name in names} == {0.5, 1.0}
 
 
-def test_a_damaged_chunk_is_one_line_and_status_1(
-    eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     """Would catch a traceback, or a sweep run again that keeps the damage."""
     before = files("eps")
     path = sorted(Path("eps/chunks").iterdir())[5]
@@ -616,9 +507,7 @@ def signalled(monkeypatch: pytest.MonkeyPatch, after: Any) -> list[int]:
     return ended
 
 
-def test_a_process_that_has_stopped_is_not_ended_later(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_process_that_has_stopped_is_not_ended_later(monkeypatch, capsys):
     """Would catch a program that uses `main` killed some seconds after a sweep was stopped."""
     ended = signalled(monkeypatch, lambda: None)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -632,9 +521,7 @@ def test_a_process_that_has_stopped_is_not_ended_later(
     assert ended == []
 
 
-def test_a_batch_that_does_not_end_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_does_not_end_is_given_up(monkeypatch, capsys):
     """Would catch Ctrl-C that waits for a compilation of minutes."""
     waited = threading.Event()
 
@@ -664,20 +551,14 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_a_sweep_that_is_stopped_goes_on(
-    number: signal.Signals,
-    uninterrupted: dict[str, str],
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
     """Would catch another status, half files, results lost, or other bytes after going on."""
-    package = str(Path(fmab.__file__).parents[1])
     process = subprocess.Popen(
         [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": package},
+        env=fresh.surroundings(),
     )
     try:
         while process.poll() is None and len(list(folder.glob("run/chunks/*.npz"))) < 5:
@@ -688,9 +569,8 @@ def test_a_sweep_that_is_stopped_goes_on(
         process.kill()
         process.wait()
     assert process.returncode == 128 + number, err
-    again = re.search(
-        r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$", err, re.M
-    )
+    told = r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$"
+    again = re.search(told, err, re.M)
     assert again is not None and shlex.split(again[1]) == shlex.split(f"{LONG} --out run")
     assert "Traceback" not in err and out == ""
     assert list(folder.rglob("*.tmp")) == []
@@ -742,9 +622,7 @@ echo "77;cluster"
 """
 
 
-def test_the_slurm_example_shares_a_small_study(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
     """Would catch a script that bash refuses, tasks without work, and work that no task does."""
     script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
     words = GRID.replace("--chunk 8", "").removeprefix("sweep ")
@@ -781,10 +659,8 @@ def test_the_slurm_example_shares_a_small_study(
     assert done.returncode == 0, done.stderr
     assert "3 tasks in job 77\n" in done.stdout
     submitted = (folder / "sbatch.log").read_text().splitlines()
-    assert [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted] == [
-        ["--array=1-3"],
-        ["--dependency=afterany:77"],
-    ]
+    found = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
+    assert found == [["--array=1-3"], ["--dependency=afterany:77"]]
     ran = (folder / "fmab.log").read_text().splitlines()
     common = "sweep study.toml --out runs/s --batch-free"
     assert ran == [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
@@ -808,8 +684,8 @@ def test_the_slurm_example_shares_a_small_study(
 @pytest.mark.parametrize("part", [".", "chunks"])
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such rights here")
 def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
-    part: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    part, folder, monkeypatch, capsys
+):
     """Would catch a traceback, a half-written chunk, or a sweep that cannot go on afterwards.
 
     Mutant: `_stoppable` without its line for errors of the disk.
@@ -843,9 +719,7 @@ def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
     assert files("run") == files("other")
 
 
-def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(folder, monkeypatch, capsys):
     """Would catch a table, or a file, that mixes two moments of an unfinished sweep.
 
     Mutant: `export` opens with ``partial=True``.

@@ -7,12 +7,12 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 import sizes
+from spoken import said
 
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
 from fmab_jax.cli import bounds
-from fmab_jax.cli.main import main
 
 SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
 
@@ -33,8 +33,7 @@ def written(swept, tmp_path_factory):
 
 
 def shown(capsys, path, form):
-    assert main(["show", path, "--format", form]) == 0
-    return capsys.readouterr().out
+    return said(capsys, f"show {path} --format {form}").out
 
 
 def test_zero_is_a_label(swept):
@@ -47,9 +46,8 @@ def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
     table = fmab.final_table(swept)
     rows = list(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
     places = [(spread, epsilon) for spread in (0, 1) for epsilon in (0, 1)]
-    assert [(row["spread"], row["epsilon"]) for row in rows] == [
-        (str([0.0, 0.5][spread]), ["1", "none"][epsilon]) for spread, epsilon in places
-    ]
+    expected = [(str([0.0, 0.5][spread]), ["1", "none"][epsilon]) for spread, epsilon in places]
+    assert [(row["spread"], row["epsilon"]) for row in rows] == expected
     for row, (spread, epsilon) in zip(rows, places, strict=True):
         cell = table.isel(spread=spread, epsilon=epsilon)
         names = ("regret", "regret_lower", "regret_upper", "cost", "seeds", "undecided")
@@ -92,18 +90,16 @@ def test_markdown_and_other_words(written, capsys):
     """Would catch a format that is not refused by name, or Markdown without its rule."""
     lines = shown(capsys, written, "markdown").rstrip().split("\n")
     assert set(lines[3]) == {"|", "-"} and lines[2].startswith("|   spread |")
-    assert main(["show", written, "--format", "docx"]) == 2
-    assert "one of text, latex, html, markdown, csv" in capsys.readouterr().err
+    err = said(capsys, f"show {written} --format docx", 2).err
+    assert "one of text, latex, html, markdown, csv" in err
 
 
 def test_a_horizon_without_a_round_is_remarked(capsys):
     """Would catch the regret of mere exploration told as that of the algorithm."""
-    run = ["run", "cdp", *sizes.words(sizes.SMALL).split(), "--seeds", "20", "--times", "4"]
-    run += ["--no-figure", "--no-data"]
-    assert main([*run, "--horizon", "20", "1e4"]) == 0
-    assert "No round was completed by T in 1 of 2 rows" in capsys.readouterr().out
-    assert main([*run, "--horizon", "1e4"]) == 0
-    assert "No round" not in capsys.readouterr().out
+    run = f"run cdp {sizes.words(sizes.SMALL)} --seeds 20 --times 4 --no-figure --no-data --horizon"
+    out = said(capsys, f"{run} 20 1e4").out
+    assert "No round was completed by T in 1 of 2 rows" in out
+    assert "No round" not in said(capsys, f"{run} 1e4").out
 
 
 def test_arms_lost_by_agents_that_differ_are_explained(swept):
@@ -111,8 +107,8 @@ def test_arms_lost_by_agents_that_differ_are_explained(swept):
     for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
         table = fmab.final_table(swept)
         table.best_arm_lost[spread, 0] = lost
-        said = [line for line in overviews._remarks(table, swept) if "agents differ" in line]
-        assert len(said) == wanted
+        told = [line for line in overviews._remarks(table, swept) if "agents differ" in line]
+        assert len(told) == wanted
     table = fmab.final_table(swept.isel(spread=1))
     table.best_arm_lost[0] = 2
     assert "agents differ" in overviews._remarks(table, swept)[-1]
@@ -122,8 +118,8 @@ def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
     low, high = float(shares.min()), float(shares.max())
-    said = overviews._remarks(fmab.final_table(swept), swept)
-    assert high > low and said == [
+    told = overviews._remarks(fmab.final_table(swept), swept)
+    assert high > low and told == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
         "To see a choice, take a longer horizon or fewer arms."
     ]
@@ -133,8 +129,8 @@ def test_seeds_that_have_not_decided_are_told(swept):
 
 def test_bounds_say_that_they_are_capped(capsys):
     """Would catch parts that add up to more than their whole without a word."""
-    assert main(["bounds", "cdp", "--agents", "5", "--arms", "10", "--horizon", "1e3"]) == 0
-    line = next(x for x in capsys.readouterr().out.split("\n") if x.startswith("regret  "))
+    out = said(capsys, "bounds cdp --agents 5 --arms 10 --horizon 1e3").out
+    line = next(x for x in out.split("\n") if x.startswith("regret  "))
     assert line.split()[1:] == ["2,344", "4,328", "(capped)"]
     table = fmab.cdp_mab(1).exchange(5)
     for horizon in (10**3, 10**6):
@@ -161,20 +157,15 @@ def test_a_notebook_shows_an_overview(swept):
 @pytest.mark.parametrize(
     "words", ["show -- -x.nc", "show --sort regret -- -x.nc", "show ./-x.nc --sort regret"]
 )
-def test_a_file_may_begin_with_a_dash(words, swept, tmp_path, monkeypatch, capsys):
+def test_a_file_may_begin_with_a_dash(words, swept, capsys):
     """Would catch "--" that is refused, and a file behind it as the value of an option."""
-    monkeypatch.chdir(tmp_path)
     fmab.save(swept.assign_coords(epsilon=["1", "none"]), "./-x.nc")
-    assert main(words.split()) == 0
-    found = capsys.readouterr().out.splitlines()
-    assert main(["show", "./-x.nc"]) == 0
-    assert sorted(found) == sorted(capsys.readouterr().out.splitlines())
+    found, plain = (said(capsys, each).out.splitlines() for each in (words, "show ./-x.nc"))
+    assert sorted(found) == sorted(plain)
 
 
 def test_conditions_that_no_row_fulfils_are_refused(written, capsys):
     """Would catch an empty table, which says neither that nor why nothing is in it."""
     for form in ("text", "csv"):
-        assert main(["show", written, "--where", "regret<0", "--format", form]) == 2
-        told = capsys.readouterr()
         line = "fmab: --where regret<0: must be true of at least one row; loosen it\n"
-        assert (told.out, told.err) == ("", line)
+        assert said(capsys, f"show {written} --where 'regret<0' --format {form}", 2) == ("", line)

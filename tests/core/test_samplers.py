@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fresh
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
+from draws import ALPHA, LATTICE, MILLION, induced_cdf, two_sided, words
 from jax.sharding import AxisType, Mesh, PartitionSpec
+from refusals import refused
 from scipy import special, stats
 
 import fmab_jax
@@ -26,14 +27,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.run import batches
 
 pytestmark = pytest.mark.usefixtures("x64")
-ALPHA = 1e-6
-LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
 Cell = tuple[float, float]
-
-
-def words(seed: int = 0, round_: int = 1, stream: int = keys.REWARD) -> keys.Words:
-    """Returns the key words of a stream of root seed 0."""
-    return keys.stream_key(keys.seed_key(jnp.uint32(0), jnp.uint32(seed)), round_, stream)
 
 
 # --- the binomial law, computed from the quantile function without a draw ---
@@ -66,23 +60,15 @@ def support(trials: float, probability: float) -> np.ndarray:
 def induced_masses(sampler: Callable[..., Any], cells: list[Cell]) -> list[np.ndarray]:
     """Returns each cell's law on its support, from where the quantile function steps.
 
-    The quantile is a monotone function of the lattice of uniforms, so the last lattice point whose
-    quantile is at most k, found by bisection, is P(X <= k) exactly. The last entry is the mass
-    above the support.
+    The last entry is the mass above the support.
     """
     ks = [support(n, p) for n, p in cells]
     sizes = [len(k) for k in ks]
     k = np.concatenate(ks)
     n = np.repeat([float(n) for n, _ in cells], sizes)
     p = np.repeat([p for _, p in cells], sizes)
-    low, high = np.full(k.shape, -1), np.full(k.shape, LATTICE)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        u = (np.clip(middle, 0, LATTICE - 1) + 0.5) / LATTICE
-        at_most = np.asarray(sampler(u, n, p)) <= k
-        going = high - low > 1
-        low, high = np.where(going & at_most, middle, low), np.where(going & ~at_most, middle, high)
-    cdfs = np.split((low + 1) / LATTICE, np.cumsum(sizes)[:-1])
+    cdf = induced_cdf(lambda u: np.asarray(sampler(u, n, p)) <= k, k.shape)
+    cdfs = np.split(cdf, np.cumsum(sizes)[:-1])
     return [np.diff(np.r_[0.0, cdf, 1.0]) for cdf in cdfs]
 
 
@@ -181,9 +167,8 @@ def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pyt
 def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatch):
     """Negative control: catches an expansion that is believed unchecked from too low a variance."""
     monkeypatch.setattr(binomials, "SMOOTH_VARIANCE", 20.0)
-    found = discrepancy(
-        jax.jit(lambda *a: binomials.binomial_quantile(*a)), [at_variance(1e6, 21.0)]
-    )
+    sampler = jax.jit(lambda *a: binomials.binomial_quantile(*a))
+    found = discrepancy(sampler, [at_variance(1e6, 21.0)])
     assert found[0, 1] > 1e-6
 
 
@@ -244,7 +229,6 @@ def test_quantile_is_monotone_and_symmetric():
 # --- binomial draws ---
 
 reward_sum = rewards.Bernoulli().total
-MILLION = 10**6
 
 
 @jax.jit
@@ -252,11 +236,6 @@ def million_sums(k0, k1, trials, mean):
     lane = jnp.arange(MILLION, dtype=jnp.uint32)
     wide = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, trials, mean)]
     return reward_sum(wide[0], wide[1], lane, wide[2], wide[3])
-
-
-def two_sided(z: float) -> float:
-    """Returns the p-value of a standard normal statistic."""
-    return float(2 * stats.norm.sf(abs(z)))
 
 
 DRAWN_CELLS = [
@@ -285,9 +264,8 @@ def test_counts_are_exact_up_to_2_to_the_53():
     np.testing.assert_array_equal(quantile(u, n, np.zeros(5)), 0)
     too_many = np.array([2.0**53 + 2, 2.0**60, np.inf, np.nan, -1.0])
     assert np.isnan(quantile(u, too_many, np.full(5, 0.5))).all()
-    odd = np.asarray(
-        quantile((np.arange(4096) + 0.5) / 4096, np.full(4096, 1e12), np.full(4096, 0.3))
-    )
+    u = (np.arange(4096) + 0.5) / 4096
+    odd = np.asarray(quantile(u, np.full(4096, 1e12), np.full(4096, 0.3)))
     assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
 
 
@@ -322,18 +300,9 @@ def test_no_narrow_numbers_in_the_compiled_run():
 
 def in_process(function: str, **environment: str) -> str:
     """Returns what a function of this module prints in a new process, stopped if it hangs."""
-    here = Path(__file__).parent
-    package = Path(fmab_jax.__file__).parent.parent
-    paths = [str(package), str(here), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import test_samplers; test_samplers.{function}()"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
+    call = f"{here}; import test_samplers; test_samplers.{function}()"
+    return fresh.script(call, timeout=300, **environment)
 
 
 # --- uniforms ---
@@ -348,9 +317,8 @@ def test_uniforms_are_the_bits_of_jax(size: int):
         u = keys.uniform(*keys.Words(*jax.random.key_data(key)), jnp.asarray(lane))
         bits = np.asarray(jax.random.bits(key, (size,), jnp.uint64))
         # (i + 1/2) / 2^52, exactly.
-        np.testing.assert_array_equal(
-            np.asarray(u) * 2.0**53, 2.0 * (bits[lane] >> np.uint64(12)).astype(np.float64) + 1
-        )
+        expected = 2.0 * (bits[lane] >> np.uint64(12)).astype(np.float64) + 1
+        np.testing.assert_array_equal(np.asarray(u) * 2.0**53, expected)
 
 
 def test_uniforms_are_symmetric_about_one_half(monkeypatch: pytest.MonkeyPatch):
@@ -377,9 +345,12 @@ def test_coarse_uniforms_are_the_words_of_one_call(draw: int, monkeypatch: pytes
 
 
 def test_keys_are_folded_as_jax_does():
-    """Catches a key that is not the documented ``fold_in`` of seed, round and stream."""
+    """Catches a key that is not the documented ``fold_in`` of root seed, seed, round and stream:
+    that would change every published number."""
     key = keys.seed_key(jnp.uint32(3), jnp.uint32(2**32 - 1))
-    due = jax.random.fold_in(jax.random.fold_in(key, 7), keys.NOISE)
+    due = jax.random.key(3, impl="threefry2x32")
+    for number in (2**32 - 1, 7, keys.NOISE):
+        due = jax.random.fold_in(due, number)
     np.testing.assert_array_equal(keys.stream_key(key, 7, keys.NOISE), jax.random.key_data(due))
     alone = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, 0), keys.ALONE), 5)
     mine = keys.agent_key(key, jnp.int32(5))
@@ -522,9 +493,8 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     np.testing.assert_allclose(few_summed(u, count), due, rtol=1e-15)
     lane = jnp.arange(10**5, dtype=jnp.uint32)
     key = [jnp.full(len(lane), word, jnp.uint32) for word in words(5, 3)]
-    x = np.asarray(
-        jax.jit(laplace.few_summed)(*key, lane, jnp.full(len(lane), 2 * most, jnp.int32))
-    )
+    twice = jnp.full(len(lane), 2 * most, jnp.int32)
+    x = np.asarray(jax.jit(laplace.few_summed)(*key, lane, twice))
     c2, c4 = 2.0 * 2 * most, 12.0 * 2 * most
     spread = np.sqrt((c4 + 2 * c2**2) / len(x))
     assert two_sided((np.mean(x**2) - c2) / spread) > ALPHA
@@ -533,9 +503,8 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
 @pytest.mark.parametrize("terms", [1, 2, 50])
 def test_sums_of_laplace_draws(terms: int):
     """Catches uniforms, a normal quantile and a polynomial that do not fit each other."""
-    x = np.asarray(
-        million_laplace_sums(*words(terms, 3), laplace.laplace_sum_shape(terms)[:, None])
-    )
+    shape = laplace.laplace_sum_shape(terms)[:, None]
+    x = np.asarray(million_laplace_sums(*words(terms, 3), shape))
     deviation = np.sqrt(2.0 * terms)
     edges = deviation * np.linspace(-3.3, 3.3, 200)
     expected = len(x) * np.diff(np.r_[0.0, laplace_sum_cdf(edges, terms), 1.0])
@@ -583,9 +552,8 @@ def test_participants_are_uniform_subsets():
     member = (codes[:, None] >> np.arange(10)) & 1
     alone = [two_sided((m.sum() - 4e5) / np.sqrt(2.4e5)) for m in member.T]
     share = 4 * 3 / (10 * 9)
-    together = [
-        (member[:, i] & member[:, j]).sum() for i, j in itertools.combinations(range(10), 2)
-    ]
+    pairs_of = itertools.combinations(range(10), 2)
+    together = [(member[:, i] & member[:, j]).sum() for i, j in pairs_of]
     spread = np.sqrt(MILLION * share * (1 - share))
     pairs = [two_sided((seen - MILLION * share) / spread) for seen in together]
     assert min(alone) * 10 > ALPHA and min(pairs) * 45 > ALPHA
@@ -680,10 +648,7 @@ def singles() -> dict[str, np.ndarray]:
         return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
-@pytest.mark.parametrize(
-    "size",
-    [*(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 64)), 250],
-)
+@pytest.mark.parametrize("size", quick.only([1, 7, 64, 250], 250))
 def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
     """Catches a number that changes with the batch, as element i of JAX's binomial does."""
     found = jax.jit(batch)(np.uint32(5), SEEDS[-size:])
@@ -828,9 +793,8 @@ def test_tables_are_gathered_where_they_lie():
     more = rng.random((2, 6, 3, 7))
     twice = jax.vmap(jax.vmap(one), (None, 0, None, None))
     due = more + (due - x)
-    np.testing.assert_allclose(
-        jax.jit(twice)(need, more, own, member), np.where(need, due, 0), rtol=1e-15
-    )
+    expected = np.where(need, due, 0)
+    np.testing.assert_allclose(jax.jit(twice)(need, more, own, member), expected, rtol=1e-15)
 
 
 # --- independence and keys ---
@@ -966,10 +930,8 @@ def test_refused_seeds(value: Any):
     remedy = "larger seeds would repeat the streams of smaller ones"
     if isinstance(value, float):
         remedy = "pass an int, not a float"
-    with pytest.raises(ValueError) as refused:
-        keys.checked_seed("root_seed", value)
-    allowed = "must be a whole number in [0, 4,294,967,295]"
-    assert str(refused.value) == f"root_seed={value!r}: {allowed}; {remedy}"
+    line = f"root_seed={value!r}: must be a whole number in [0, 4,294,967,295]; {remedy}"
+    assert refused(keys.checked_seed, "root_seed", value) == line
 
 
 @pytest.mark.slow

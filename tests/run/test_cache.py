@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.errors import Refusal
 from fmab_jax.run import batches, cache
 
 PROBLEM = fmab.Problem.uniform(agents=4, arms=3)
@@ -59,9 +59,7 @@ def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place: Path, 
     assert run() == first and run.traced == 2
 
 
-def test_the_name_holds_all_that_a_program_depends_on(
-    place: Path, run: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_holds_all_that_a_program_depends_on(place, run, monkeypatch):
     """Would catch a program of another source, version, setting, size or algorithm run instead."""
     run()
     run(fmab.ucb1(pooled=True))
@@ -115,25 +113,10 @@ def test_what_strangers_wrote_is_traced_each_time(place: Path, run: Runs) -> Non
 def test_static_parts_that_differ_are_spelled_differently() -> None:
     """Would catch 1, True, 1.0 and "1", or parts in another order, under one name."""
     laws = [fmab.Gaussian(0.5), fmab.Gaussian(0.25)]
-    values: list[Any] = [
-        1,
-        True,
-        1.0,
-        "1",
-        b"1",
-        None,
-        "None",
-        (1,),
-        ((1,),),
-        (1, 1),
-        ("1, int:1",),
-    ]
+    values: list[Any] = [1, True, 1.0, "1", b"1", None, "None", (1,), ((1,),), (1, 1)]
+    values += [("1, int:1",)]
     values += [{"a": 1, "b": 2}, {"a": 2, "b": 1}, int, bool, np.dtype("int8"), *laws]
-    values += [
-        jax.tree.structure((1, 2)),
-        jax.tree.structure([1, 2]),
-        jax.tree.structure((1, None)),
-    ]
+    values += map(jax.tree.structure, [(1, 2), [1, 2], (1, None)])
     values += [jax.ShapeDtypeStruct((2,), np.int8), jax.ShapeDtypeStruct((2,), np.int16)]
     assert len({cache._spelled(value) for value in values}) == len(values)
 
@@ -150,9 +133,7 @@ def test_parts_from_elsewhere_have_no_spelling() -> None:
             cache._spelled(value)
 
 
-def test_what_was_used_longest_ago_makes_room(
-    place: Path, run: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
     """Would catch a folder that grows for ever, or the newest program removed."""
     run()
     (first,) = place.iterdir()
@@ -170,9 +151,7 @@ def test_what_was_used_longest_ago_makes_room(
     assert {path.name for path in place.iterdir()} == left
 
 
-def test_programs_are_kept_where_only_their_owner_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""
     told: dict[str, Any] = {}
@@ -188,14 +167,16 @@ def test_programs_are_kept_where_only_their_owner_writes(
     told.clear()
     for mode in (0o720, 0o702, 0o777):
         os.chmod(made, mode)
-        with pytest.raises(Refusal, match="a folder that only you can write"):
-            fmab.use_compilation_cache(made)
+        refuses("a folder that only you can write; chmod go-w", fmab.use_compilation_cache, made)
+    os.chmod(made, 0o755)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
+        refuses("must be a folder of your own; choose another", fmab.use_compilation_cache, made)
     (tmp_path / "file").touch()
-    with pytest.raises(Refusal, match="a folder that can be written"):
-        fmab.use_compilation_cache(tmp_path / "file")
+    refuses("a folder that can be written", fmab.use_compilation_cache, tmp_path / "file")
     assert not told
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "told"))
-    assert cache.use_compilation_cache() == tmp_path / "told"
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(made))
+    assert cache.use_compilation_cache() == made
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     assert cache.use_compilation_cache() == tmp_path / "caches" / "fmab_jax"

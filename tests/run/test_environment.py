@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import fresh
 import pytest
-
-PACKAGE = Path(__file__).parents[2]
 
 # Runs in a process of its own: settings of JAX are everybody's. Programs are traced anew under each
 # setting, and compiled once. A simulation waits, so that all parts of the loop are traced.
@@ -136,20 +133,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def under(names: Sequence[str], cache: Path) -> dict[str, str]:
     """Runs the script under nothing and under some settings."""
-    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
-    settings = {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "plain", *names],
-        capture_output=True,
-        text=True,
-        env=os.environ | settings,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)}
+    kept |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    return json.loads(fresh.script(SCRIPT, "plain", *names, **kept).splitlines()[-1])
 
 
 @pytest.mark.slow

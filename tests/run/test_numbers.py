@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import quick
 
 import fmab_jax as fmab
 from fmab_jax.core.exchanges import PEER, Exchange, View
@@ -49,12 +50,7 @@ ELIMINATIONS = {
 }
 
 
-SLOW = ("cdp", "cdp, agent by agent", "ddp, ring", "hdp", "single")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in ELIMINATIONS]
-)
+@pytest.mark.parametrize("name", quick.only(ELIMINATIONS, "cdp, p = 0.4"))
 def test_eliminations_send_a_number_for_each_arm_that_a_round_begins_with(name: str):
     """Would catch the arms that a round leaves, a round cut at the horizon or agents not heard
     being counted, and numbers where nobody is heard."""
@@ -106,9 +102,7 @@ INDEX = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["told", "dec_ucb", *(pytest.param(n, marks=pytest.mark.slow) for n in list(INDEX)[2:])]
-)
+@pytest.mark.parametrize("name", quick.only(INDEX, "told", "dec_ucb"))
 def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
     """Would catch single numbers taken for vectors, rounds that are not multiplied by K, or a
     policy whose numbers are not those that its exchange says."""
@@ -122,15 +116,8 @@ def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
 @pytest.mark.parametrize("keep", ["curves", "summary"])
 def test_a_sweep_tells_the_numbers_of_each_configuration(keep: str):
     """Would catch a cell's arms multiplied by the vectors of another cell's exchange."""
-    data = fmab.sweep(
-        *(fmab.cdp_mab, CERTAIN),
-        epsilon=None,
-        participation=[0.4, 1],
-        horizon=[1000, HORIZON],
-        seeds=3,
-        keep=keep,
-        progress=False,
-    )
+    grid = dict(epsilon=None, participation=[0.4, 1], horizon=[1000, HORIZON], seeds=3)
+    data = fmab.sweep(fmab.cdp_mab, CERTAIN, keep=keep, progress=False, **grid)
     found = data.numbers_sent.mean("seed") if keep == "curves" else data.numbers_sent_mean
     for share, vectors in ((0.4, 2), (1, 5)):
         for horizon in (1000, HORIZON):

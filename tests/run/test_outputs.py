@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sizes
 import xarray as xr
+from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import installed, load_plugin
@@ -275,9 +276,8 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
 
     given: dict[str, Any] = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
     problem, store = fmab.Problem.uniform, tmp_path / "s"
-    data = fmab.sweep(
-        fmab.ucb1, problem, agents=[3, 5], store=store, progress=False, **given
-    ).load()
+    given["progress"] = False
+    data = fmab.sweep(fmab.ucb1, problem, agents=[3, 5], store=store, **given).load()
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
     arrays = there.chunk(entry)
@@ -374,8 +374,7 @@ def test_an_output_names_the_gauges_that_it_uses() -> None:
 def test_what_is_no_output_is_refused(name: str) -> None:
     """Would catch a run that goes on without what was asked for, or under a name that is taken."""
     asked, line = REFUSED[name]
-    with pytest.raises(ValueError, match=line):
-        outputs.chosen(asked)
+    refuses(line, outputs.chosen, asked)
 
 
 def test_algorithms_that_gauge_nothing_refuse_by_name() -> None:
@@ -404,9 +403,7 @@ PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r[
 """
 
 
-def test_an_output_of_a_plug_in_is_known_by_its_name(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     """Would catch a plug-in's output that only Python can ask for, and a store that is opened with
     another version of it."""
     # Other tests know of no plug-in.
@@ -426,12 +423,10 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(
     assert fmab.open_sweep(folder).arms_tried.values.tolist() == [3, 3, 3]
     path.write_text(PLUG.replace("> 0", "> 1"))
     load_plugin(str(path))
-    with pytest.raises(ValueError, match="outputs='arms_tried': must be known here"):
-        fmab.open_sweep(folder)
+    refuses("outputs='arms_tried': must be known here", fmab.open_sweep, folder)
     path.write_text(PLUG.replace("arms_tried", "pulls"))
     load_plugin(str(path))
-    with pytest.raises(ValueError, match="plugin='pulls': must be the name of no other output"):
-        outputs.further()
+    refuses("plugin='pulls': must be the name of no other output", outputs.further)
 
 
 def test_a_report_makes_a_run_with_outputs_again() -> None:

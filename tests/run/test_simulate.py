@@ -10,26 +10,25 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import fresh
 import jax
-import jax.numpy as jnp
 import numpy as np
 import protocols
 import pytest
+import quick
 import scipy.stats
 import sizes
 import xarray as xr
+from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax import resources
 from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
-from fmab_jax.core import keys
 from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, facts
 from fmab_jax.run import netcdf as store
@@ -57,13 +56,7 @@ def digests(data: xr.Dataset) -> list[str]:
     return hashes
 
 
-def some(paths, default):
-    """Returns the paths, all but some for `-m slow`."""
-    slow = pytest.mark.slow
-    return [path if path in default else pytest.param(path, marks=slow) for path in paths]
-
-
-@pytest.mark.parametrize("path", some(PATHS, ("pooled",)))
+@pytest.mark.parametrize("path", quick.only(PATHS, "pooled"))
 @pytest.mark.as_users_have_it
 def test_a_seed_has_the_same_bits_in_every_batch(path):
     """Would catch randomness or rounding that depends on neighbours, padding or threads."""
@@ -103,7 +96,7 @@ ROOMY = {
 }
 
 
-@pytest.mark.parametrize("path", some(ROOMY, ()))
+@pytest.mark.parametrize("path", quick.only(ROOMY))
 @pytest.mark.as_users_have_it
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
@@ -187,19 +180,8 @@ print("collectives", *bad)
 def test_four_devices_give_the_bits_of_one_and_never_talk():
     """Would catch numbers that depend on sharding, and a loop that synchronises devices."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
-    env = os.environ | {"XLA_FLAGS": flags}
-    root = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "-c", ON_DEVICES, str(root)],
-        env=env | {"PYTHONPATH": os.pathsep.join(map(str, (root.parents[1], root.parent)))},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = dict(
-        line.split(" ", 1) if " " in line else (line, "") for line in done.stdout.split("\n")
-    )
+    said = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
+    lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in said.split("\n"))
     assert lines["collectives"] == ""
     for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
         run = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
@@ -219,9 +201,9 @@ def branches_at_run_time(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("platform", ["cuda", pytest.param("tpu", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("platform", quick.only(["cuda", "tpu"], "cuda"))
 @pytest.mark.parametrize(
-    "path", ["pooled", "waiting", pytest.param("drawn", marks=pytest.mark.slow), "unequal"]
+    "path", quick.only(["pooled", "waiting", "drawn", "unequal"], "pooled", "waiting", "unequal")
 )
 def test_the_program_lowers_for_accelerators(path: str, platform: str):
     """Would catch a scatter, which accelerators do one by one, and a callback to the host.
@@ -346,9 +328,8 @@ def test_links_are_rounds_times_the_exchange_table():
     np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * bound)
     other = fmab.communication_cost(data, 25.0, 2.0, meter="used")
     np.testing.assert_array_equal(other[:, -1], 2.0 * rounds * used)
-    sinks = fmab.simulate(
-        fmab.hdp_mab(0.5, "3x3:path+2:path"), PROBLEM, 20_000, 50, times=10, batch=64
-    )
+    paths = fmab.hdp_mab(0.5, "3x3:path+2:path")
+    sinks = fmab.simulate(paths, PROBLEM, 20_000, 50, times=10, batch=64)
     assert sinks.meter.values.tolist() == ["server", "edges", "sac"]
     # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
     expected = sinks.rounds_made.values * (4 * 10 + 7 * 3)
@@ -379,11 +360,9 @@ def test_seeds_are_accepted_only_where_they_stay_distinct():
     kept = fmab.simulate(PATHS["pooled"], PROBLEM, 1000, [0, 1, 2**31, 2**32 - 1], batch=4)
     assert len(set(digests(kept))) == 4
     for bad in ([-1], [2**32], [2**32 + 1], [1.5], [True], ["1"], "12", [], [3, 3]):
-        with pytest.raises(ValueError, match="^seeds=.*: must be .*; "):
-            fmab.simulate(PATHS["pooled"], PROBLEM, 1000, bad)
+        refuses("^seeds=.*: must be .*; ", fmab.simulate, PATHS["pooled"], PROBLEM, 1000, bad)
     wrapped = np.int64(2**32 + 1)
-    with pytest.raises(ValueError, match="^seeds=.*4294967297"):
-        fmab.simulate(PATHS["pooled"], PROBLEM, 1000, [wrapped])
+    refuses("^seeds=.*4294967297", fmab.simulate, PATHS["pooled"], PROBLEM, 1000, [wrapped])
 
 
 def test_seeds_are_independent_and_unbiased_over_batches():
@@ -417,10 +396,7 @@ MEMORY = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "K = 10" else pytest.param(name, marks=pytest.mark.slow) for name in MEMORY],
-)
+@pytest.mark.parametrize("name", quick.only(MEMORY, "K = 10"))
 @pytest.mark.as_users_have_it
 def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
     """Would catch an estimate below what is allocated: the run would die where it should refuse;
@@ -571,31 +547,14 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
         fmab.simulate(PATHS["pooled"], PROBLEM, 10**6, 10**8, times=400)
 
 
-def test_a_container_s_limit_counts_what_cannot_be_reclaimed(tmp_path):
-    """Would catch cached files counted as used, which refuses every run in an old container."""
-    files = {
-        "memory.max": "1000\n",
-        "memory.current": "900\n",
-        "memory.stat": "anon 200\nfile 700\n",
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert resources._container_bytes(tmp_path) == 800
-    (tmp_path / "memory.current").write_text("2000\n")
-    assert resources._container_bytes(tmp_path) == 0
-    (tmp_path / "memory.max").write_text("max\n")
-    assert resources._container_bytes(tmp_path) is None
-
-
 def test_files_keep_everything_and_no_damage_is_read(tmp_path):
     """Would catch a lossy or silently damaged result file."""
     data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 50, times=10, batch=64)
     path = fmab.save(data, tmp_path / "run.nc")
     loaded = fmab.load(path)
     xr.testing.assert_identical(loaded, data)
-    assert {v: loaded[v].dtype for v in loaded.variables} == {
-        v: data[v].dtype for v in data.variables
-    }
+    kinds = [{v: each[v].dtype for v in each.variables} for each in (loaded, data)]
+    assert kinds[0] == kinds[1]
     assert fmab.confidence_band(loaded.regret).identical(fmab.confidence_band(data.regret))
     whole = path.read_bytes()
     # Every one of 90 damaged copies is refused, or the byte carried nothing.
@@ -643,21 +602,8 @@ def test_a_million_seeds_stay_within_memory():
         "status = open('/proc/self/status').read()\n"
         "print(re.search(r'VmHWM:\\s*(\\d+)', status)[1], d.sizes['seed'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=900, check=True
-    )
-    kilobytes, seeds = map(int, done.stdout.split())
+    kilobytes, seeds = map(int, fresh.script(code, timeout=900).split())
     assert seeds == 10**6 and kilobytes < 2_000_000
-
-
-def test_the_key_of_a_run_is_documented():
-    """Would catch a change of the key discipline, which would change every published number."""
-    with jax.enable_x64(True):
-        key = keys.stream_key(keys.seed_key(jnp.uint32(3), jnp.uint32(5)), 2, keys.NOISE)
-        expected = jax.random.key(3, impl="threefry2x32")
-        for number in (5, 2, keys.NOISE):
-            expected = jax.random.fold_in(expected, number)
-        assert [int(word) for word in key] == jax.random.key_data(expected).tolist()
 
 
 @pytest.mark.parametrize("name", ["agents", "horizon", "problem", "seeds", "title", "seed"])
@@ -671,8 +617,7 @@ def test_a_parameter_has_no_name_of_the_study(name):
         lambda: fmab.simulate(owner(**{name: 3.0}), PROBLEM, 100, 2),
         lambda: fmab.sweep(owner, PROBLEM, horizon=100, seeds=2),
     ):
-        with pytest.raises(ValueError, match=allowed):
-            way()
+        refuses(allowed, way)
 
 
 def test_a_trial_may_be_larger_than_a_file(monkeypatch):

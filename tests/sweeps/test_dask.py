@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_sweeps import GRID, PROBLEM, Counted, files, swept, values
+from refusals import refuses
+from test_sweeps import GRID, PROBLEM, Counted, computed, files, swept, values
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
@@ -172,9 +173,7 @@ def test_an_interruption_leaves_a_whole_store_and_idle_workers(tmp_path, whole, 
         swept(tmp_path / "run", teller=Told(3, interrupt), chunk=4, client=client)
     assert len(files(tmp_path / "run")) == 3 and idle(client)
     # Without a cluster it goes on to the same bytes.
-    teller = Counted()
-    swept(tmp_path / "run", teller=teller, chunk=4)
-    assert teller.trials == 68 and files(tmp_path / "run") == files(whole)
+    assert computed(tmp_path / "run", chunk=4) == 68 and files(tmp_path / "run") == files(whole)
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
@@ -234,8 +233,7 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
     more = dict(epsilon=1, client=client, store=None, **{**options, "seeds": 4})
     assert values(fmab.sweep(mine, PROBLEM, **more))
     line = r"^worker tcp://.*: cannot import .*other\.py \(KeyError: .*, line \d+ of other\.py\)$"
-    with pytest.raises(ValueError, match=line):
-        fmab.sweep(failing, PROBLEM, **more)
+    refuses(line, fmab.sweep, failing, PROBLEM, **more)
     broken = r"^doubling_there breaks the contract .*regret nan of seed"
     with pytest.raises(ValueError, match=broken):
         fmab.sweep(
@@ -243,8 +241,7 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
             **options,
         )  # fmt: skip
     assert idle(client)
-    with pytest.raises(ValueError, match="unfinished|finished; at least"):
-        fmab.open_sweep(tmp_path / "run")
+    refuses("unfinished|finished; at least", fmab.open_sweep, tmp_path / "run")
 
 
 def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch):
@@ -271,14 +268,12 @@ def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkey
     real = clusters.made_with
     monkeypatch.setattr(clusters, "made_with", lambda p: {**real(p), "jax": "0.0.1"})
     line = r"^worker tcp://[\d.:]+: jax is \d.*, and this process's is 0\.0\.1; install the same"
-    with pytest.raises(ValueError, match=line):
-        swept(tmp_path / "run", client=client)
+    refuses(line, swept, tmp_path / "run", client=client)
     assert not (tmp_path / "run").exists()
     # One that joins later is found out by its first task, before that is even unpacked.
     order = pickle.dumps(({**real("cpu"), "fmab_jax": "9.9 (abc)"}, False, [], b"no pickle"))
     line = r"tcp://[\d.:]+ on .*: fmab_jax is .*, and this process's is 9\.9 \(abc\); install"
-    with pytest.raises(ValueError, match=line):
-        client.submit(clusters._computed, order).result()
+    refuses(line, client.submit(clusters._computed, order).result)
     # A module that only the client has is named, with what to do.
     lacking = b"cno_such_module\nThing\n."
     order = pickle.dumps((real("cpu"), False, [], lacking))
@@ -294,12 +289,10 @@ def test_what_does_not_go_with_a_client_is_refused(tmp_path, client, monkeypatch
         r"^client='tcp://here:1': must be a dask.distributed.Client": dict(client="tcp://here:1"),
     }
     for line, changes in cases.items():
-        with pytest.raises(ValueError, match=line):
-            swept(tmp_path / "run", **{"client": client, **changes})
+        refuses(line, swept, tmp_path / "run", **{"client": client, **changes})
     closed = distributed.Client(client.scheduler.address, set_as_default=False)
     closed.close()
-    with pytest.raises(ValueError, match=r"^client=.*: must be connected; it is closed"):
-        swept(tmp_path / "run", client=closed)
+    refuses(r"^client=.*: must be connected; it is closed", swept, tmp_path / "run", client=closed)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r'^client=.* Dask is installed; pip install "fmab_jax\['):
         swept(tmp_path / "run", client=client)
@@ -319,9 +312,8 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     assert files("there") == files("here")
     # A plan waits for a worker, and says so beside its JSON.
     none, real = [{}], distributed.Client.nthreads
-    monkeypatch.setattr(
-        distributed.Client, "nthreads", lambda self: none.pop() if none else real(self)
-    )
+    later = lambda self: none.pop() if none else real(self)  # noqa: E731
+    monkeypatch.setattr(distributed.Client, "nthreads", later)
     assert main(shlex.split(f"{words} --scheduler {address} --plan --save-study s.toml")) == 0
     said = capsys.readouterr()
     assert said.err.splitlines() == ["wrote s.toml", "waiting for workers"]
@@ -444,9 +436,8 @@ def test_a_scheduler_file_of_other_content_is_refused(tmp_path, monkeypatch, cli
         assert told.startswith(f"scheduler='{name}': must be ") and why in told, told
         assert (start in told) == (name in cases) and "\n" not in told, told
     # The file of one that runs is one that is connected to.
-    Path("s.json").write_text(
-        json.dumps({"type": "Scheduler", "address": client.scheduler.address})
-    )
+    running = {"type": "Scheduler", "address": client.scheduler.address}
+    Path("s.json").write_text(json.dumps(running))
     with clusters.connected("s.json") as there:
         assert there.nthreads() == client.nthreads()
 
@@ -574,10 +565,9 @@ def test_a_late_worker_of_another_version_is_named(tmp_path, client):
     with contextlib.ExitStack() as stack:
         join = functools.partial(joins_late, stack, client, tmp_path)
         line = (
-            rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {fmab.__version__} "
+            rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {fmab.__version__}"
         )
-        with pytest.raises(ValueError, match=line):
-            swept(tmp_path / "run", teller=Told(2, join), chunk=2, client=client)
+        refuses(line, swept, tmp_path / "run", teller=Told(2, join), chunk=2, client=client)
     while len(client.nthreads()) > 2:
         time.sleep(0.1)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+import fresh
 import pytest
 
 from fmab_jax.errors import Refusal
 from fmab_jax.files import error_stream
 from fmab_jax.sweeps.progress import Plan, Progress, teller_of
 
-PACKAGE = Path(__file__).parents[2]
 PLAN = Plan(2, 3, False, 2, 1, 6, 6, 1, 100, 1000, 100, 1000)
 SMALL = "--agents 2 --arms 2 --horizon 50 --seeds 4 --times 5"
 SWEEP = f"sweep cdp --epsilon 0.5 1 {SMALL}"
@@ -22,15 +21,9 @@ RUN = f"run cdp --epsilon 0.5 --no-figure {SMALL}"
 
 
 def fmab(words: str, redirection: str, folder: Path) -> subprocess.CompletedProcess:
-    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
-    given = {"PYTHONPATH": os.pathsep.join(paths)}
-    return subprocess.run(
-        ["sh", "-c", f'exec "$0" -m fmab_jax {words} {redirection}', sys.executable],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=os.environ | given,
-    )
+    command = ["sh", "-c", f'exec "$0" -m fmab_jax {words} {redirection}', sys.executable]
+    how = {"capture_output": True, "text": True, "cwd": folder}
+    return subprocess.run(command, env=fresh.surroundings(), **how)
 
 
 NOWHERE = [
@@ -93,9 +86,7 @@ def everything(teller: Progress) -> None:
 
 @pytest.mark.parametrize("stream", [None, Broken(), "closed"], ids=["none", "broken", "closed"])
 @pytest.mark.parametrize("terminal", [False, True])
-def test_bars_and_lines_are_dropped_where_they_cannot_be_written(
-    stream: object, terminal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, terminal, monkeypatch):
     """Would catch an error of the stream that reaches the sweep, from a bar or from a line."""
     if stream == "closed":
         stream = io.StringIO()

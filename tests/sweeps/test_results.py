@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fresh
 import numpy as np
 import pytest
 import sizes
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
@@ -178,9 +178,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], tuple[
     return seen
 
 
-def test_only_the_chunks_that_are_needed_are_read(
-    stores: Path, reads: list[tuple[tuple[str, ...], tuple[int, int]]]
-) -> None:
+def test_only_the_chunks_that_are_needed_are_read(stores, reads):
     """Would catch a sweep that is read whole when it is opened, or when a part is used."""
     data = open_sweep(stores / "curves")
     cells = [fact["hash"] for fact in open_results(stores / "curves").header["cells"]]
@@ -209,10 +207,7 @@ def indexers(size: int) -> st.SearchStrategy[Any]:
     return st.one_of(inside, slices, st.lists(inside, min_size=1, max_size=6).map(np.array))
 
 
-@given(
-    st.sampled_from(["regret", "links", "rounds_made", "best_arm_lost"]),
-    st.data(),
-)
+@given(st.sampled_from(["regret", "links", "rounds_made", "best_arm_lost"]), st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_indexing_is_that_of_the_loaded_array(lazy: xr.Dataset, name: str, drawn: Any) -> None:
     """Would catch a wrong order, step, sign or dimension in what is read for an index."""
@@ -285,9 +280,8 @@ def test_curves_come_from_parts_of_chunks(parts: list[tuple[int, int]], span: An
     leading = next(seed for seed in range(100) if seed not in there)
     chain = found.chain("a", stop)
     assert found.seeds("a", stop) == min(leading, stop)
-    assert [s for part in chain for s in range(part.start, part.stop)] == [
-        *range(min(leading, stop))
-    ]
+    seeds = [s for part in chain for s in range(part.start, part.stop)]
+    assert seeds == [*range(min(leading, stop))]
     for part in chain:
         a, b = part.entry.facts["seeds"]
         assert a <= part.start < part.stop <= b and part.row == 1
@@ -316,9 +310,7 @@ def test_summaries_come_from_whole_chunks(parts: list[tuple[int, int]], span: An
 
 @given(PARTS, st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
 @settings(max_examples=200, deadline=None)
-def test_filling_the_gaps_of_blocks_completes_a_summary(
-    parts: list[tuple[int, int]], sizes: list[int], drawn: Any
-) -> None:
+def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
     """Would catch a worker that computes its block for ever as others' blocks are missing."""
     edges = np.cumsum([0, *sizes]).tolist()
     blocks = list(zip(edges[:-1], edges[1:], strict=True))
@@ -392,8 +384,7 @@ UNFINISHED: dict[tuple[int, int], list[int]] = {
 def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: xr.Dataset) -> None:
     """Would catch zeros for what is missing, seeds after a gap, or values that move."""
     found = subset(stores, "curves", UNFINISHED)
-    with pytest.raises(ValueError, match="^store='here': must be finished; at least 24 trials"):
-        results.dataset(found, "here")
+    refuses("^store='here': must be finished; at least 24 trials", results.dataset, found, "here")
     data = results.dataset(found, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
     for name in (*SERIES, *PER_SEED):
@@ -417,8 +408,7 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: 
 def test_unfinished_summaries_are_of_the_seeds_they_have(stores: Path, curves: xr.Dataset) -> None:
     """Would catch a summary refused as one cell has not begun, or one of other seeds."""
     found = subset(stores, "summary", UNFINISHED)
-    with pytest.raises(ValueError, match="must be finished; at least 36 trials"):
-        results.dataset(found, "here")
+    refuses("must be finished; at least 36 trials", results.dataset, found, "here")
     data = results.dataset(found, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
     for place in ((0, 0), (0, 1), (1, 0)):
@@ -441,8 +431,7 @@ def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: x
     """Would catch half a sweep taken for a whole one."""
     store = tmp_path / "s"
     fmab.sweep("cdp", store=store, seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL)
-    with pytest.raises(ValueError, match="must be finished; .*partial=True"):
-        open_sweep(store)
+    refuses("must be finished; .*partial=True", open_sweep, store)
     data = open_sweep(store, partial=True)
     # Blocks 0, 2, 4 ... of 12, three to a cell: the second of every other cell is missing.
     assert data.seeds.values.tolist() == [[8, 0], [8, 0]]
@@ -452,9 +441,7 @@ def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: x
         open_sweep(tmp_path / "empty")
 
 
-def test_a_damaged_chunk_is_named_when_it_is_read(
-    stores: Path, tmp_path: Path, curves: xr.Dataset
-) -> None:
+def test_a_damaged_chunk_is_named_when_it_is_read(stores, tmp_path, curves):
     """Would catch a flipped bit that becomes a number, or spoils what is intact."""
     shutil.copytree(stores / "curves", tmp_path / "s")
     found = open_results(tmp_path / "s")
@@ -492,12 +479,9 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
     numbers = curves.numbers_sent.astype(float)
     assert (numbers > 0).any()
     np.testing.assert_allclose(data.numbers_sent_mean, numbers.mean("seed"), rtol=1e-12)
-    np.testing.assert_allclose(
-        data.numbers_sent_variance, numbers.var("seed", ddof=1), rtol=1e-9, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        data.rounds_made_variance, rounds.var("seed", ddof=1), rtol=1e-9, atol=1e-12
-    )
+    near = {"rtol": 1e-9, "atol": 1e-12}
+    np.testing.assert_allclose(data.numbers_sent_variance, numbers.var("seed", ddof=1), **near)
+    np.testing.assert_allclose(data.rounds_made_variance, rounds.var("seed", ddof=1), **near)
     for name in EVENTS:
         np.testing.assert_array_equal(data[name], curves[name].sum("seed"), name)
     np.testing.assert_array_equal(data.undecided, (curves.chosen_arm < 0).sum("seed"))
@@ -521,9 +505,7 @@ def test_summaries_do_not_depend_on_the_chunks(stores: Path) -> None:
     whole = {**SMALL, "chunk": 1000}
     other = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
     for name in data.data_vars:
-        np.testing.assert_allclose(
-            other[name], data[name], rtol=1e-10, atol=1e-12, err_msg=str(name)
-        )
+        np.testing.assert_allclose(other[name], data[name], 1e-10, 1e-12, err_msg=str(name))
     for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
         np.testing.assert_array_equal(other[name], data[name])
 
@@ -615,28 +597,19 @@ X = {"long_name": "an x", "symbol": "x", "none": "no x"}
 
 def header(**facts: list[Any]) -> dict[str, Any]:
     """Returns a header of hand-made cells, over x and y."""
-    plain = dict(
-        algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
-    )
+    plain = dict(algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0)
     plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings={})
-    plain |= dict(vectors=4, numbers=0, ledger=[])
+    plain |= dict(vectors=4, numbers=0, ledger=[], grid=0)
     cells = [
         {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
         for i in range(4)
     ]
     return {
-        "format": 4,
-        "hash": "h",
-        "study": {"root_seed": 3},
-        "made_by": {"numpy": "2"},
+        **{"format": 4, "hash": "h", "study": {"root_seed": 3}, "made_by": {"numpy": "2"}},
         "dims": [["x", [1, "none"], X], ["y", [0.5, 2], X]],
         "meters": [["server", "server", True, "links"], ["bound", "peer", True, "links"]],
-        "keep": "curves",
-        "seeds": 1,
-        "until": None,
-        "look_level": None,
-        "cells": cells,
-        "grids": [[5, 10], [1, 2]],
+        **{"keep": "curves", "seeds": 1, "until": None, "look_level": None},
+        **{"cells": cells, "grids": [[5, 10], [1, 2]]},
     }
 
 
@@ -678,13 +651,9 @@ def test_facts_lie_over_the_dimensions_that_change_them() -> None:
         ({"peer_price": math.inf}, "peer_price=inf: must be"),
     ],
 )
-def test_bad_options_of_the_table_are_refused(
-    curves: xr.Dataset, options: dict[str, Any], start: str
-) -> None:
+def test_bad_options_of_the_table_are_refused(curves, options, start):
     """Would catch a level in per cent, or a price that becomes NaN."""
-    with pytest.raises(ValueError) as error:
-        final_table(curves, **options)
-    assert str(error.value).startswith(start) and "\n" not in str(error.value)
+    assert refused(final_table, curves, **options).startswith(start)
 
 
 def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path: Path) -> None:
@@ -735,9 +704,7 @@ def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike() -> None:
 
 
 @pytest.fixture(params=["store", "sizes", "unread"])
-def streamed(
-    request: pytest.FixtureRequest, stores: Path, monkeypatch: pytest.MonkeyPatch
-) -> xr.Dataset:
+def streamed(request, stores, monkeypatch):
     """Curves that are not in memory, and blocks so small that every curve takes several."""
     monkeypatch.setattr(bands, "_CHUNK", 40)
     if request.param == "unread":
@@ -754,9 +721,7 @@ def streamed(
 
 
 @pytest.mark.parametrize("kind", ["simultaneous", "pointwise", "quantile"])
-def test_bands_of_curves_that_are_read_in_blocks(
-    streamed: xr.Dataset, curves: xr.Dataset, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeypatch):
     """Would catch a block left out, read twice or in another order, and events not counted."""
     found = fmab.confidence_band(streamed.regret, kind=kind)
     # Of the same blocks in memory, to the last digit; of one block, to rounding, whose square root
@@ -770,9 +735,7 @@ def test_bands_of_curves_that_are_read_in_blocks(
         np.testing.assert_allclose(found[name], whole[name], rtol=rtol, atol=1e-9, err_msg=name)
 
 
-def test_differences_and_tables_of_curves_that_are_not_in_memory(
-    streamed: xr.Dataset, curves: xr.Dataset
-) -> None:
+def test_differences_and_tables_of_curves_that_are_not_in_memory(streamed, curves):
     """Would catch pairs that are not of one seed, and a table of other chunks."""
     xr.testing.assert_identical(streamed.compute(), curves)
     pair = [data.regret.sel(epsilon=0.5, rounds=2) for data in (streamed, curves)]
@@ -809,14 +772,11 @@ def test_a_band_reads_each_chunk_a_few_times(
     assert len(set(reads)) == 3 and len(reads) <= 3 * (passes + 2) + 1
 
 
-def test_chunks_of_an_unfinished_sweep_and_bad_ones(
-    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatch):
     """Would catch missing seeds that look like zeros, and a bad size told by a traceback."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    fmab.sweep(
-        "cdp", store=tmp_path / "run", seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL
-    )
+    half = {"store": tmp_path / "run", "seeds": 20, "worker": (1, 2)}
+    fmab.sweep("cdp", **half, **PARAMETERS, **GRID, **SMALL)
     plain = open_sweep(tmp_path / "run", partial=True)
     data = open_sweep(tmp_path / "run", partial=True, chunks="store")
     xr.testing.assert_identical(data.compute(), plain.load())
@@ -825,12 +785,10 @@ def test_chunks_of_an_unfinished_sweep_and_bad_ones(
         "auto": r"^chunks='auto': must be \"store\", sizes by dimension",
         7: r"^chunks=7: must be",
     }.items():
-        with pytest.raises(ValueError, match=line):
-            open_sweep(stores / "curves", chunks=given_)
+        refuses(line, open_sweep, stores / "curves", chunks=given_)
     with pytest.raises(ValueError, match=r"^chunks='seeds': must be .* dimension.*'seed'"):
         open_sweep(stores / "curves", chunks={"seeds": 10})
-    with pytest.raises(ValueError, match=r"^chunks\['seed'\]=0: must be"):
-        open_sweep(stores / "curves", chunks={"seed": 0})
+    refuses(r"^chunks\['seed'\]=0: must be", open_sweep, stores / "curves", chunks={"seed": 0})
     monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ValueError, match=r'^chunks=.*pip install "fmab_jax\[dask\]"'):
         open_sweep(stores / "curves", chunks="store")
@@ -893,13 +851,7 @@ def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path: Path) -> Non
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not tell the peak of a process's memory")
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "DASK_NUM_WORKERS": "2"}
-    done = subprocess.run(
-        [sys.executable, "-c", LARGE, str(tmp_path / "large")], env=env, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    found = json.loads(done.stdout)
-    print(found)
+    found = json.loads(fresh.script(LARGE, tmp_path / "large", DASK_NUM_WORKERS="2"))
     assert found["bytes"] == 2 * 200_000 * 100 * 8
     assert found["grown"] < found["bytes"] / 3
     # Sums of 100 exponential numbers of mean 1: the mean of 200,000 is 100 within 6 x 0.0224.

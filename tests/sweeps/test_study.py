@@ -16,6 +16,7 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
+from refusals import refused
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import graphs as families
@@ -104,20 +105,16 @@ def test_labels_say_what_is_swept(name: str) -> None:
 def test_the_last_axis_is_the_fastest() -> None:
     """Would catch a grid laid out in another order than its dimensions."""
     made = small(["cdp", "single"], epsilon=[0.1, 0.5, 1], horizon=[10, 20])
-    assert labels(made) == {
-        "algorithm": ["cdp", "single"],
-        "epsilon": [0.1, 0.5, 1],
-        "horizon": [10, 20],
-    }
+    told = labels(made)
+    assert told == {"algorithm": ["cdp", "single"], "epsilon": [0.1, 0.5, 1], "horizon": [10, 20]}
     assert made.shape == (2, 3, 2)
     found = [
         tuple(point.described[name] for name in ("algorithm", "epsilon", "horizon"))
         for point in made.points
     ]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    assert [float(point.config.trial.own["epsilon"]) for point in made.points] == [
-        e for _, e, _ in found
-    ]
+    seen = [float(point.config.trial.own["epsilon"]) for point in made.points]
+    assert seen == [e for _, e, _ in found]
     assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
 
@@ -174,9 +171,7 @@ SAME: list[tuple[str, tuple[Any, dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("words", "python"), SAME, ids=[words[:30] for words, _ in SAME])
-def test_options_toml_and_python_state_the_same_study(
-    words: str, python: tuple[Any, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_options_toml_and_python_state_the_same_study(words, python, tmp_path):
     """Would catch a default, a type or an order that one of the three ways adds or drops."""
     _, command = cli.find(["sweep", *words.split()])
     options, typed = cli.parse(command)
@@ -215,14 +210,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "hybrid": {"algorithm": "hdp", "components": "1x2"},
     "hybrid of another structure": {"algorithm": "hdp", "components": "2"},
     "means": {"problem": FIXED, **ALONE},
-    "other means": {
-        "problem": fmab.Problem([0.9, math.nextafter(0.1, 1)], agents=2),
-        **ALONE,
-    },
-    "means of more agents": {
-        "problem": fmab.Problem([0.9, 0.1], agents=3),
-        **ALONE,
-    },
+    "other means": {"problem": fmab.Problem([0.9, math.nextafter(0.1, 1)], agents=2), **ALONE},
+    "means of more agents": {"problem": fmab.Problem([0.9, 0.1], agents=3), **ALONE},
 }
 
 
@@ -427,10 +416,8 @@ def test_defaults_stay_with_their_maker() -> None:
         makers = {"half": half, "plain": fmab.cdp_mab}
         points = small({name: makers[name] for name in order}).points
         found = {name: point.described for name, point in zip(order, points, strict=True)}
-        assert {n: (c["participation"], c["rounds"]) for n, c in found.items()} == {
-            "half": (0.5, 3),
-            "plain": (1.0, None),
-        }
+        told = {n: (c["participation"], c["rounds"]) for n, c in found.items()}
+        assert told == {"half": (0.5, 3), "plain": (1.0, None)}
     # What is said goes to both.
     said = small(makers, participation=0.25, agents=4).points
     assert [point.described["participation"] for point in said] == [0.25, 0.25]
@@ -453,9 +440,7 @@ def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
     assert len(set(hashes(made))) == 12
 
 
-def test_hops_are_worked_out_and_graphs_read_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
     calls = {"distances": 0, "validated": 0, "flooding": 0, "read": 0}
 
@@ -565,10 +550,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small("ddp", graph=["ring", "ring"]), f"graph='ring': {REPEATED}"),
     (lambda: small("ddp", graph=[KARATE, KARATE], agents=34), 'graph="Zachary\'s Karate Club": mu'),
     (lambda: small(epsilon={1: 1, "1": 2}), "epsilon='1': must be distinct values; "),
-    (
-        lambda: small(epsilon=range(1, 100_002)),
-        "configurations=100001: must be at most 100,000; ",
-    ),
+    (lambda: small(epsilon=range(1, 100_002)), "configurations=100001: must be at most 100,000; "),
     (
         lambda: small(agents=range(10**15)),
         "configurations=1000000000000000: must be at most 100,000; ",
@@ -627,10 +609,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_a_bad_study_is_refused_in_one_line(place: int) -> None:
     """Would catch a traceback, another field's name, or a cell that is silently dropped."""
     call, line = REFUSED[place]
-    with pytest.raises(ValueError) as error:
-        made = call()
-        assert not made.points
-    assert str(error.value).startswith(line) and "\n" not in str(error.value)
+    assert refused(lambda: call().points).startswith(line)
 
 
 def test_a_configured_algorithm_is_its_class_with_its_parameters() -> None:
@@ -666,9 +645,7 @@ def test_looks_double_up_to_the_most_seeds() -> None:
     assert until_precise(0.2) == (0.2, 0.95, 10**6)
 
 
-def test_provenance_changes_with_the_engine_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
     """Would catch chunks of another engine, or of source that nobody has checked, used beside those
     of this one; and stores refused for source that gives the same bits."""
     folder = tmp_path / "fmab_jax"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from refusals import refused
 
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
@@ -229,19 +230,14 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_snippet_is_refused_with_this_line(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
     """Would catch a traceback, a remedy that misleads, or a value taken for something else."""
     text, line = REFUSED[name]
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ValueError) as error:
-        made = study_of(read_study("s.toml"))
-        assert not made.points
-    said = str(error.value)
+    said = refused(lambda: study_of(read_study("s.toml")).points)
     assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
-    assert "\n" not in said and len(said) < 400 and said.isprintable()
+    assert len(said) < 400 and said.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -261,9 +257,7 @@ def test_a_snippet_is_refused_with_this_line(
         (b"s.toml", "a path, as text or pathlib.Path; write it in quotes"),
     ],
 )
-def test_a_path_without_a_study_is_refused(
-    path: Any, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
     """Would catch an OSError, a reason that is not the system's, a pipe that is waited for."""
     monkeypatch.chdir(tmp_path)
     Path("folder.toml").mkdir()
@@ -274,9 +268,7 @@ def test_a_path_without_a_study_is_refused(
         Path("device.toml").symlink_to("/dev/zero")
     elif path in ("pipe.toml", "device.toml"):
         pytest.skip("there are no pipes here")
-    with pytest.raises(ValueError) as error:
-        read_study(path)
-    assert str(error.value).endswith(f": must be {reason}")
+    assert refused(read_study, path).endswith(f": must be {reason}")
 
 
 RATINGS = "agent,arm,value\n0,0,1\n0,1,2\n1,0,2\n1,1,1\n"
@@ -289,9 +281,8 @@ def test_a_file_of_means_goes_with_a_law(tmp_path: Path, monkeypatch: pytest.Mon
     Path("r.csv").write_text(RATINGS)
 
     def asked_for(problem: str) -> Any:
-        Path("s.toml").write_text(
-            f"{TOP}{PARAMETERS}[problem]\n{problem}\n".replace("= 1", "= inf")
-        )
+        text = f"{TOP}{PARAMETERS}[problem]\n{problem}\n"
+        Path("s.toml").write_text(text.replace("= 1", "= inf"))
         (point,) = study_of(read_study("s.toml")).points
         return point.config.problem
 
@@ -303,9 +294,7 @@ def test_a_file_of_means_goes_with_a_law(tmp_path: Path, monkeypatch: pytest.Mon
             asked_for(f'means = "r.csv"\nrewards = "{law}"')
 
 
-def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(tmp_path, monkeypatch):
     """Would catch the dots of numbers counted as those of a key, and links refused."""
     monkeypatch.chdir(tmp_path)
     numbers = [f"{sign}{i}.5{end}" for i in range(300) for sign in "+-" for end in ("", "e-3")]
@@ -488,18 +477,10 @@ def test_50_written_studies_read_back_the_same(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused(
-    path: str,
-    document: dict[str, Any],
-    start: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_cannot_be_written_is_refused(path, document, start, tmp_path, monkeypatch):
     """Would catch a study written under a name that `fmab sweep` does not take, or half a file."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError) as error:
-        write_study(document, path)
-    assert str(error.value).startswith(start)
+    assert refused(write_study, document, path).startswith(start)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -507,12 +488,7 @@ PROGRESS = re.compile(r"[\d,]+ (configurations?\b|of ).*|compiling program .*|ex
 
 
 @pytest.mark.parametrize("number_of_studies", [20, pytest.param(300, marks=pytest.mark.slow)])
-def test_generated_studies_end_well(
-    number_of_studies: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, capsys):
     """Would catch a traceback, a bad value that runs, NaN, or a refusal of something else.
 
     Half of the studies have one bad value; every second one is a file, the others are options.

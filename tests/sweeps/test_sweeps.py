@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax.run import batches, resources
@@ -59,6 +60,13 @@ def swept(store=None, seeds=20, teller=None, **changes):
     )
 
 
+def computed(*given, **changes) -> int:
+    """Runs the grid; returns how many trials are computed."""
+    teller = Counted()
+    swept(*given, teller=teller, **changes)
+    return teller.trials
+
+
 def files(folder) -> dict[str, str]:
     """Returns the SHA-256 of each chunk."""
     chunks = sorted((Path(folder) / "chunks").glob("*.npz"))
@@ -71,9 +79,8 @@ def values(data) -> str:
     for name in sorted(map(str, data.variables)):
         held = data[name].values
         held = held.astype(str) if held.dtype == object else held
-        whole.update(
-            f"{name}{held.shape}{held.dtype}".encode() + np.ascontiguousarray(held).tobytes()
-        )
+        whole.update(f"{name}{held.shape}{held.dtype}".encode())
+        whole.update(np.ascontiguousarray(held).tobytes())
     return whole.hexdigest()
 
 
@@ -221,11 +228,8 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bytes(tmp_path, whole, stop_af
     with pytest.raises(KeyboardInterrupt):
         swept(tmp_path / "run", teller=Counted(stop_after))
     assert len(files(tmp_path / "run")) == stop_after
-    with pytest.raises(ValueError, match=r"must be finished; at least \d+ trials are missing"):
-        fmab.open_sweep(tmp_path / "run")
-    teller = Counted()
-    swept(tmp_path / "run", teller=teller)
-    assert teller.trials == 80 - 20 * stop_after
+    refuses(r"must be finished; at least \d+ trials are missing", fmab.open_sweep, tmp_path / "run")
+    assert computed(tmp_path / "run") == 80 - 20 * stop_after
     assert files(tmp_path / "run") == files(whole)
     assert values(fmab.open_sweep(tmp_path / "run")) == values(fmab.open_sweep(whole))
 
@@ -298,17 +302,15 @@ def test_another_version_is_refused_in_a_used_store(whole, field, monkeypatch):
         return {**real(devices), field: "other"}
 
     monkeypatch.setattr(sweeps, "provenance", other)
-    with pytest.raises(ValueError, match=rf"^{field}='other': must be .*, as in the store"):
-        swept(whole)
+    refuses(rf"^{field}='other': must be .*, as in the store", swept, whole)
 
 
 def test_what_may_change_keeps_the_chunks_that_fit(tmp_path, whole):
     """Would catch a widened grid that is computed anew, or refused although it was allowed."""
     swept(tmp_path / "run")
     teller = Counted()
-    data = swept(
-        tmp_path / "run", teller=teller, epsilon=[0.5, 2.0, None], allow_changes=["epsilon"]
-    )
+    wider = {"epsilon": [0.5, 2.0, None], "allow_changes": ["epsilon"]}
+    data = swept(tmp_path / "run", teller=teller, **wider)
     assert teller.trials == 2 * 20
     old = fmab.open_sweep(whole)
     assert (data.regret.sel(epsilon=0.5).values == old.regret.sel(epsilon=0.5).values).all()
@@ -329,9 +331,7 @@ def test_workers_share_the_work_and_give_the_same_bytes(tmp_path, whole):
     # Alone, a worker says what is left; its colleague does the rest, not more.
     data = swept(tmp_path / "other", worker=(1, 2))
     assert data.attrs["missing_trials"] == 40
-    teller = Counted()
-    swept(tmp_path / "other", teller=teller)
-    assert teller.trials == 40
+    assert computed(tmp_path / "other") == 40
     assert values(fmab.open_sweep(tmp_path / "other")) == values(fmab.open_sweep(whole))
 
 
@@ -340,9 +340,7 @@ def test_a_small_study_is_split_among_workers(tmp_path, keep):
     """Would catch workers without work, and a seed whose values depend on how many there are."""
     trials = []
     for index in (1, 2, 3):
-        teller = Counted()
-        swept(tmp_path / "run", teller=teller, keep=keep, chunk=None, worker=(index, 3))
-        trials.append(teller.trials)
+        trials.append(computed(tmp_path / "run", keep=keep, chunk=None, worker=(index, 3)))
     # 80 trials: one chunk alone, and at most 27 trials a chunk with three workers.
     assert min(trials) >= 20 and sum(trials) == 80
     swept(tmp_path / "alone", keep=keep, chunk=None)
@@ -380,9 +378,7 @@ def test_a_disk_that_gives_out_keeps_what_was_written(tmp_path, whole, monkeypat
         with pytest.raises(OSError, match=r"chunks.*npz"):
             swept(tmp_path / "run")
     assert len(files(tmp_path / "run")) == 1
-    teller = Counted()
-    swept(tmp_path / "run", teller=teller)
-    assert teller.trials == 60 and files(tmp_path / "run") == files(whole)
+    assert computed(tmp_path / "run") == 60 and files(tmp_path / "run") == files(whole)
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatch):
@@ -394,8 +390,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatc
     ):
         swept(tmp_path / "run", **huge)
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
-    with pytest.raises(ValueError, match=r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$"):
-        swept(None, **huge)
+    refuses(r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$", swept, None, **huge)
     assert list(tmp_path.iterdir()) == []
     # What the refusal offers does fit.
     teller = Counted()
@@ -490,9 +485,8 @@ def test_two_processes_of_one_program_give_the_same_bytes(tmp_path):
         fresh(DISTRIBUTED, str(index), port, str(tmp_path / "run"), devices=2) for index in (0, 1)
     ]
     said = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], (
-        said[0][-1500:] + said[1][-1500:]
-    )
+    ended = [process.returncode for process in processes]
+    assert ended == [0, 0], said[0][-1500:] + said[1][-1500:]
     assert files(tmp_path / "run") == files(whole)
     assert (tmp_path / "run" / "run.json").read_bytes() == (whole / "run.json").read_bytes()
     here = f"values {values(swept(None))}"
@@ -513,8 +507,7 @@ def test_two_processes_of_one_program_give_the_same_bytes(tmp_path):
 def test_bad_arguments_are_refused_before_anything_is_made(tmp_path, words, field):
     """Would catch an argument that is ignored, or refused only after the store is made."""
     store = None if "worker" in words and words["worker"] == 3 else tmp_path / "run"
-    with pytest.raises(ValueError, match=rf"^{field}="):
-        swept(store, **{"seeds": 4, **words})
+    refuses(rf"^{field}=", swept, store, **{"seeds": 4, **words})
     assert list(tmp_path.iterdir()) == []
 
 
