@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -90,7 +89,7 @@ VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_corner_case_has_its_value(name: str) -> None:
+def test_a_corner_case_has_its_value(name):
     """Would catch overflow, NaN, an endless epoch, a wrong cut at T or a lost tied best arm."""
     changes, (regret, rounds, active, chosen, links) = VALUES[name]
     case = {"means": ONE, "agents": 3, "horizon": 10**4, "epsilon": None} | changes
@@ -109,7 +108,7 @@ def test_a_corner_case_has_its_value(name: str) -> None:
         assert variable.values.tolist() == [expected] * 2
 
 
-def test_one_arm_is_played_without_regret_or_round() -> None:
+def test_one_arm_is_played_without_regret_or_round():
     """Would catch K = 1 exploring, uploading or leaving the arm unchosen."""
     data = fmab.simulate(fmab.cdp_mab(0.1), fmab.Problem([0.3], agents=3), 100, 2, times=1)
     for variable in (data.regret, data.rounds_made, data.chosen_arm, data.links):
@@ -169,13 +168,13 @@ COMPUTED: dict[str, tuple[Callable[[], Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", COMPUTED)
-def test_a_corner_of_an_exchange_has_its_value(name: str) -> None:
+def test_a_corner_of_an_exchange_has_its_value(name):
     """Would catch ceil(p M) off by one, double-counted links and agents numbered another way."""
     compute, expected = COMPUTED[name]
     assert compute() == expected
 
 
-def test_the_accepted_ends_of_the_seed_range_are_distinct_trials() -> None:
+def test_the_accepted_ends_of_the_seed_range_are_distinct_trials():
     """Would catch a seed that is cut to fewer bits and repeats another trial."""
     seeds = [0, 1, 2**31, 2**32 - 2, np.int64(2**32 - 1)]
     problem = fmab.Problem(ONE, agents=3)
@@ -396,7 +395,7 @@ def test_a_run_too_large_is_refused_before_anything_is_compiled(changes, line, m
 
 
 @pytest.mark.parametrize("content", [b"", b"no netCDF", b"\x89HDF\r\n\x1a\n" + 200 * b"\0"])
-def test_a_file_that_is_no_result_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_no_result_is_refused(content, tmp_path):
     """Would catch an empty, foreign or cut file that is read, or ends in a traceback of h5py."""
     path = tmp_path / "x.nc"
     path.write_bytes(content)
@@ -405,7 +404,7 @@ def test_a_file_that_is_no_result_is_refused(content: bytes, tmp_path: Path) -> 
     assert ": must be a readable result; it is damaged or something else (" in line
 
 
-def test_another_netcdf_file_is_refused(tmp_path: Path) -> None:
+def test_another_netcdf_file_is_refused(tmp_path):
     """Would catch somebody else's netCDF file taken for a result."""
     path = tmp_path / "x.nc"
     xr.Dataset({"regret": ("time", [1.0])}).to_netcdf(path, engine="h5netcdf")
@@ -427,7 +426,7 @@ def _cut(line: str, path: str) -> str:
         (lambda agents, arms: 3, "problem=3: must be a maker that returns an Problem; return "),
     ],
 )
-def test_a_problem_that_is_none_is_refused_by_name(problem: Any, line: str) -> None:
+def test_a_problem_that_is_none_is_refused_by_name(problem, line):
     """Would catch a TypeError of somebody else's function, or the truth value of an array."""
     assert refused(
         fmab.sweep, "cdp", problem, epsilon=1.0, horizon=50, seeds=2, agents=3, arms=3

@@ -29,7 +29,7 @@ def last(text: str) -> str:
 
 
 @pytest.mark.parametrize("timed", [False, True])
-def test_a_bar_tells_how_far_it_is(timed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_tells_how_far_it_is(timed, monkeypatch):
     """Would catch a bar without numbers, one that still says "compiling", or is left behind."""
     heard = Terminal()
     monkeypatch.setattr(sys, "stderr", heard)
@@ -52,7 +52,7 @@ def test_a_bar_tells_how_far_it_is(timed: bool, monkeypatch: pytest.MonkeyPatch)
     assert text.endswith("\x1b[2K")
 
 
-def test_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_come_now_and_then(monkeypatch):
     """Would catch a log of a line for each step, and a rate since the last line: 6 in 12 s."""
     clock, heard = [100.0], io.StringIO()
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
@@ -69,9 +69,7 @@ def test_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("batch, lines", [(8, ["24 of 24 seeds"]), (32, [])])
-def test_a_run_tells_in_lines_where_there_is_no_terminal(
-    batch: int, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_tells_in_lines_where_there_is_no_terminal(batch, lines, monkeypatch):
     """Would catch a run of several batches that is silent though asked, or one of a single batch
     that is not."""
     heard = io.StringIO()
@@ -81,7 +79,7 @@ def test_a_run_tells_in_lines_where_there_is_no_terminal(
     assert heard.getvalue().splitlines() == lines
 
 
-def test_nobody_who_does_not_look_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_who_does_not_look_is_told(monkeypatch):
     """Would catch a log that is filled unasked, and a terminal that stays empty."""
     for stream, shown in ((io.StringIO(), "lines"), (Terminal(), "terminal")):
         monkeypatch.setattr(sys, "stderr", stream)

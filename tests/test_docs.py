@@ -98,14 +98,14 @@ def test_the_worked_examples_run_and_do_what_they_say(monkeypatch, tmp_path, cap
     assert few.rounds_made.mean() > 2 * many.rounds_made.mean()
 
 
-def test_the_page_of_promises_lists_all_of_them() -> None:
+def test_the_page_of_promises_lists_all_of_them():
     """Would catch a promise that the page lacks, or that it words otherwise."""
     page = (ROOT / "docs/own_algorithm.md").read_text("utf-8")
     rows = re.findall(r"^\| ([A-Z].*?\.) \|", page, re.M)
     assert rows == list(PROMISES.values())
 
 
-def test_the_study_of_the_page_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_study_of_the_page_is_one(monkeypatch, tmp_path):
     """Would catch a study file in a document that is refused, or states another grid."""
     page = ROOT / "docs/own_algorithm.md"
     module = executed_classes(page, monkeypatch)
@@ -154,7 +154,7 @@ def test_the_code_of_a_page_runs(name, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_parse(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_commands_parse(page, monkeypatch, tmp_path):
     """Would catch a command in a document with an option that there is not."""
     own = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
     short = executed_classes(ROOT / "README.md", monkeypatch)
@@ -171,14 +171,14 @@ def test_commands_parse(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: P
         options.parse(command)
 
 
-def test_there_are_commands_to_check() -> None:
+def test_there_are_commands_to_check():
     """Would catch a check that finds no commands, and so says nothing."""
     found = {page.name: len(commands(page)) for page in PAGES}
     assert found["README.md"] >= 3 and found["sweeps.md"] >= 6 and found["own_algorithm.md"] >= 5
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page: Path) -> None:
+def test_links_lead_to_files(page):
     """Would catch a link to a file that moved, and to a heading that is no more."""
     for text, target in re.findall(r"!?\[([^\]]*)\]\(([^)\s]+)\)", page.read_text("utf-8")):
         if target.startswith(("http:", "https:", "mailto:")):
@@ -195,7 +195,7 @@ def test_links_lead_to_files(page: Path) -> None:
             assert heading in slugs, (page.name, target)
 
 
-def test_tables_of_the_readme_are_whole() -> None:
+def test_tables_of_the_readme_are_whole():
     """Would catch an algorithm, a command or an output that the README lacks."""
     readme = (ROOT / "README.md").read_text("utf-8")
     for name in base.installed():
@@ -247,7 +247,7 @@ def in_the_default_run(names: set[str], session: pytest.Session) -> set[str]:
     return found
 
 
-def test_every_promise_of_the_readme_names_its_tests(request: pytest.FixtureRequest) -> None:
+def test_every_promise_of_the_readme_names_its_tests(request):
     """Would catch a promise without a test, and a test that is no more, or that is left out of the
     default run without a word."""
     found = promises((ROOT / "README.md").read_text("utf-8"))
@@ -263,7 +263,7 @@ def test_every_promise_of_the_readme_names_its_tests(request: pytest.FixtureRequ
     assert len(found) >= 13
 
 
-def test_sentences_and_their_tests_are_told_apart() -> None:
+def test_sentences_and_their_tests_are_told_apart():
     """Would catch a sentence that hides before another's comment, or behind the last one."""
     text = """## What you can rely on
 
@@ -289,14 +289,14 @@ Not promised: sixth.
     ]
 
 
-def test_the_page_of_meanings_has_every_algorithm() -> None:
+def test_the_page_of_meanings_has_every_algorithm():
     """Would catch an algorithm of the package whose meaning is nowhere said."""
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
     for name, owner in base.installed().items():
         assert owner.title in page or f"`{name}_mab`" in page, name
 
 
-def test_main_and_test_commands_are_marked_once() -> None:
+def test_main_and_test_commands_are_marked_once():
     """Would catch a README whose commands the check of a change would not find."""
     readme = (ROOT / "README.md").read_text("utf-8")
     for marker in ("main-command", "test-command"):
@@ -310,7 +310,7 @@ def first_command() -> list[str]:
     return line.partition(".venv/bin/fmab ")[2].split()
 
 
-def test_the_first_picture_is_told_with_its_leaks() -> None:
+def test_the_first_picture_is_told_with_its_leaks():
     """Would catch a text beside the first picture of other epsilons, or agents, than the run's."""
     options = first_command()
     place, agents = options.index("--epsilon") + 1, int(options[options.index("--agents") + 1])
@@ -334,7 +334,7 @@ def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
     assert np.abs(made - kept).mean() < 1e-3
 
 
-def test_documents_use_the_present_names() -> None:
+def test_documents_use_the_present_names():
     """Would catch an old name that is still told."""
     old = r"exploitation_regret|server_links|peer_links|exchange\.gossip|fmab\.precision|--unit\b"
     old += r"|`precision`|\bnats\b"
@@ -349,7 +349,7 @@ def test_documents_use_the_present_names() -> None:
         assert not found or page.name == "CHANGELOG.md", (page.name, found)
 
 
-def test_the_note_for_print_is_that_of_the_page() -> None:
+def test_the_note_for_print_is_that_of_the_page():
     """Would catch a PDF that was not made anew when the note or its numbers changed."""
     page, pdf = (ROOT / "docs/note.md").read_bytes(), (ROOT / "docs/note.pdf").read_bytes()
     digest = hashlib.sha256(page)
@@ -360,7 +360,7 @@ def test_the_note_for_print_is_that_of_the_page() -> None:
     assert f"<pdf:Keywords>{digest.hexdigest()}</pdf:Keywords>".encode() in pdf
 
 
-def test_the_docstring_of_sweep_names_parameters_that_exist() -> None:
+def test_the_docstring_of_sweep_names_parameters_that_exist():
     """Would catch a parameter that was renamed, and is still told of under its old name."""
     told = inspect.getdoc(fmab.sweep) or ""
     (section,) = re.findall(r"^    parameters: (.*?)\n\n", told, re.M | re.S)

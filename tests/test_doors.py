@@ -96,7 +96,7 @@ ACCEPTED = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def outcomes(tmp_path_factory):
     """Returns what became of every value at every door, in a process without the tests' hooks."""
     paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
     done = subprocess.run(

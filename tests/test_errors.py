@@ -69,7 +69,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("value", "whole"), WHOLE, ids=repr)
-def test_whole_numbers_pass_unchanged(value: Any, whole: int):
+def test_whole_numbers_pass_unchanged(value, whole):
     """Catches NumPy integers refused, digits lost past 2^53, or a result that is no plain int."""
     found = count("n", value, 0, 2 * 10**18, "x")
     assert found == whole and type(found) is int
@@ -83,7 +83,7 @@ NOT_WHOLE = [
 
 
 @pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
-def test_all_else_is_refused_as_a_count(value: Any):
+def test_all_else_is_refused_as_a_count(value):
     """Catches truncation, a bool or text read as a number, a bound that is off, and NaN."""
     text = message(count, "rounds", value, 0, 10, "give a budget")
     shown = " ".join(repr(value).split())
@@ -93,7 +93,7 @@ def test_all_else_is_refused_as_a_count(value: Any):
 @pytest.mark.parametrize(
     "value", [10**400, -(10**400), 10**5000], ids=["1e400", "-1e400", "1e5000"]
 )
-def test_integers_beyond_every_float_are_refused(value: int):
+def test_integers_beyond_every_float_are_refused(value):
     """Catches an OverflowError, or a text about digits, where a line should name the field."""
     text = message(count, "horizon", value, 1, 10**12, "give slots")
     assert text.startswith("horizon=") and "must be a whole number in [1, 1,000,0" in text
@@ -117,7 +117,7 @@ def test_range_of_a_count_is_closed_and_readable():
         ({"open_low": True, "open_high": True}, (0.5,), (0, 1, math.nan), "(0, 1)"),
     ],
 )
-def test_ends_of_a_real_range(ends: dict[str, bool], inside: Any, outside: Any, shown: str):
+def test_ends_of_a_real_range(ends, inside, outside, shown):
     """Catches < for <=, at either end, and NaN, which no comparison refuses by itself."""
     for value in inside:
         found = real("p", value, 0.0, 1.0, "x", **ends)
@@ -137,7 +137,7 @@ def test_infinity_passes_where_the_range_holds_it():
 @pytest.mark.parametrize(
     "value", [True, np.bool_(0), None, "0.5", [0.5], 0.5j, np.array(0.5)], ids=repr
 )
-def test_all_else_is_refused_as_a_real(value: Any):
+def test_all_else_is_refused_as_a_real(value):
     """Catches a bool taken for 1, text that is parsed, and arrays of one number."""
     assert message(real, "p", value, 0.0, 1.0, "x") == f"p={value!r}: must be a number in [0, 1]; x"
 
@@ -176,7 +176,7 @@ def test_a_line_of_prose_is_a_refusal_without_fields():
         Busy("runs/x", "header", "process 3 on h: wait"),
     ],
 )
-def test_a_refusal_survives_a_process(error: Refusal):
+def test_a_refusal_survives_a_process(error):
     """Catches a refusal of another process that cannot be read, or is quoted twice."""
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error)
@@ -215,7 +215,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "number"), TEXTS, ids=repr)
-def test_a_text_is_read_as_this_number(text: str, number: float):
+def test_a_text_is_read_as_this_number(text, number):
     """Catches a whole number read as a float, or digits lost past 2^53."""
     found = number_of(text)
     assert found == number and type(found) is type(number)
@@ -229,7 +229,7 @@ def test_a_text_is_read_as_this_number(text: str, number: float):
         *("0x10", "1e", "e1", ".", "1.2.3", "--1", "1j", "1,5", "none"),
     ],
 )
-def test_a_text_is_no_number(text: str):
+def test_a_text_is_no_number(text):
     """Catches a traceback of decimal, 1e400 as no noise, and digits that nobody typed."""
     assert number_of(text) is None
 
@@ -299,7 +299,7 @@ def test_the_remedy_that_a_parameter_lacks_leads_to_help_that_there_is():
 @pytest.mark.parametrize(
     ("size", "passes"), [(0, True), (9, True), (10, True), (11, False), (5000, False)]
 )
-def test_an_input_may_be_as_large_as_allowed(tmp_path: Path, size: int, passes: bool):
+def test_an_input_may_be_as_large_as_allowed(tmp_path, size, passes):
     """Would catch a file of just the allowed size refused, or one byte more that is cut off."""
     file = tmp_path / "x"
     file.write_bytes(b"a" * size)
@@ -311,7 +311,7 @@ def test_an_input_may_be_as_large_as_allowed(tmp_path: Path, size: int, passes: 
 
 
 @pytest.mark.parametrize("name", ["x", "a" * 255, "é" * 127, "x.tar.gz"])
-def test_a_temporary_name_is_no_longer_than_names_can_be(tmp_path: Path, name: str):
+def test_a_temporary_name_is_no_longer_than_names_can_be(tmp_path, name):
     """Would catch a result that cannot be written because its name is long."""
     made = files.temporary_beside(tmp_path / name, "main.")
     long = len(name.encode()) > 200
@@ -352,7 +352,7 @@ def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(tmp_path, name, p
             assert said.endswith(f": {line}")
 
 
-def test_what_a_killed_writer_left_is_removed(tmp_path: Path):
+def test_what_a_killed_writer_left_is_removed(tmp_path):
     """Would catch another writer's file removed while it is written, or files kept for ever."""
     day = 86_400
     left = {".a.main.1234.tmp": 0, ".a.other.1234.tmp": 0, ".b.other.1234.tmp": day + 60}
@@ -397,7 +397,7 @@ def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
 
 
 @pytest.fixture
-def dead() -> int:
+def dead():
     """Returns the number of a process that has ended."""
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
@@ -425,14 +425,14 @@ def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead, monkeyp
 
 
 @pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])
-def test_a_name_that_no_file_has_is_refused(name: str):
+def test_a_name_that_no_file_has_is_refused(name):
     """Would catch a name that is found too long after an hour's work, as an error of the disk."""
     allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
     assert allowed in message(files.checked_path, "out", name)
     assert files.checked_path("out", name[:100]) == Path(name[:100])
 
 
-def test_a_file_stands_in_a_folder_that_is_there(tmp_path: Path):
+def test_a_file_stands_in_a_folder_that_is_there(tmp_path):
     """Would catch a folder that is found missing after an hour's work."""
     line = "must be in an existing folder; make the folder first"
     assert line in message(files.refuse_taken, tmp_path / "nowhere" / "x.nc", False)

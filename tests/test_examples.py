@@ -78,7 +78,7 @@ EXAMPLES = [
 
 
 @pytest.fixture
-def settings() -> Iterator[None]:
+def settings():
     """Puts back what an example sets for the whole process."""
     names = [name for name in jax.config.values if "compilation_cache" in name]
     names += [name for name in jax.config.values if "persistent_cache" in name]
@@ -99,14 +99,14 @@ def shown_in(tree: ast.AST, inside: str = "") -> Iterator[str]:
         yield from shown_in(child, f"{inside}.{name}".strip("."))
 
 
-def test_the_walk_finds_what_users_call() -> None:
+def test_the_walk_finds_what_users_call():
     """Would catch a walk that misses names, so that their examples are not asked for."""
     wanted = {"simulate", "Problem.uniform", "Problem.fixed", "Elimination", "Law", "cdp_mab"}
     assert wanted <= set(PUBLIC) and len(PUBLIC) > 80
     assert "Law.one" not in PUBLIC and "Problem._drawn" not in PUBLIC
 
 
-def test_examples_stand_where_they_are_asked_for() -> None:
+def test_examples_stand_where_they_are_asked_for():
     """Would catch an example that nobody runs, and one of a hook, which its family shows."""
     asked = {(each.__module__, each.__qualname__) for each in PUBLIC.values()}
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -116,7 +116,7 @@ def test_examples_stand_where_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_name_has_an_example(name: str) -> None:
+def test_a_public_name_has_an_example(name):
     """Would catch a public name whose docstring shows nothing that runs, or shows it elsewhere."""
     text = inspect.getdoc(PUBLIC[name]) or ""
     _, heading, example = text.partition("\nExample:\n")
@@ -127,9 +127,7 @@ def test_a_public_name_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.usefixtures("settings")
-def test_an_example_does_what_it_shows(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_example_does_what_it_shows(name, monkeypatch, tmp_path):
     """Would catch an example with another result than it shows, and one that no longer runs."""
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)

@@ -79,8 +79,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "Ratings.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
     "Output(coordinate)": lambda v: fmab.Output("x", "", "", len, coordinate=v),
     "parameter(keyword)": lambda v: fmab.parameter(Real(), "x", keyword=v),
-    "simulate(sum_agents)": lambda v: doors.simulated(sum_agents=v),
-    "simulate(progress)": lambda v: doors.simulated(progress=v),
+    "simulate(sum_agents)": lambda v: doors.given("simulate", sum_agents=v),
+    "simulate(progress)": lambda v: doors.given("simulate", progress=v),
     "sweep(sum_agents)": lambda v: doors.swept(sum_agents=v),
     "sweep(progress)": lambda v: doors.swept(progress=v),
     "save(overwrite)": lambda v: fmab.save(doors.DATA, taken_file(".nc"), overwrite=v),
@@ -89,7 +89,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "write_report(overwrite)": lambda v: fmab.write_report(
         doors.DATA, taken_file(".html"), overwrite=v
     ),
-    "ratings.ObservedRatings.save(overwrite)": lambda v: doors.rated().save(
+    "ratings.ObservedRatings.save(overwrite)": lambda v: doors.given("ratings.from_table").save(
         taken_file(".npz"), overwrite=v
     ),
     "open_sweep(partial)": lambda v: fmab.open_sweep("nowhere", partial=v),
@@ -106,9 +106,7 @@ def call_of(door: str) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("door", [each for each in taken() if each not in ABSTRACT])
-def test_what_is_no_truth_value_is_refused_by_name(
-    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_truth_value_is_refused_by_name(door, tmp_path, monkeypatch):
     """Would catch a text that overwrites because it is not empty, at any public callable."""
     monkeypatch.chdir(tmp_path)
     field = door.rstrip(")").split("(")[1]
@@ -122,12 +120,12 @@ def test_what_is_no_truth_value_is_refused_by_name(
     assert {path.read_bytes() for path in tmp_path.iterdir()} <= {b"old"}
 
 
-def test_the_battery_tries_arguments_that_are_there() -> None:
+def test_the_battery_tries_arguments_that_are_there():
     """Would catch a renamed argument, and an inspection that finds none."""
     assert set(CALLS) | {"ucb1(pooled)", "cdp_mab.bind(sum_agents)"} <= set(taken())
 
 
 @pytest.mark.parametrize(("word", "read_as"), [("true", True), ("False", False), ("yes", "yes")])
-def test_the_command_line_reads_truth_values(word: str, read_as: Any) -> None:
+def test_the_command_line_reads_truth_values(word, read_as):
     """Would catch words that reach an algorithm as texts, which it refuses."""
     assert value_of(Flag(), word) is read_as

@@ -220,7 +220,7 @@ def test_only_plots_loads_matplotlib():
     assert loaded == {"matplotlib": False}
 
 
-def test_signatures_of_arrays_are_checked_at_every_call() -> None:
+def test_signatures_of_arrays_are_checked_at_every_call():
     """Would catch a module whose shapes nobody checks, as the tests' hook leaves it out."""
     settings = ast.parse((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
     (rooms,) = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ LISTED = mutants.read()
 SAMPLE = ("fmab_jax/core/curves.py", "fmab_jax/analysis/comparisons.py")
 
 
-def test_every_mutant_stands_in_its_file_once_and_parses() -> None:
+def test_every_mutant_stands_in_its_file_once_and_parses():
     """Would catch a mutant of a line that is no more, which would count as caught or be skipped."""
     for each in LISTED:
         ast.parse(each.applied(), each.file)
@@ -24,7 +23,7 @@ def test_every_mutant_stands_in_its_file_once_and_parses() -> None:
     assert max(Counter((each.file, each.applied()) for each in LISTED).values()) == 1
 
 
-def test_there_are_mutants_of_every_room() -> None:
+def test_there_are_mutants_of_every_room():
     """Would catch a room whose tests nobody tries, and a list by insiders alone."""
     rooms = Counter(each.room for each in LISTED)
     assert set(rooms) == set(mutants.TESTS) and min(rooms.values()) >= 2
@@ -33,7 +32,7 @@ def test_there_are_mutants_of_every_room() -> None:
     assert sum(bool(each.lives) for each in LISTED) <= 0.05 * len(LISTED)
 
 
-def test_a_mutant_that_no_longer_fits_is_an_error() -> None:
+def test_a_mutant_that_no_longer_fits_is_an_error():
     """Would catch a runner that runs the unchanged sources and calls that a mutant that lived."""
     file = "fmab_jax/core/curves.py"
     for old in ("nowhere in the file", "slot"):
@@ -41,7 +40,7 @@ def test_a_mutant_that_no_longer_fits_is_an_error() -> None:
             Mutant(file, old, "x", "why").applied()
 
 
-def test_the_table_counts_what_was_caught() -> None:
+def test_the_table_counts_what_was_caught():
     """Would catch survivors counted as caught, and rooms or writers mixed up."""
     core = Mutant("fmab_jax/core/curves.py", "a", "b", "why", "outsider")
     found = [Tried(core, "a test"), Tried(core, ""), Tried(core._replace(file="fmab_jax/x.py"), "")]
@@ -56,7 +55,7 @@ def test_the_table_counts_what_was_caught() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", SAMPLE)
-def test_the_runner_tells_what_the_tests_catch(file: str, tmp_path: Path) -> None:
+def test_the_runner_tells_what_the_tests_catch(file, tmp_path):
     """Would catch a copy without the mutant, and a run of tests that fails for another reason."""
     mutant = next(each for each in LISTED if each.file == file and not each.lives)
     assert "::" in mutants.tried(mutant, tmp_path).caught

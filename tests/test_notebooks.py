@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import struct
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ fmab.sweep("cdp", problem, horizon=10**4, times=5, seeds=10**6, chunk=2000, epsi
 
 
 @pytest.fixture(scope="module")
-def kernel() -> Iterator[Any]:
+def kernel():
     """A kernel as a notebook starts it."""
     manager, talk = client.start_new_kernel(kernel_name="python3", startup_timeout=120)
     try:
@@ -61,7 +60,7 @@ def streams(messages: list[dict[str, Any]]) -> str:
     return "".join(errors + written)
 
 
-def test_progress_is_a_line_with_a_bar_and_nothing_is_warned(kernel: Any) -> None:
+def test_progress_is_a_line_with_a_bar_and_nothing_is_warned(kernel):
     """Would catch silence, a new line for each step, or a warning of widgets that are missing."""
     _, talk = kernel
     begun, swept = ran(talk, BEGIN), ran(talk, STUDY)
@@ -73,7 +72,7 @@ def test_progress_is_a_line_with_a_bar_and_nothing_is_warned(kernel: Any) -> Non
     assert len(texts(begun, "display_data")) == len(texts(swept, "display_data")) == 1
 
 
-def test_figures_and_overviews_show_themselves(kernel: Any) -> None:
+def test_figures_and_overviews_show_themselves(kernel):
     """Would catch a figure that shows as its name, in another shape than it is, or a bare text."""
     _, talk = kernel
     ran(talk, BEGIN)
@@ -88,7 +87,7 @@ def test_figures_and_overviews_show_themselves(kernel: Any) -> None:
     assert "<caption>CDP-MAB, ε = 1 (5 per message)" in html and "Clopper-Pearson" in html
 
 
-def test_an_interrupt_ends_a_sweep_and_leaves_the_kernel_usable(kernel: Any) -> None:
+def test_an_interrupt_ends_a_sweep_and_leaves_the_kernel_usable(kernel):
     """Would catch an interrupt that is swallowed, that hangs, or after which nothing runs."""
     manager, talk = kernel
     ran(talk, BEGIN + STUDY)

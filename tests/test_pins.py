@@ -15,15 +15,12 @@ from fmab_jax.sweeps import study
 KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
 HERE = KNOWN["digests"].get(pins.platform())
 # A row of each kind of run; the others are for `-m slow`.
-SOME = {
-    *("cdp, p = 0.4", "cdp, log grid", "ddp, ring"),
-}
+SOME = {*("cdp, p = 0.4", "cdp, log grid", "ddp, ring")}
 
 
 @pytest.mark.skipif(HERE is None, reason="no digests for this device and version of JAX")
 @pytest.mark.parametrize(
-    "name",
-    [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in pins.ROW],
+    "name", [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in pins.ROW]
 )
 @pytest.mark.parametrize("soon", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.as_users_have_it

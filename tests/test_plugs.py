@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,7 +42,7 @@ SMALL = ["--agents", "6", "--arms", "5", "--horizon", "2000", "--seeds", "16"]
 
 
 @pytest.fixture(autouse=True)
-def _no_plugins_left() -> Iterator[None]:
+def _no_plugins_left():
     """What a test loads, the next does not know."""
     before = [(table, dict(table)) for table in (base._loaded, laws.KNOWN)]
     yield
@@ -919,7 +918,7 @@ HELPERS = {
 
 
 @pytest.fixture
-def helped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def helped(tmp_path, monkeypatch):
     """A plug-in file with helpers in its folder, which is on the path."""
     (tmp_path / "fmab_test_package").mkdir()
     for name, text in {"mine.py": HELPED, **HELPERS}.items():

@@ -6,13 +6,10 @@ import os
 from pathlib import Path
 
 import programs
-import pytest
 from jax._src import compilation_cache
 
 
-def test_the_folder_is_named_by_all_that_decides_about_machine_code(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_folder_is_named_by_all_that_decides_about_machine_code(monkeypatch, tmp_path):
     """Would catch programs of another processor, compiler or flag loaded and run."""
     monkeypatch.delenv("FMAB_TEST_PROGRAMS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -30,7 +27,7 @@ def test_the_folder_is_named_by_all_that_decides_about_machine_code(
     assert programs.folder() == tmp_path / "mine"
 
 
-def test_half_a_program_is_thrown_away_and_whole_ones_stay(tmp_path: Path) -> None:
+def test_half_a_program_is_thrown_away_and_whole_ones_stay(tmp_path):
     """Would catch a program that a killed process cut off, which JAX would never replace."""
     whole = compilation_cache.compress_executable(b"machine code" * 100)
     (tmp_path / "whole-cache").write_bytes(whole)
@@ -45,9 +42,7 @@ def test_half_a_program_is_thrown_away_and_whole_ones_stay(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"checked", "whole-cache", "old-cache"}
 
 
-def test_a_folder_that_grew_too_large_is_emptied(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_folder_that_grew_too_large_is_emptied(monkeypatch, tmp_path):
     """Would catch a folder that grows for ever, or that is emptied at every run."""
     for name in ("COMPILATION_CACHE_DIR", "PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
         monkeypatch.setenv(f"JAX_{name}", "as it was")
@@ -76,7 +71,7 @@ def test_a_folder_that_grew_too_large_is_emptied(
     assert elsewhere.is_dir() and place not in elsewhere.parents
 
 
-def test_files_that_start_first_are_there(request: pytest.FixtureRequest) -> None:
+def test_files_that_start_first_are_there(request):
     """Would catch a file that was renamed, and then starts last and holds up the run."""
     plugins = request.config.pluginmanager.get_plugins()
     (own,) = (plugin for plugin in plugins if hasattr(plugin, "LONGEST"))

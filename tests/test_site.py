@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """Returns the folder of the site, built strictly: a broken link or reference fails it."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "properdocs", "build", "--strict", "--site-dir", str(folder)]
@@ -30,14 +30,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_public_name_has_a_place_in_the_reference(site: Path) -> None:
+def test_every_public_name_has_a_place_in_the_reference(site):
     """Would catch a new public name that no page of the reference shows."""
     pages = "".join(page.read_text("utf-8") for page in (site / "reference").glob("*.html"))
     shown = set(re.findall(r'<h2 id="fmab_jax\.(\w+)"', pages))
     assert shown == {name for name in fmab.__all__ if name != "__version__"}
 
 
-def test_examples_are_shown_as_code(site: Path) -> None:
+def test_examples_are_shown_as_code(site):
     """Would catch a docstring whose example the reference shows as prose, or not at all."""
     page = (site / "reference/running.html").read_text("utf-8")
     plain = re.sub(r"<[^>]+>", "", page)
@@ -45,7 +45,7 @@ def test_examples_are_shown_as_code(site: Path) -> None:
     assert "Example:" not in plain
 
 
-def test_the_gallery_shows_every_figure_with_its_words(site: Path) -> None:
+def test_the_gallery_shows_every_figure_with_its_words(site):
     """Would catch a figure that the gallery leaves out, and one without an alternative text."""
     gallery = (site / "gallery.html").read_text("utf-8")
     pictures = dict(re.findall(r'<img alt="([^"]*)"[^>]* src="figures/(\w+)\.png"', gallery))
@@ -59,7 +59,7 @@ def test_the_gallery_shows_every_figure_with_its_words(site: Path) -> None:
     assert min(map(len, shown.values())) > 20
 
 
-def test_pages_ask_the_network_for_nothing(site: Path) -> None:
+def test_pages_ask_the_network_for_nothing(site):
     """Would catch a font, a script or a style that a page takes from somebody else's server."""
     asks = re.compile(r'(?:<script[^>]* src|<link[^>]* rel="stylesheet"[^>]* href)="(https?:)?//')
     for page in site.rglob("*.html"):
@@ -72,7 +72,7 @@ def test_pages_ask_the_network_for_nothing(site: Path) -> None:
 @pytest.mark.skipif(
     not (shutil.which("chromium") and shutil.which("chromedriver")), reason="there is no Chromium"
 )
-def test_the_search_finds_pages_from_a_folder(site: Path, tmp_path: Path) -> None:
+def test_the_search_finds_pages_from_a_folder(site, tmp_path):
     """Would catch an index that only a server hands out, and a worker that no folder may start."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     from selenium.webdriver.chrome.service import Service

@@ -54,7 +54,7 @@ RUN = [*QUICK, pytest.param("own_algorithm", marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+def runs(tmp_path_factory):
     """Returns what gives a tutorial after it ran with few seeds; the quick ones run together."""
     done: dict[str, Any] = {}
 
@@ -85,16 +85,14 @@ def kinds(cell: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_a_tutorial_runs_without_a_warning(runs: Callable[[str], Any], name: str) -> None:
+def test_a_tutorial_runs_without_a_warning(runs, name):
     """Would catch a cell that fails, an assertion of it that is wrong, or a word on stderr."""
     for cell in tutorials.code_cells(runs(name)):
         assert [each.text for each in cell.outputs if each.get("name") == "stderr"] == []
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_the_committed_outputs_are_those_of_the_committed_code(
-    runs: Callable[[str], Any], name: str
-) -> None:
+def test_the_committed_outputs_are_those_of_the_committed_code(runs, name):
     """Would catch outputs that the code does not give.
 
     Cells that depend on no seed must also show the same text, which catches a changed package.
@@ -109,7 +107,7 @@ def test_the_committed_outputs_are_those_of_the_committed_code(
 
 
 @pytest.mark.parametrize("name", tutorials.NAMES)
-def test_the_committed_code_was_run_in_order(name: str) -> None:
+def test_the_committed_code_was_run_in_order(name):
     """Would catch code that was edited and not run again, or cells that ran in another order."""
     book = tutorials.notebook(name)
     cells = tutorials.code_cells(book)
@@ -118,7 +116,7 @@ def test_the_committed_code_was_run_in_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", tutorials.NAMES)
-def test_a_file_holds_nothing_of_the_machine(name: str) -> None:
+def test_a_file_holds_nothing_of_the_machine(name):
     """Would catch a path, a time or a progress line in an output, and a file that is too large."""
     path = tutorials.FOLDER / f"{name}.ipynb"
     text = path.read_text("utf-8")
@@ -134,7 +132,7 @@ def test_a_file_holds_nothing_of_the_machine(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", tutorials.NAMES)
-def test_one_cell_chooses_the_seeds(name: str) -> None:
+def test_one_cell_chooses_the_seeds(name):
     """Would catch a tutorial that a reader, or this test, cannot run in another size."""
     cells = tutorials.code_cells(tutorials.notebook(name))
     (chosen,) = (cell for cell in cells if "parameters" in cell.metadata.get("tags", ()))
@@ -144,7 +142,7 @@ def test_one_cell_chooses_the_seeds(name: str) -> None:
     assert not any(re.search(r"^seeds =|seeds=\d", source, re.M) for source in others)
 
 
-def test_the_first_comparison_is_that_of_a_paired_t_test(runs: Callable[[str], Any]) -> None:
+def test_the_first_comparison_is_that_of_a_paired_t_test(runs):
     """Would catch a difference, interval, p-value or price that the seeds do not give."""
     found = exported(runs, "first_comparison")
     few, full = np.array(found["few"]), np.array(found["full"])
@@ -158,7 +156,7 @@ def test_the_first_comparison_is_that_of_a_paired_t_test(runs: Callable[[str], A
 
 
 @pytest.mark.slow
-def test_an_own_algorithm_keeps_its_promises(runs: Callable[[str], Any]) -> None:
+def test_an_own_algorithm_keeps_its_promises(runs):
     """Would catch a promise that is not kept, a choice judged by its own seeds, unequal leaks."""
     found = exported(runs, "own_algorithm")
     kept = [line for line in found["promises"] if line.startswith("kept: ")]
@@ -171,7 +169,7 @@ def test_an_own_algorithm_keeps_its_promises(runs: Callable[[str], Any]) -> None
     assert means[100] == pytest.approx(found["doubling"], rel=1e-12)
 
 
-def test_the_decision_is_what_the_rule_gives(runs: Callable[[str], Any]) -> None:
+def test_the_decision_is_what_the_rule_gives(runs):
     """Would catch another leak than the least one whose regret is surely at most 10 % larger.
 
     The regret is surely at most 10 % larger where a t interval of x - 1.1 y, seed by seed, is at
@@ -197,7 +195,7 @@ def test_the_decision_is_what_the_rule_gives(runs: Callable[[str], Any]) -> None
 
 
 @pytest.mark.slow
-def test_the_class_of_the_tutorial_is_a_plug_in(tmp_path: Any, capsys: Any) -> None:
+def test_the_class_of_the_tutorial_is_a_plug_in(tmp_path, capsys):
     """Would catch a class that works in a notebook, but not in the file that the text speaks of."""
     from fmab_jax.cli.main import main
 

@@ -20,7 +20,7 @@ def _certain(horizon: int, exchange: reference.Exchange, epsilon: float | None =
     return reference.run(rng, CERTAIN, horizon, epsilon, exchange=exchange)
 
 
-def test_server_by_hand() -> None:
+def test_server_by_hand():
     """Catches a wrong S(r), C(r), n_r for S_r, gap, epoch length or link count in the reference."""
     result = _certain(1000, reference.server(5))
     assert result.knots.tolist() == [0, 195, 633, 1000]
@@ -37,7 +37,7 @@ def test_server_by_hand() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [None, 1.0])
-def test_star_wait_by_hand(epsilon: float | None) -> None:
+def test_star_wait_by_hand(epsilon):
     """Catches a delay off by one, and a local best that is noised, global, or breaks ties upwards.
 
     One waiting slot per round; agents 0-3 tie and take arm 0 (gap .2), agent 4 takes arm 1.
@@ -51,7 +51,7 @@ def test_star_wait_by_hand(epsilon: float | None) -> None:
     assert result.pulls.tolist() == [[286, 649, 65]] * 4 + [[284, 651, 65]]
 
 
-def test_sinks_by_hand() -> None:
+def test_sinks_by_hand():
     """Catches a wrong sink, wait, meter or weight: a path of 4 agents and an agent by itself."""
     parts = [nx.path_graph(4), nx.empty_graph(1)]
     result = _certain(1000, reference.sinks(parts))
@@ -66,7 +66,7 @@ def test_sinks_by_hand() -> None:
     assert result.regret == pytest.approx([0, 390, 390.8, 390.8])
 
 
-def test_end_of_horizon_by_hand() -> None:
+def test_end_of_horizon_by_hand():
     """Catches an off-by-one at T: epoch 1 takes 159 slots for each of these horizons."""
     star, path = reference.flooding(nx.star_graph(4)), reference.flooding(nx.path_graph(5))
     # It does not fit: round robin, linear regret, nothing sent.
@@ -90,7 +90,7 @@ def test_end_of_horizon_by_hand() -> None:
     assert result.pulls.sum(axis=1).tolist() == [161] * 5
 
 
-def test_round_budget_by_hand() -> None:
+def test_round_budget_by_hand():
     """Catches a wrong ratio, default gap, smallest step of S, or choice after the last round."""
     rng = np.random.default_rng(1)
     means = np.array([[1.0, 1.0]] * 9 + [[0.0, 1.0]])  # gap .1
@@ -110,7 +110,7 @@ def test_round_budget_by_hand() -> None:
     assert (result.active, result.chosen, result.regret[-1]) == ((0, 1), 0, 0)
 
 
-def test_single_by_hand() -> None:
+def test_single_by_hand():
     """Catches local instead of global gaps, pooled data, or the wrong sum over lone agents."""
     means = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # global 2/3, 1/3
     result = reference.single(np.random.default_rng(1), means, 1000, None)
@@ -121,7 +121,7 @@ def test_single_by_hand() -> None:
     assert result.pulls.tolist() == [[690, 310], [690, 310], [310, 690]]
 
 
-def test_one_arm_is_played_from_the_start() -> None:
+def test_one_arm_is_played_from_the_start():
     """Catches an elimination loop that explores, or communicates, with nothing to eliminate."""
     rng = np.random.default_rng(1)
     result = reference.run(rng, np.full((3, 1), 0.4), 50, 1.0, exchange=reference.server(3))
@@ -142,13 +142,13 @@ def test_one_arm_is_played_from_the_start() -> None:
         (nx.empty_graph(1), 0, 0, 0),
     ],
 )
-def test_flood_meters(graph: nx.Graph, wait: int, bound: int, used: int) -> None:
+def test_flood_meters(graph, wait, bound, used):
     """Catches repeated requests, links counted per direction, and a wrong choice of advertiser."""
     found = reference.flooding(graph)
     assert (found.wait, found.peer_links_bound, found.peer_links_used) == (wait, bound, used)
 
 
-def test_participation_is_drawn_anew() -> None:
+def test_participation_is_drawn_anew():
     """Catches a fixed reporting agent, and ceil(p M) one too high from float products."""
     found = [reference.server(100, p).reporting for p in (0.07, 0.14, 0.28, 0.55, 0.071)]
     assert found == [7, 14, 28, 55, 8]
@@ -161,7 +161,7 @@ def test_participation_is_drawn_anew() -> None:
 
 
 @pytest.mark.parametrize("cell", [oracle.CELLS[i] for i in (1, 3, 8, 11)], ids=str)
-def test_reference_follows_exact_law(cell: oracle.Cell) -> None:
+def test_reference_follows_exact_law(cell):
     """Catches a wrong noise scale, a lost history, or `>` on the wrong side in either oracle.
 
     6000 runs; detects a change of .03 in the probability that an epoch ends the exploration.
@@ -187,7 +187,7 @@ def test_reference_follows_exact_law(cell: oracle.Cell) -> None:
         assert chisquare(ends[likely], share).pvalue > 1e-6
 
 
-def test_reference_noise_law() -> None:
+def test_reference_noise_law():
     """Catches noise that is scaled by S_r for n_r or by M twice, reused over epochs, or forgotten.
 
     Rewards are certain, so 25 (S_r y_r - successes) is a sum of 5 r Laplace(1). Detects a scale
@@ -203,7 +203,7 @@ def test_reference_noise_law() -> None:
         assert kstest(np.ravel(noise), lambda x, tail=tail: 1 - tail(x)).pvalue > 1e-6
 
 
-def test_exact_law_is_accurate() -> None:
+def test_exact_law_is_accurate():
     """Catches a quadrature too coarse for 1e-9, and cells in which nothing can be seen."""
     for cell in oracle.CELLS:
         coarse = np.array(oracle.elimination_probabilities(*cell, nodes=4))
@@ -214,7 +214,7 @@ def test_exact_law_is_accurate() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 4, 10])
-def test_sum_of_laplaces(count: int) -> None:
+def test_sum_of_laplaces(count):
     """Catches a wrong mixture weight: density against the characteristic function, tail by sum."""
     density, tail = oracle._laplace_sum(count, 0.7)
     x = np.linspace(-80, 80, 160_001)
@@ -226,7 +226,7 @@ def test_sum_of_laplaces(count: int) -> None:
     assert np.abs(beyond - tail(x)).max() < 1e-6
 
 
-def test_exact_law_of_one_epoch_by_hand() -> None:
+def test_exact_law_of_one_epoch_by_hand():
     """Catches best and worst arm swapped, a wrong threshold, an epoch counted that does not fit.
 
     One agent, T = 1000, no noise: S_1 = ceil(32 log(16000)) = 310 pulls per arm, and an arm goes

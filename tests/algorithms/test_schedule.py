@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from decimal import Decimal, getcontext
 from typing import Any
 
@@ -19,7 +18,7 @@ INF = math.inf
 
 
 @pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
+def x64():
     """The package calls the schedule under 64-bit types; the oracle needs its digits."""
     digits = getcontext().prec
     getcontext().prec = 60
@@ -134,7 +133,7 @@ def test_equations_in_sixty_digits():
     ("gap", "rounds"), [(0.5, 20), (0.9, 5), (0.0625, 4), (0.003, 7), (0.2, 1)]
 )
 @pytest.mark.parametrize("eps", [0.05, INF])
-def test_budgeted_equations(gap: float, rounds: int, eps: float):
+def test_budgeted_equations(gap, rounds, eps):
     """Catches a ratio of 1/2 under a budget, gap^(r R), or a last epoch that misses the gap."""
     before = 0
     for r in range(1, rounds + 1):
@@ -147,7 +146,7 @@ def test_budgeted_equations(gap: float, rounds: int, eps: float):
 
 
 @pytest.mark.parametrize("gap", [1.0, 0.5, 1e-9])
-def test_target_without_a_budget(gap: float):
+def test_target_without_a_budget(gap):
     """Catches a doubling schedule that depends on the gap, or 0^0 and inf^0 in its ratio."""
     assert [target_gap(gap, INF, r) for r in (1, 2, 10, 60)] == [2.0**-r for r in (1, 2, 10, 60)]
 
@@ -164,7 +163,7 @@ def test_a_gap_of_one_is_a_schedule_of_constant_target():
 
 
 @pytest.mark.parametrize(("gap", "rounds"), [(0.5, 20), (0.9, 5)])
-def test_every_epoch_pulls_at_least_once(gap: float, rounds: int):
+def test_every_epoch_pulls_at_least_once(gap, rounds):
     """Catches the paper's empty epochs: with slow targets ceil(S(r)) repeats itself."""
     raw = [exact_pulls(100, r, target_gap(gap, rounds, r), -1, 100, 50, INF, 10**6)
            for r in range(1, rounds + 1)]  # fmt: skip
@@ -205,7 +204,7 @@ def test_shortest_horizon():
 
 
 @pytest.mark.parametrize("gap", [5e-324, 1e-310])
-def test_a_target_too_small_for_a_float(gap: float):
+def test_a_target_too_small_for_a_float(gap):
     """Catches NaN pulls when the target gap underflows and there is no noise."""
     assert pulls_per_arm(10, 1, target_gap(gap, 1, 1), 0, 10, 5, INF, 10**6) == 10**6 + 1
 
@@ -234,7 +233,7 @@ PAPER = {
 
 
 @pytest.mark.parametrize("epsilon", PAPER)
-def test_table_of_the_papers_instance(epsilon: float):
+def test_table_of_the_papers_instance(epsilon):
     """Catches a changed constant or power in S(r) or C(r): the numbers are written down here."""
     before = 0
     for r, (active, row) in enumerate(zip((100, 100, 60, 20, 5), PAPER[epsilon], strict=True), 1):
@@ -253,7 +252,7 @@ def test_huge_horizon_is_exact():
 
 
 @pytest.mark.parametrize("eps", [0.2, INF])
-def test_monotone_where_the_paper_needs_it(eps: float):
+def test_monotone_where_the_paper_needs_it(eps):
     """Catches a swapped division: S and C against each argument, one at a time."""
     base = dict(a=20, r=3, dt=0.125, before=0, K=100, N=10, eps=eps, T=10**9)
 

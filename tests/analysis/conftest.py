@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fmab_jax.sweeps.study import state
 
 
 @pytest.fixture
-def uncomputed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
+def uncomputed(monkeypatch):
     """Has `simulate` compute nothing for 2 seeds; returns what does the same for `sweep`."""
 
     def nothing(*_: Any) -> Any:

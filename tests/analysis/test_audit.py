@@ -31,7 +31,7 @@ TIGHT = ("one upload", "3 uploads", "uploads of rounds 1 and 3, reward of round 
 
 
 @pytest.fixture(autouse=True)
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_batches(monkeypatch):
     """Draws no more runs than a test asks for."""
     monkeypatch.setattr(streams, "BATCH", 2**13)
 
@@ -45,7 +45,7 @@ def checked(found: module.Audit, least: float) -> None:
             assert each.share >= least, each
 
 
-def test_a_right_claim_is_nearly_reached() -> None:
+def test_a_right_claim_is_nearly_reached():
     """Would catch an audit that is blind, or noise too large or too small, in any stream."""
     algorithm = fmab.cdp_mab(0.04, participation=0.5)
     found = fmab.audit(algorithm, 100, view="messages", runs=QUICK)
@@ -59,7 +59,7 @@ def test_a_right_claim_is_nearly_reached() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", [0.5, 1.0, 2.0, 4.0])
-def test_right_claims_are_reached_to_three_percent(claim: float) -> None:
+def test_right_claims_are_reached_to_three_percent(claim):
     """Would catch noise that is 3 % off, for any claim, in single uploads and in joint ones."""
     checked(fmab.audit(fmab.cdp_mab(claim / 50), 50, view="messages"), 0.97)
 
@@ -78,7 +78,7 @@ def test_right_claims_are_reached_to_three_percent(claim: float) -> None:
         pytest.param("un-noised waiting", 2000, "arm pulled while waiting", marks=pytest.mark.slow),
     ],
 )
-def test_a_broken_mechanism_is_caught(what: str, runs: int, stream: str) -> None:
+def test_a_broken_mechanism_is_caught(what, runs, stream):
     """Would catch an audit of the first round alone, of messages alone, of waits that are not
     looked at, of an agent that forgets what it knows, and of a delta that is left out."""
     found = audited(what, runs)
@@ -93,7 +93,7 @@ def test_a_broken_mechanism_is_caught(what: str, runs: int, stream: str) -> None
         assert found.contradicted
 
 
-def test_private_waiting_has_the_claim_of_messages() -> None:
+def test_private_waiting_has_the_claim_of_messages():
     """Would catch waits that are audited for nothing, and a bound that no bit can show.
 
     The arm of the larger sum is pulled. With the reward that is the other one where a difference of
@@ -113,7 +113,7 @@ def test_private_waiting_has_the_claim_of_messages() -> None:
         assert stats.binomtest(happened, QUICK, chance).pvalue > 1e-6
 
 
-def test_a_claim_is_that_of_the_ledger() -> None:
+def test_a_claim_is_that_of_the_ledger():
     """Would catch a claim of a mechanism whose ledger states none, or two sources of the claim."""
 
     half = staticmethod(lambda epoch: 0.5 * fmab.cdp_mab.noise_scale(epoch))
@@ -142,7 +142,7 @@ Stating = altered(
 Changed = altered(Stating, noise_scale=staticmethod(lambda epoch: 0.2 * jnp.ones_like(epoch.pulls)))
 
 
-def test_what_privacy_states_is_the_claim_where_no_ledger_is() -> None:
+def test_what_privacy_states_is_the_claim_where_no_ledger_is():
     """Would catch "none claimed" of a plug-in that states an epsilon, or a claim that it has not
     made: of agents' actions, or of noise that it has changed.
 
@@ -159,7 +159,7 @@ def test_what_privacy_states_is_the_claim_where_no_ledger_is() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", BROKEN)
-def test_all_broken_mechanisms_are_caught(what: str) -> None:
+def test_all_broken_mechanisms_are_caught(what):
     """Would catch an audit that one of the ways to break a mechanism slips through."""
     found = audited(what, 2 * QUICK)
     assert found.contradicted or what == "un-noised waiting"
@@ -172,7 +172,7 @@ def test_all_broken_mechanisms_are_caught(what: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", SOUND)
-def test_every_claim_is_kept(what: str) -> None:
+def test_every_claim_is_kept(what):
     """Would catch the wrong scale, or the wrong claim, of any algorithm of the package; and a
     bound that is far from what the noise as claimed would show."""
     found = audited(what, 2 * QUICK)
@@ -185,7 +185,7 @@ def test_every_claim_is_kept(what: str) -> None:
     assert any(each.out_of_reach for each in found.findings) == (what == "CDP-MAB, claim 50")
 
 
-def test_no_noise_and_bits() -> None:
+def test_no_noise_and_bits():
     """Would catch a claim where there is none, and a bit that is kept too often or too rarely."""
     bare = fmab.audit(fmab.ldp_ucb(None), 2, view="messages", runs=1000)
     assert all(each.infinite and math.isinf(each.claim) for each in bare.findings)
@@ -197,7 +197,7 @@ def test_no_noise_and_bits() -> None:
         assert stats.binomtest(kept, QUICK, 1 / (1 + math.exp(-1))).pvalue > 1e-6
 
 
-def test_a_sound_bit_keeps_its_claim_up_to_delta() -> None:
+def test_a_sound_bit_keeps_its_claim_up_to_delta():
     """Would catch the claim of a Laplace variable, .78928, for a bit, which shows .85291."""
     found = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", delta=0.1, runs=QUICK)
     assert not found.contradicted
@@ -213,7 +213,7 @@ def test_a_sound_bit_keeps_its_claim_up_to_delta() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
-def test_limits_are_clopper_and_pearsons(delta: float) -> None:
+def test_limits_are_clopper_and_pearsons(delta):
     """Would catch one-sided limits of the wrong tail, an infinite bound from few runs, and a delta
     that is left out, or taken off the wrong chance: P > e^epsilon Q + delta."""
     for more, less in ((90, 10), (100, 0), (1, 99), (0, 100), (40, 30)):
@@ -225,7 +225,7 @@ def test_limits_are_clopper_and_pearsons(delta: float) -> None:
         assert found == pytest.approx(wanted, rel=1e-9)
 
 
-def test_a_claim_at_delta_is_that_of_the_ledger() -> None:
+def test_a_claim_at_delta_is_that_of_the_ledger():
     """Would catch a pure epsilon that is held against a bound at delta, or the reverse."""
     found = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
@@ -236,7 +236,7 @@ def test_a_claim_at_delta_is_that_of_the_ledger() -> None:
     assert module.claimed(1.0, 1, 0.01) == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
 
 
-def test_what_no_run_can_speak_about_is_out_of_reach() -> None:
+def test_what_no_run_can_speak_about_is_out_of_reach():
     """Would catch a claim of 50 that a thousand runs are said to be within, or contradict."""
     found = fmab.audit(fmab.cdp_mab(50 / 6), 6, view="messages", runs=1000)
     for each in found.findings:
@@ -255,7 +255,7 @@ def test_what_no_run_can_speak_about_is_out_of_reach() -> None:
     ],
     ids=lambda each: getattr(each, "name", each),
 )
-def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm: Any, view: str) -> None:
+def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm, view):
     """Would catch "contradicted: no finite epsilon" of a sound mechanism whose noise is so small
     that all runs end alike: a bit that flips with a chance of 2e-9."""
     found = fmab.audit(algorithm, 2, view=view, runs=1000)
@@ -269,7 +269,7 @@ def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm: Any, view: str
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])
-def test_no_noise_by_construction_has_no_epsilon(participation: float) -> None:
+def test_no_noise_by_construction_has_no_epsilon(participation):
     """Would catch a bound of 5 where the noise has scale 0, and none where who is heard is drawn,
     which may hide a reward."""
     quiet = staticmethod(lambda epoch: 0.0 * epoch.fresh)
@@ -300,7 +300,7 @@ def sources(algorithm: Any, agents: int, view: str) -> list[Any]:
         return exposures.exposed(algorithm, algorithm.exchange(agents), 0, (view,))[0]
 
 
-def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked() -> None:
+def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked():
     """Would catch noisy sums of agents alone, which nobody sees, told as what actions show; and a
     page that says that every row is shown as its viewer sees it."""
     for algorithm in (fmab.single_mab(1.0), fmab.dp_se(1.0)):
@@ -319,7 +319,7 @@ def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked() -> None:
     assert "under ``unseen``" in str(fmab.audit.__doc__)
 
 
-def test_what_no_run_shows_is_said() -> None:
+def test_what_no_run_shows_is_said():
     """Would catch a row of a ledger that vanishes, and a reason that is another's."""
     with own_settings():
         for algorithm, views, hidden in (
@@ -341,7 +341,7 @@ def test_what_no_run_shows_is_said() -> None:
                 assert told[0][:2] == hidden[:2] and hidden[2] in told[0][2]
 
 
-def test_what_has_a_loop_of_its_own_is_refused() -> None:
+def test_what_has_a_loop_of_its_own_is_refused():
     """Would catch an audit of nothing that ends well."""
     exchange = staticmethod(lambda agents: fmab.ucb1().exchange(agents))
     own = altered(fmab.Algorithm, exchange=exchange, bind=lambda *given, **named: None)
@@ -356,7 +356,7 @@ def test_what_has_a_loop_of_its_own_is_refused() -> None:
         refuses(told, fmab.audit, algorithm, 2, **options)
 
 
-def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
+def test_pulls_of_a_whole_run_are_those_of_the_policy():
     """Would catch a changed reward in another slot, of another arm, or of every pull of it; and
     regret that is read as the wrong arm. UCB1 by hand on the rewards that are given."""
     (source,) = sources(fmab.ucb1(alpha=0.5), 3, "actions")
@@ -385,7 +385,7 @@ def leading(state: Any, episode: Any, own: Any) -> Any:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_pulls_of_episodes_are_those_of_the_policy(shared: bool) -> None:
+def test_pulls_of_episodes_are_those_of_the_policy(shared):
     """Would catch a reward that is changed in no run, for every agent that plays, or for every pull
     of an episode, and one that leaves [0, 1]. By hand on the rewards that are given."""
     whole = altered(fmab.Episodes, shared=True, choose=staticmethod(leading))
@@ -428,7 +428,7 @@ def test_pulls_of_episodes_are_those_of_the_policy(shared: bool) -> None:
     ],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_one_reward_decides_who_leaves(algorithm: Any, rest: float) -> None:
+def test_one_reward_decides_who_leaves(algorithm, rest):
     """Would catch data that are far from a decision, a reward that is added for each agent, to the
     wrong arm or in the wrong round: without noise the second arm leaves, and with the reward not.
 
@@ -447,7 +447,7 @@ def test_one_reward_decides_who_leaves(algorithm: Any, rest: float) -> None:
             assert stats.binomtest(int(stays.sum()), len(stays), share).pvalue > 1e-6
 
 
-def test_sums_are_over_others_and_those_who_are_drawn() -> None:
+def test_sums_are_over_others_and_those_who_are_drawn():
     """Would catch an agent's own message left in, that of the agent whose reward differs taken out,
     a sum over all where half are heard, or the same agents drawn in every round and run."""
     (source,) = sources(fmab.cdp_mab(0.25), 4, "sums")
@@ -475,7 +475,7 @@ def test_sums_are_over_others_and_those_who_are_drawn() -> None:
     assert np.asarray(found["the agents"].weights) == pytest.approx([1.0, 0.0, 1 / 3, 1 / 3])
 
 
-def test_what_is_left_of_shares_and_the_own_one_are_the_whole_noise() -> None:
+def test_what_is_left_of_shares_and_the_own_one_are_the_whole_noise():
     """Would catch shares of another shape or scale: left and own add up to a Laplace variable."""
     _, insider = sources(fmab.dist_dp_se(0.5), 5, "sums")
     if insider.sight.shares[0] == 5:
@@ -492,7 +492,7 @@ def test_what_is_left_of_shares_and_the_own_one_are_the_whole_noise() -> None:
     assert stats.kstest(moved, stats.laplace(scale=2.0).cdf).pvalue > 1e-6
 
 
-def test_exact_noise_has_the_tails_that_it_is_compared_with() -> None:
+def test_exact_noise_has_the_tails_that_it_is_compared_with():
     """Would catch a wrong law of one noise, of two, or of a share of one."""
     x = np.array([-3.0, -0.5, 0.0, 0.7, 4.0])
     assert noise_tail(1, x) == pytest.approx(stats.laplace.sf(x), rel=1e-12)
@@ -506,7 +506,7 @@ def test_exact_noise_has_the_tails_that_it_is_compared_with() -> None:
     assert noise_tail(0.8, x) == pytest.approx(share, rel=1e-5)
 
 
-def test_a_sequence_tells_more_than_its_parts() -> None:
+def test_a_sequence_tells_more_than_its_parts():
     """Would catch a table of ratios with swapped sides, or one that is read at another sequence.
 
     Two bits are fair coins; with the reward they are equal more often.

@@ -194,7 +194,7 @@ def configurations() -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize("name", quick.only(configurations(), "server"))
-def test_simulated_regret_stays_below(name: str):
+def test_simulated_regret_stays_below(name):
     """Would catch a bound of regret, rounds or links that runs exceed, or an idle one."""
     algorithm, problem, horizon = configurations()[name]
     means = np.asarray(problem.means).mean(axis=0)
@@ -264,7 +264,7 @@ def test_corners():
         ("heterogeneous", {"heterogeneous": 1}),
     ],
 )
-def test_refusals(field: str, changed: dict):
+def test_refusals(field, changed):
     """Would catch bad input that becomes a number."""
     given = dict(means=[0.5, 0.2], algorithm=fmab_jax.kl_se(1.0), agents=3, horizon=100) | changed
     refuses(f"^{field}=", likelihood.likelihood_bounds, **given)
@@ -282,7 +282,7 @@ def lost(seeds: int, arms: int, agents: int, **given: object) -> tuple[int, floa
 
 
 @pytest.mark.parametrize("failure", [0.3, 0.01])
-def test_the_best_arm_is_lost_as_rarely_as_promised(failure: float):
+def test_the_best_arm_is_lost_as_rarely_as_promised(failure):
     """Would catch a third of the level, noises of one agent or of one epoch, and rules by exponents
     without noise: each of them loses it more often at a failure of 0.01."""
     given = {"epsilon": 0.1, "first": 1, "growth": 1.2, "failure": failure}

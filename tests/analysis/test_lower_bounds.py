@@ -29,7 +29,7 @@ def test_lai_robbins_by_hand():
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.4, 1.0, 3.0, None])
-def test_private_bound_is_that_of_the_infimum(epsilon: float | None):
+def test_private_bound_is_that_of_the_infimum(epsilon):
     """Would catch a divergence that is not the least cost of a detour over another mean."""
     means, total = np.array([0.02, 0.95, 0.5, 0.8, 0.0]), 0.0
     for mean in means[means < 0.95]:
@@ -77,7 +77,7 @@ def test_corners_of_lower_bounds():
         ("alone", {"alone": 1}),
     ],
 )
-def test_refusals_of_lower_bounds(field: str, changed: dict):
+def test_refusals_of_lower_bounds(field, changed):
     """Would catch bad input that becomes a number."""
     given = dict(means=[0.5, 0.2], epsilon=0.5, horizon=100, agents=3, alone=False) | changed
     refuses(f"^{field}=", theory.private_lower_bound, **given)

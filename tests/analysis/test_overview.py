@@ -186,7 +186,7 @@ def test_the_arm_that_most_seeds_play_has_its_name():
         ("", ""),
     ],
 )
-def test_regret_has_its_unit_in_rating_points(law: str, words: str):
+def test_regret_has_its_unit_in_rating_points(law, words):
     """Would catch the number of levels, or the highest of them, for the distance of the ends."""
     data = result()
     data.attrs["settings"] = json.dumps({"rewards": law} if law else {})

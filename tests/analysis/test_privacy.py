@@ -56,7 +56,7 @@ def rows_of(algorithm: Any, agents: int = 50) -> dict[str, privacy.LedgerRow]:
         (20, 8.0, 1e-10, 5.419593154),
     ],
 )
-def test_sums_in_many_digits(agents: int, pure: float, delta: float, expected: float) -> None:
+def test_sums_in_many_digits(agents, pure, delta, expected):
     """Would catch another scale, shift or divergence, and cancellation.
 
     Expected: bisection on the same mixture of Gamma laws in decimals of 60 and 120 digits.
@@ -66,14 +66,14 @@ def test_sums_in_many_digits(agents: int, pure: float, delta: float, expected: f
 
 @pytest.mark.parametrize("pure", [1e-3, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.01])
-def test_one_variable_by_hand(pure: float, delta: float) -> None:
+def test_one_variable_by_hand(pure, delta):
     """Would catch a wrong half-line: delta = 1 - exp((epsilon - 1 / scale) / 2), else 0."""
     expected = max(0.0, pure + 2 * math.log1p(-delta))
     assert laplace_sum_epsilon(1, 1 / pure, delta) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("pure", [1.0, 10.0, 100.0])
-def test_ten_thousand_variables_are_normal(pure: float) -> None:
+def test_ten_thousand_variables_are_normal(pure):
     """Would catch overflow or lost digits: the epsilon of the normal law of the same variance."""
     ratio = pure / math.sqrt(2e4)
 
@@ -86,7 +86,7 @@ def test_ten_thousand_variables_are_normal(pure: float) -> None:
 
 
 @pytest.mark.parametrize("pure", [1e-4, 0.3, 10.0, 1e100])
-def test_more_agents_hide_more(pure: float) -> None:
+def test_more_agents_hide_more(pure):
     """Would catch a search that ends at a wrong root, or above the pure bound."""
     counts = (1, 2, 3, 5, 10, 100, 1000, 10_000)
     found = [laplace_sum_epsilon(count, 1 / pure) for count in counts]
@@ -98,7 +98,7 @@ def test_more_agents_hide_more(pure: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 60.0])
 @pytest.mark.parametrize("delta", [1e-6, 0.1])
-def test_one_bit_by_hand(epsilon: float, delta: float) -> None:
+def test_one_bit_by_hand(epsilon, delta):
     """Would catch the law of a Laplace variable, epsilon + 2 log(1 - delta), taken for a bit's."""
     keeps = 1.0 / (1.0 + math.exp(-epsilon))
     expected = max(0.0, math.log(max(keeps - delta, 1e-300) * (1.0 + math.exp(epsilon))))
@@ -109,7 +109,7 @@ def test_one_bit_by_hand(epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (2.0, 1e-2), (0.4, 1e-6)])
-def test_the_sum_of_few_bits_over_all_their_values(epsilon: float, delta: float) -> None:
+def test_the_sum_of_few_bits_over_all_their_values(epsilon, delta):
     """Would catch others' rewards that are all 0, a sum of too few bits, one direction, or another
     divergence: all bits of four agents, one by one, for all rewards of the other three."""
     kept = 1.0 / (1.0 + math.exp(-epsilon))
@@ -141,7 +141,7 @@ def test_the_sum_of_few_bits_over_all_their_values(epsilon: float, delta: float)
     assert divergence(found) == pytest.approx(delta, rel=1e-6)
 
 
-def test_sums_of_many_bits() -> None:
+def test_sums_of_many_bits():
     """Would catch lost digits, more bits that hide less, and a cap that is told as too little."""
     found = [bits_sum_epsilon(count, 1.0) for count in (1, 2, 5, 50, 500, 10**7)]
     assert all(np.diff(found) < 0) and 0 < found[-1] < 0.13
@@ -177,7 +177,7 @@ def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, 
             assert (row.over, row.epsilon_at_delta) == (over, pytest.approx(expected)), row
 
 
-def test_bits_leak_more_up_to_delta_than_laplace_noise() -> None:
+def test_bits_leak_more_up_to_delta_than_laplace_noise():
     """Would catch over = 1 with the law of Laplace in the ledger of random bits: .78928, not .85291
     at delta = 0.1, in the table as in what is printed of a result."""
     for row in privacy_ledger(fmab.ldp_ucb(1.0, bits=True), 5, 0.1, colluding=2):
@@ -206,7 +206,7 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise() -> None:
     assert [row["law"] for row in privacy.merged(cells)] == list(base.LAWS)
 
 
-def test_sources_are_credited_with_what_they_state() -> None:
+def test_sources_are_credited_with_what_they_state():
     """Would catch a paper that is cited for a computation of this package: shares that somebody
     knows, trees with other levels, actions that follow from what it does state."""
 
@@ -225,7 +225,7 @@ def test_sources_are_credited_with_what_they_state() -> None:
     assert fmab.dp_se(0.5).seen("because").source == ""
 
 
-def test_who_states_no_noise_gets_no_discount() -> None:
+def test_who_states_no_noise_gets_no_discount():
     """Would catch a default that takes the noise of any plug-in for one Laplace variable, and a law
     that nobody knows."""
     seen = base.Seen(ACTIONS, "actions", 1.0, "a mechanism of its own")
@@ -236,13 +236,13 @@ def test_who_states_no_noise_gets_no_discount() -> None:
         privacy_ledger(odd(), 3)
 
 
-def test_bad_values_are_refused() -> None:
+def test_bad_values_are_refused():
     """Would catch a delta that double precision cannot resolve."""
     for delta in (0.0, 1e-13, 1.0, math.nan):
         refuses("delta", laplace_sum_epsilon, 5, 1.0, delta)
 
 
-def test_who_sees_what_of_the_paper() -> None:
+def test_who_sees_what_of_the_paper():
     """Would catch a row left out, or a sum over other agents than those that are seen."""
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
     assert (server.who, server.over, server.epsilon) == ("the server", 1, 1.0)
@@ -267,7 +267,7 @@ def test_who_sees_what_of_the_paper() -> None:
     assert rows_of(fmab.cdp_mab(epsilon_message=7.0))["the server"].epsilon == pytest.approx(7)
 
 
-def test_an_agent_takes_out_its_own_message() -> None:
+def test_an_agent_takes_out_its_own_message():
     """Would catch noise that an agent knows counted among what hides another agent from it.
 
     Of two agents each sees the other's message, which one Laplace variable of scale 1/2 hides.
@@ -283,7 +283,7 @@ def test_an_agent_takes_out_its_own_message() -> None:
     assert shares.keys() == {"the server", "an agent", OUTSIDE}
 
 
-def test_gossip_reaches_every_agent() -> None:
+def test_gossip_reaches_every_agent():
     """Would catch averages, which hold a neighbour's message, that the ledger says nothing of."""
     rows = privacy_ledger(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)
     assert [(row.who, row.what, row.epsilon, row.over) for row in rows[:2]] == [
@@ -293,7 +293,7 @@ def test_gossip_reaches_every_agent() -> None:
     assert [row.who for row in rows[2:]] == [ACTIONS]
 
 
-def test_loose_gossip_does_not_hide_in_the_noise_of_all() -> None:
+def test_loose_gossip_does_not_hide_in_the_noise_of_all():
     """Would catch actions after one slot of gossip, on averages of two, that are said to have the
     noise of all eight agents in them."""
     loose = fmab.ddp_mab(1.0, "complete", protocol="gossip", tolerance=0.8)
@@ -309,7 +309,7 @@ def test_loose_gossip_does_not_hide_in_the_noise_of_all() -> None:
     assert rows_of(fmab.ddp_mab(1.0, "complete"), 8)[OUTSIDE].over == 8
 
 
-def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
+def test_agents_that_are_drawn_anew_hide_each_other_once():
     """Would catch the sum over N agents taken for the sums of all rounds, where p < 1."""
     server, one, rounds, actions = privacy_ledger(fmab.cdp_mab(1.0, participation=0.3), 50)
     assert server.epsilon == rounds.epsilon == actions.epsilon == 15
@@ -317,7 +317,7 @@ def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
     assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
 
 
-def test_what_is_about_one_round_says_so() -> None:
+def test_what_is_about_one_round_says_so():
     """Would catch a smaller epsilon of one round that stands, without a word, in a ledger that is
     headed "over the whole run"."""
     algorithm = fmab.cdp_mab(1.0, participation=0.3)
@@ -330,7 +330,7 @@ def test_what_is_about_one_round_says_so() -> None:
     assert "one round's sum over 2 agents, that round alone and not the run: ε" in text
 
 
-def test_waits_bare_actions_unless_they_are_private() -> None:
+def test_waits_bare_actions_unless_they_are_private():
     """Would catch actions that are said to be covered while agents wait by un-noised means."""
     for waits in (RING, fmab.hdp_mab(1.0, "25x2:ring"), fmab.hdp_mab(1.0, "25x2:path")):
         assert rows_of(waits)[ACTIONS].epsilon == math.inf
@@ -354,7 +354,7 @@ COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fr
 
 
 @pytest.mark.parametrize("name", sorted(each["name"] for each in fmab.list_algorithms()))
-def test_every_algorithm_states_who_sees_what(name: str) -> None:
+def test_every_algorithm_states_who_sees_what(name):
     """Would catch an algorithm without a ledger, privacy without noise, or noise that is not told.
 
     An algorithm that takes epsilon has no bound at all without it.
@@ -388,7 +388,7 @@ CHANGES = [
 ]
 
 
-def test_what_somebody_else_changes_has_no_bound() -> None:
+def test_what_somebody_else_changes_has_no_bound():
     """Would catch a plug-in that inherits a statement about a mechanism that it replaces, or what
     several of its agents see together."""
     for algorithm in (
@@ -407,7 +407,7 @@ def test_what_somebody_else_changes_has_no_bound() -> None:
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
-def test_who_sees_messages_and_has_no_row_is_added() -> None:
+def test_who_sees_messages_and_has_no_row_is_added():
     """Would catch messages that vanish from a ledger that was stated for another exchange."""
     server = exchanges.server
     # Agents that were alone tell a server; and nobody knows who hears whom.
@@ -424,7 +424,7 @@ def test_who_sees_messages_and_has_no_row_is_added() -> None:
     assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
 
 
-def test_a_ledger_that_is_none_is_refused() -> None:
+def test_a_ledger_that_is_none_is_refused():
     """Would catch a plug-in whose ledger ends in a traceback, or in a negative epsilon."""
     wrong = altered(fmab.cdp_mab, ledger=lambda self, exchange: [("the server", -1.0)])
     refuses("ledger returns", fmab.simulate, wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
@@ -460,7 +460,7 @@ CUT = "cuts in their wait have sent their data"
     ],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_what_counts_twice_is_told_of_elimination_alone(algorithm: Any, notes: set[str]) -> None:
+def test_what_counts_twice_is_told_of_elimination_alone(algorithm, notes):
     """Would catch a pull that is said to count twice where later rewards move to other blocks.
 
     Also data of cut rounds, told of algorithms in which no round is cut after it was sent.
@@ -479,7 +479,7 @@ def test_what_counts_twice_is_told_of_elimination_alone(algorithm: Any, notes: s
         ([(math.inf, 6), (1.5, 6)], "ε = 1.5 to no bound, and {} to no bound up to δ = 10⁻⁶"),
     ],
 )
-def test_the_epsilons_of_several_configurations_have_two_ends(leaks: Any, text: str) -> None:
+def test_the_epsilons_of_several_configurations_have_two_ends(leaks, text):
     """Would catch a bound that is kept back since another has none, or "no bound" left out."""
     low = f"{laplace_sum_epsilon(6, 1 / 1.5):.3g}"
     row = {"who": "every agent", "what": "sums", "source": "here", "why": "", "title": "mine"}
@@ -489,7 +489,7 @@ def test_the_epsilons_of_several_configurations_have_two_ends(leaks: Any, text: 
     assert f" every agent, sums: {text.format(low)} " in f"{lines} "
 
 
-def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
+def test_results_tell_their_ledger(tmp_path, uncomputed):
     """Would catch results without it, one that a file loses, or a sweep that tells only one end."""
     problem = fmab.Problem([0.2, 0.8], agents=6)
     data = fmab.simulate(fmab.ddp_mab(0.5, "ring"), problem, 200, 2)
@@ -530,7 +530,7 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
 
 
-def test_a_coalition_takes_its_noise_out_of_a_sum() -> None:
+def test_a_coalition_takes_its_noise_out_of_a_sum():
     """Would catch a coalition that hides behind its own noise, or a server taken for an agent."""
     for size in (1, 10, 49):
         *others, last = privacy_ledger(fmab.cdp_mab(0.5), 50, colluding=size)
@@ -558,7 +558,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum() -> None:
         (fmab.uniform_play(), 0.0, "actions"),
     ],
 )
-def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what) -> None:
+def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what):
     """Would catch sums where agents get single messages, and the least of what is seen."""
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
     assert (last.who, last.epsilon, last.what) == ("3 agents together", epsilon, what)
@@ -566,14 +566,14 @@ def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, wha
 
 
 @pytest.mark.parametrize("colluding", [-1, 5, 2.5, True])
-def test_a_coalition_leaves_somebody(colluding: Any) -> None:
+def test_a_coalition_leaves_somebody(colluding):
     """Would catch a coalition of all agents, who have nothing to find out."""
     with pytest.raises(Refusal, match=r"^colluding=.*: must be a whole number in \[0, 4\]; leave"):
         privacy_ledger(fmab.cdp_mab(1.0), 5, colluding=colluding)
 
 
 @pytest.mark.parametrize(("agents", "expected"), [(50, 1.034), (10, 1.188), (5, 1.443), (3, 1.994)])
-def test_an_agent_takes_its_share_out_of_a_secure_sum(agents: int, expected: float) -> None:
+def test_an_agent_takes_its_share_out_of_a_secure_sum(agents, expected):
     """Would catch a share that hides its owner's neighbour, or one of another size."""
     server, agent, outsider = privacy_ledger(fmab.dist_dp_se(1.0), agents)
     assert (server.epsilon, agent.who, outsider.epsilon) == (1.0, "an agent", 1.0)
@@ -587,7 +587,7 @@ def test_an_agent_takes_its_share_out_of_a_secure_sum(agents: int, expected: flo
     assert one.what == f"sums over {agents} agents, less their own shares of the noise"
 
 
-def test_half_of_the_shares_bound_nothing() -> None:
+def test_half_of_the_shares_bound_nothing():
     """Would catch an epsilon where the density has no bound at 0."""
     found = [privacy_ledger(fmab.dist_dp_se(1.0), 6, colluding=k)[-1].epsilon for k in range(1, 6)]
     assert found[:2] == sorted(found[:2]) and found[0] > 1
@@ -599,7 +599,7 @@ def test_half_of_the_shares_bound_nothing() -> None:
         assert epsilon <= found <= 2 * epsilon + 1e-6
 
 
-def test_a_coalition_is_never_guessed() -> None:
+def test_a_coalition_is_never_guessed():
     """Would catch the ledger of one observer taken for that of several, or of outsiders."""
 
     def relays(self: Any, agents: int) -> Any:
@@ -624,7 +624,7 @@ ACCOUNTANT = json.loads(Path(__file__).with_name("accountant.json").read_text(en
 
 
 @pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "sum"], ids=str)
-def test_sums_agree_with_another_accountant(row: dict[str, Any]) -> None:
+def test_sums_agree_with_another_accountant(row):
     """Would catch another divergence, shift or delta than dp-accounting has for sums of Laplace
     variables; its losses are rounded up to 1e-4, and its grid is one of 4,000 points."""
     found = laplace_sum_epsilon(row["terms"], 1 / row["reach"], row["delta"])
@@ -632,7 +632,7 @@ def test_sums_agree_with_another_accountant(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "share"], ids=str)
-def test_shares_agree_with_another_accountant(row: dict[str, Any]) -> None:
+def test_shares_agree_with_another_accountant(row):
     """Would catch a half-line where an interval tells more, and a law of another shape."""
     found = laplace_share_epsilon(row["left"], row["shares"], 1 / row["reach"], row["delta"])
     assert found == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
@@ -640,7 +640,7 @@ def test_shares_agree_with_another_accountant(row: dict[str, Any]) -> None:
     assert found < pure
 
 
-def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon() -> None:
+def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon():
     """Would catch an integral that loses what lies next to 0, or that ends too early."""
     assert laplace_share_epsilon(5, 5, 1.0, 1e-3) == laplace_sum_epsilon(1, 1.0, 1e-3)
     pure = laplace.share_epsilon(1.0, 4, 5)
@@ -657,7 +657,7 @@ def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon() -> None:
         refuses("left=|scale=", laplace_share_epsilon, *bad)
 
 
-def test_units_of_a_claim_cover_what_another_accountant_has() -> None:
+def test_units_of_a_claim_cover_what_another_accountant_has():
     """Would catch n rewards of an agent that count less than they leak: in one sum, or in n.
 
     The ledger says n epsilon; up to delta also n e^((n - 1) epsilon) delta.
@@ -688,7 +688,7 @@ def page_of(name: str) -> str:
     return " ".join((docs / f"{name}.md").read_text(encoding="utf-8").split())
 
 
-def test_two_rewards_leak_more_than_twice_at_the_same_delta() -> None:
+def test_two_rewards_leak_more_than_twice_at_the_same_delta():
     """Would catch "n rewards, n times" beside an epsilon that holds up to delta: 2 x 1.981 is
     3.962, and two rewards in a sum of 50 noises leak 4.197; in print and on the pages."""
     sums = privacy_ledger(fmab.cdp_mab(epsilon_message=5.0), 50)[2]
@@ -710,7 +710,7 @@ def test_two_rewards_leak_more_than_twice_at_the_same_delta() -> None:
     assert "counts twice, δ too" in printed
 
 
-def test_pages_and_ledgers_say_what_an_epsilon_is_about() -> None:
+def test_pages_and_ledgers_say_what_an_epsilon_is_about():
     """Would catch a claim about the program, whose noise is floating point; a changed reward of
     which nobody knows what else is fixed; and an epsilon up to delta that is written about as one
     that fails with a small probability, or a note where no row has one."""
@@ -742,7 +742,7 @@ def test_pages_and_ledgers_say_what_an_epsilon_is_about() -> None:
 
 @pytest.mark.parametrize("agents", [2, 3])
 @pytest.mark.parametrize(("pure", "delta"), [(0.2, 1e-4), (2.0, 1e-6), (12.0, 1e-3)])
-def test_few_variables_by_quadrature(agents: int, pure: float, delta: float) -> None:
+def test_few_variables_by_quadrature(agents, pure, delta):
     """Would catch a wrong mixture weight or tail: quadrature of max(f - e^epsilon f(. + 1), 0).
 
     The density is the one with a Bessel function, which for 2 and 3 variables is a polynomial.
@@ -780,7 +780,7 @@ def test_few_variables_by_quadrature(agents: int, pure: float, delta: float) -> 
 
 @pytest.mark.parametrize(("left", "shares"), [(49, 50), (4, 5), (2, 3)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_shares_by_quadrature(left: int, shares: int, epsilon: float) -> None:
+def test_shares_by_quadrature(left, shares, epsilon):
     """Would catch another shape, scale or shift: the density is integrated from Gamma laws."""
     shape = left / shares
 

@@ -315,7 +315,7 @@ def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
     assert named.sentence.endswith(f").{others}")
 
 
-def test_what_others_leak_is_said() -> None:
+def test_what_others_leak_is_said():
     """Would catch others that are passed over, a range with other ends, and no bound unsaid."""
     base = np.arange(9.0)
     given = [Entrant("A", "x", "1", base), Entrant("B", "x", "1", base + 1e2 + base)]
@@ -334,7 +334,7 @@ def test_what_others_leak_is_said() -> None:
         assert found.endswith(f" (A: x, ε: 1 / B: x, ε: 1). Others leak {told}.")
 
 
-def test_other_questions_are_refused() -> None:
+def test_other_questions_are_refused():
     """Would catch regret at T = 10 ranked beside regret at T = 20."""
     base = np.arange(9.0)
     ten, twenty = Question(10, 0, "drawn"), Question(20, 0, "drawn")
@@ -590,7 +590,7 @@ def test_the_record_of_several():
             least("T", [each._replace(accountant=wrong) for each in given], {})
 
 
-def test_own_labels_stand_for_algorithms_and_final_tables_say_costs() -> None:
+def test_own_labels_stand_for_algorithms_and_final_tables_say_costs():
     """Would catch a label that is looked for among algorithms, so that its leak is unknown, and a
     table of final values that has no time."""
     data = fmab.sweep(

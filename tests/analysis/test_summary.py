@@ -45,13 +45,13 @@ def walks(seeds: int, times: int, offset: float, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e7])
 @pytest.mark.parametrize("full", [True, False])
-def test_moments_of_a_million_values_are_the_two_pass_ones(offset: float, full: bool) -> None:
+def test_moments_of_a_million_values_are_the_two_pass_ones(offset, full):
     """Would catch digits lost to a large mean (mean / sd = 1e7), a block left out, ddof 0."""
     curves = walks(400_123, 3, offset)
     assert_moments(summary.moments(curves, full=full), *two_pass(curves))
 
 
-def test_one_pass_formula_fails_the_same_check() -> None:
+def test_one_pass_formula_fails_the_same_check():
     """Control that must fail: would catch a tolerance that mean(x^2) - mean(x)^2 passes."""
     curves = walks(10_000, 2, 1e6)
     mean = curves.mean(0)
@@ -61,7 +61,7 @@ def test_one_pass_formula_fails_the_same_check() -> None:
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e7])
-def test_parts_merged_in_any_of_20_orders_are_the_whole(offset: float) -> None:
+def test_parts_merged_in_any_of_20_orders_are_the_whole(offset):
     """Would catch a merge that needs an order, equal parts or a common anchor."""
     curves = walks(60_000, 5, offset)
     curves[:20_000] += 3.0  # parts that differ in their means
@@ -78,7 +78,7 @@ def test_parts_merged_in_any_of_20_orders_are_the_whole(offset: float) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e7 + 0.1, 1e300])
 @pytest.mark.parametrize("full", [True, False])
-def test_constant_curves_have_exactly_no_scatter(value: float, full: bool) -> None:
+def test_constant_curves_have_exactly_no_scatter(value, full):
     """Would catch the rounding of a mean showing as spread, in one part or after a merge."""
     parts = [summary.moments(np.full((seeds, 3), value), full=full) for seeds in (1, 2500, 7)]
     for found in (parts[1], summary.merged(parts)):
@@ -86,7 +86,7 @@ def test_constant_curves_have_exactly_no_scatter(value: float, full: bool) -> No
         assert not found.scatter.any() and not found.covariance.any()
 
 
-def test_moments_of_small_numbers_are_exact() -> None:
+def test_moments_of_small_numbers_are_exact():
     """Would catch a lost cross term: 0, 1, 2 and 0, 4, -1 have products known by hand."""
     found = summary.moments(np.array([[0.0, 0.0], [1.0, 4.0], [2.0, -1.0]]))
     assert (found.seeds, found.mean.tolist()) == (3, [1.0, 1.0])
@@ -97,7 +97,7 @@ def test_moments_of_small_numbers_are_exact() -> None:
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e9])
-def test_heavy_tails_cost_no_digits(spread: float) -> None:
+def test_heavy_tails_cost_no_digits(spread):
     """Would catch parts of numbers cut relative to an outlier, or columns sharing a scale."""
     rng = np.random.default_rng(2)
     curves = rng.standard_t(3, (50_000, 4)) * [spread, 1.0, 1e-3, spread]
@@ -117,7 +117,7 @@ for seeds, times in ((2000, 100), (1025, 130), (3000, 37), (1500, 400), (4097, 3
 """
 
 
-def test_bytes_of_moments_depend_on_neither_threads_nor_kernels() -> None:
+def test_bytes_of_moments_depend_on_neither_threads_nor_kernels():
     """Would catch blocks added up as threads end, or by BLAS's: a resumed sweep of other bytes."""
     environment = os.environ | {"PYTHONPATH": str(Path(fmab_jax.__file__).parents[1])}
     settings = [{"OPENBLAS_NUM_THREADS": str(threads)} for threads in (1, 2, 4)]
@@ -136,7 +136,7 @@ def test_bytes_of_moments_depend_on_neither_threads_nor_kernels() -> None:
     assert said[1:] == 3 * [said[0]]
 
 
-def test_memory_layout_changes_no_byte() -> None:
+def test_memory_layout_changes_no_byte():
     """Would catch sums in the order of memory, or a strided view read as if it were whole."""
     curves = walks(2500, 6, 1e3)
     wide = np.zeros((5000, 12))
@@ -161,7 +161,7 @@ def order_statistics(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("seeds", [1, 2, 7, 100, 1000, 20_000])
 @pytest.mark.parametrize("kind", ["lognormal", "narrow", "huge", "tiny"])
-def test_histogram_quantiles_are_order_statistics_within_a_bin(seeds: int, kind: str) -> None:
+def test_histogram_quantiles_are_order_statistics_within_a_bin(seeds, kind):
     """Would catch interpolation, a rank off by one, or a bin wider than it says."""
     rng = np.random.default_rng(3)
     values = {
@@ -174,14 +174,14 @@ def test_histogram_quantiles_are_order_statistics_within_a_bin(seeds: int, kind:
     np.testing.assert_allclose(found, order_statistics(values), rtol=BIN_WIDTH, atol=0)
 
 
-def test_a_quantile_at_a_whole_rank_is_that_rank() -> None:
+def test_a_quantile_at_a_whole_rank_is_that_rank():
     """Would catch 0.07 x 100 = 7.000000000000001 taken for rank 8, and 0.55 x 100 for 56."""
     found = summary.quantiles(*summary.tallied(summary.bins(np.arange(1.0, 101.0))), LEVELS)
     expected = [1, 5, 7, 25, 50, 55, 75, 95, 99, 100]
     np.testing.assert_allclose(found, expected, rtol=BIN_WIDTH)
 
 
-def test_zeros_stay_zero() -> None:
+def test_zeros_stay_zero():
     """Would catch the logarithm of 0, or a quantile of zeros that is a little above 0."""
     values = np.array([0.0] * 60 + [5.0] * 40)
     place, counts = summary.tallied(summary.bins(values))
@@ -192,7 +192,7 @@ def test_zeros_stay_zero() -> None:
     assert summary.bins(np.array([9e-13, 1e-12])).tolist() == [0, 1]
 
 
-def test_values_lie_between_the_edges_of_their_bins() -> None:
+def test_values_lie_between_the_edges_of_their_bins():
     """Would catch bins and edges that disagree, or a ratio of edges other than 1 + BIN_WIDTH."""
     values = np.exp(np.random.default_rng(4).uniform(math.log(1e-12), math.log(1e17), 100_000))
     place = summary.bins(values)
@@ -202,7 +202,7 @@ def test_values_lie_between_the_edges_of_their_bins() -> None:
     assert [float(edge[0]) for edge in summary.bin_edges(np.array([0]))] == [0.0, 1e-12]
 
 
-def test_counts_merge_exactly_in_any_order() -> None:
+def test_counts_merge_exactly_in_any_order():
     """Would catch a value counted twice or lost where parts hold different values."""
     rng = np.random.default_rng(5)
     values = rng.poisson(3.0, 5000) ** 2

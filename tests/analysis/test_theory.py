@@ -199,7 +199,7 @@ def chernoff(arms: int, reporting: int, horizon: int, r: int) -> float:
 @pytest.mark.parametrize(
     ("arms", "reporting", "horizon", "epochs"), [(2, 1, 10, 3), (2, 2, 1, 3), (3, 1, 1, 4)]
 )
-def test_each_epochs_noise_by_hand(arms: int, reporting: int, horizon: int, epochs: int):
+def test_each_epochs_noise_by_hand(arms, reporting, horizon, epochs):
     """Catches r for r^2 in the threshold, which epoch 1 does not show, and an epoch left out."""
     noise = theory.pair_failure(arms, reporting, 1.0, horizon, epochs)
     noise -= theory.pair_failure(arms, reporting, None, horizon, epochs)
@@ -231,7 +231,7 @@ def test_endless_epochs_by_hand():
         ([0, 0, 0.5], exchange.alone(6), 12, 18),
     ],
 )
-def test_what_can_fail_is_counted(gaps, table, pairs: int, ways: int):
+def test_what_can_fail_is_counted(gaps, table, pairs, ways):
     """Catches a best arm lost to itself, ties counted twice, and agents alone counted once."""
     found = theory.bounds(gaps, table, 10**5, 0.5)
     pair = theory.pair_failure(len(gaps), table.reporting, 0.5, 10**5, int(found.rounds_surely))
@@ -244,7 +244,7 @@ def test_what_can_fail_is_counted(gaps, table, pairs: int, ways: int):
 
 
 @pytest.mark.parametrize(("reporting", "epsilon", "arms"), [(4, 0.5, 2), (2, 0.05, 7)])
-def test_two_epochs_with_noise_by_hand(reporting: int, epsilon: float, arms: int):
+def test_two_epochs_with_noise_by_hand(reporting, epsilon, arms):
     """Catches r, log, N or epsilon with another power in S(r) or C(r), from epoch 2 on."""
     N, T, K = reporting, 10**6, arms
     found = theory.epochs([0, *[1e-3] * (K - 1)], N, T, epsilon)
@@ -271,7 +271,7 @@ def test_a_radius_is_capped_by_its_target():
 
 @pytest.mark.parametrize("epsilon", [None, 0.5, 0.05])
 @pytest.mark.parametrize(("agents", "horizon"), [(1, 4000), (5, 600)])
-def test_best_arm_lost_against_the_exact_law(epsilon: float | None, agents: int, horizon: int):
+def test_best_arm_lost_against_the_exact_law(epsilon, agents, horizon):
     """Catches a failure probability below the true one, where two arms nearly tie."""
     exact = elimination_probabilities((0.5, 0.4999), agents, horizon, epsilon)
     lost = sum(each for _, each in exact)
@@ -289,7 +289,7 @@ def test_best_arm_lost_against_the_exact_law(epsilon: float | None, agents: int,
         ((0.45, 0.9), 5, 0.05, 2),
     ],
 )
-def test_rounds_against_the_exact_law(means, agents: int, epsilon: float | None, rounds: int):
+def test_rounds_against_the_exact_law(means, agents, epsilon, rounds):
     """Catches too few rounds: the exact probability of being done by then is 1 - bad_event."""
     gaps = max(means) - np.array(means)
     found = theory.bounds(gaps, exchange.server(agents), 2000, epsilon)
@@ -299,7 +299,7 @@ def test_rounds_against_the_exact_law(means, agents: int, epsilon: float | None,
 
 
 @pytest.mark.parametrize("agents", [1, 50, 10**5])
-def test_rounds_of_any_instance(agents: int):
+def test_rounds_of_any_instance(agents):
     """Catches rounds that the horizon has no room for: log2(N T / (16 log(16 T))) / 2 at most."""
     for horizon in (10**3, 10**6, 10**12):
         found = theory.bounds([0, 1e-9], exchange.server(agents), horizon, None)
@@ -363,7 +363,7 @@ def configurations() -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize("name", quick.only(configurations(), "ring"))
-def test_simulated_regret_stays_below(name: str):
+def test_simulated_regret_stays_below(name):
     """Catches a bound that the algorithm exceeds at any slot, in any round, or one that is idle."""
     algorithm, problem, horizon, table, options = configurations()[name]
     data = fmab_jax.simulate(algorithm, problem, horizon, 64)
@@ -411,7 +411,7 @@ def test_closed_form_is_never_smaller():
 
 
 @pytest.mark.parametrize(("epoch", "active", "ratio"), [(1, 10, 0.5), (4, 3, 0.5), (3, 7, 0.8)])
-def test_crossover_is_where_the_schedule_turns(epoch: int, active: int, ratio: float):
+def test_crossover_is_where_the_schedule_turns(epoch, active, ratio):
     """Catches a crossover with a for K, without r, or with N^1.5: S(r) says where it is."""
     import jax
 
@@ -510,7 +510,7 @@ def test_corners():
         ("schedule_gap", dict(rounds=3, schedule_gap=0.0)),
     ],
 )
-def test_refusals(field: str, changed: dict):
+def test_refusals(field, changed):
     """Catches bad input that becomes a number."""
     base = dict(gaps=[0, 0.1], exchange=exchange.server(2), horizon=100, epsilon=0.5)
     for form in (theory.bounds, theory.closed_form):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,7 +50,7 @@ LINE_UP = (
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Tiny:
+def tiny():
     """Returns a small suite and its standings."""
     given = suites.read(TINY)
     *_, (made, _) = standings.completed(given, LINE_UP, None)
@@ -356,7 +355,7 @@ def test_a_rank_in_words():
 
 
 @pytest.fixture
-def at_hand(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+def at_hand(tiny, tmp_path, monkeypatch):
     """Returns the command on the small suite, in a folder with a plug-in."""
     given, made = tiny
     monkeypatch.setattr(suites, "shipped", lambda: given)

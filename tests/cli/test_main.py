@@ -103,13 +103,13 @@ class Fixed(fmab.Elimination):
 
 
 @pytest.fixture(scope="module")
-def result() -> xr.Dataset:
+def result():
     """A real result for tests of what happens around the simulation."""
     return fmab.sweep("cdp", **sizes.SMALL, epsilon=0.5, horizon=10**4, seeds=16, times=5)
 
 
 @pytest.fixture
-def asked(result: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def asked(result, monkeypatch):
     """Replaces the simulation; returns the studies that it was asked for."""
     studies: list[Any] = []
 
@@ -167,7 +167,7 @@ def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(folder, cap
     assert links["sac"] == pytest.approx(4 / 2 * links["server"], rel=1e-3)
 
 
-def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_alone_builds_no_links(folder, capsys):
     """Would catch links, a cost or a leak of N epsilon in a run without messages to anybody."""
     words = "--agents 3 --arms 1 --horizon 100 --seeds 2 --times 5 --no-data --no-figure"
     out, _ = said(capsys, "run single --epsilon 0.5 " + words)
@@ -188,7 +188,7 @@ def test_means_come_from_a_file(folder, asked, capsys):
     assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
 
 
-def test_options_reach_the_simulation(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_reach_the_simulation(asked, capsys):
     """Would catch an option that is dropped, swapped with another or read as another number."""
     end = " --no-data --no-figure"
     said(capsys, "run cdp" + end)
@@ -247,7 +247,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
 
 
 @pytest.mark.slow
-def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_list_is_an_axis(folder, capsys):
     """Would catch a list refused, an axis lost, or numbers that those of a sweep are not."""
     words = "--agents 3 5 --arms 4 --rounds 2 none --horizon 1e3 1e4 --seeds 8 --times 5"
     out, _ = said(capsys, f"run cdp {words} --out x")
@@ -272,7 +272,7 @@ def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -
         ((2, 2, 2), "summary", "configurations=8: must be at most "),
     ],
 )
-def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -> None:
+def test_which_figure_a_run_has(shape, keep, drawn):
     """Would catch the most curves that a figure can show drawn as points, and one that is empty."""
     study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
     assert cli_run._kind_of(SimpleNamespace(figure=False), study) == ""
@@ -454,7 +454,7 @@ def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys
     assert list(folder.iterdir()) == []
 
 
-def test_defects_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defects_keep_their_traceback(monkeypatch):
     """Would catch an error of the package itself dressed up as the user's."""
 
     def broken(*_: Any, **__: Any) -> None:
@@ -583,7 +583,7 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     said(capsys, "plot py.nc --curves --overwrite")
 
 
-def test_main_as_a_function_leaves_jax_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_as_a_function_leaves_jax_as_it_is(capsys):
     """Would catch the compilation cache switched on in somebody else's process."""
     before = dict(jax.config.values)
     said(capsys, "doctor")
@@ -668,12 +668,12 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys):
     """Would catch another version than the package's."""
     assert said(capsys, "--version") == (f"fmab {fmab.__version__}\n", "")
 
 
-def test_help_version_and_wrong_words_need_no_jax() -> None:
+def test_help_version_and_wrong_words_need_no_jax():
     """Would catch an import that makes every typo wait for JAX."""
     script = """
 import contextlib, io, json, sys
@@ -690,7 +690,7 @@ print(json.dumps([status, [name for name in heavy if name in sys.modules]]))
 
 
 @pytest.mark.slow
-def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
+def test_compiled_programs_are_kept_between_processes(folder):
     """Would catch a cache that is never written, never found again, or fatal where it cannot be."""
     words = "-m fmab_jax run cdp --agents 2 --arms 2 --seeds 2 --times 1 --no-figure --no-data"
     kept = []
@@ -760,13 +760,13 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
         assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
 
 
-def test_no_theorem_is_told_of_another_radius(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_theorem_is_told_of_another_radius(capsys):
     """Would catch the theorems' bounds printed for a radius that they are not proven for."""
     _, err = said(capsys, "bounds cdp --scale 0.5 --instance-gap 0.5", 2)
     assert err == "fmab: --scale 0.5: must be 1 for the theorems; leave it out\n"
 
 
-def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_bounds_stand_apart(capsys):
     """Would catch two numbers that are printed as one where they are as wide as their columns."""
     words = "--agents 1000 --arms 3 --epsilon 1e-7 --horizon 1e9 --instance-gap 0.5"
     out, _ = said(capsys, f"bounds single {words}")
@@ -790,7 +790,7 @@ def test_a_table_of_results_is_the_final_table(folder, capsys):
 TINY = "--agents 2 --arms 2 --horizon 50 --seeds 2 --times 3"
 
 
-def test_figures_that_differ_have_names_that_differ() -> None:
+def test_figures_that_differ_have_names_that_differ():
     """Would catch a band or a price that a long default name has cut off, and a law as a hash."""
     many = " ".join(f"0.{number}" for number in range(101, 125))
     long = [f"--epsilon {many} {more}" for more in ("", "--band pointwise", "--server-price 25")]

@@ -50,7 +50,7 @@ GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def made(tmp_path_factory):
     """The folders ``eps`` and ``sum`` of a sweep, and what the first said."""
     place = tmp_path_factory.mktemp("made")
     out = io.StringIO()
@@ -63,7 +63,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 @pytest.fixture
-def eps(made: tuple[Path, str], folder: Path) -> xr.Dataset:
+def eps(made, folder):
     """The sweep's results, whose store lies in this folder under ``eps``."""
     for name in ("eps", "sum", "half"):
         shutil.copytree(made[0] / name, folder / name)
@@ -85,7 +85,7 @@ def rows(out, dims=2):
 
 
 @pytest.mark.slow
-def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -> None:
+def test_a_sweep_prints_what_it_keeps(made, eps):
     """Would catch a printed number of another cell or column, or other files than promised."""
     check_rows(made[1], eps)
     store = made[0] / "eps"
@@ -117,7 +117,7 @@ def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
 
 
-def test_show_sorts_and_selects(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_sorts_and_selects(eps, capsys):
     """Would catch rows in another order, cells left out or added, or another level or price."""
     options = "--level 0.9 --server-price 3 --peer-price 2"
     out, err = said(capsys, f"show eps {options}")
@@ -137,12 +137,12 @@ def test_show_sorts_and_selects(eps: xr.Dataset, capsys: pytest.CaptureFixture[s
     check_rows(both, eps.isel(rounds=[1]))
 
 
-def test_show_reads_summaries(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_reads_summaries(eps, capsys):
     """Would catch a summary shown with other numbers than the curves it is of."""
     check_rows(said(capsys, "show sum")[0], eps)
 
 
-def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_what_is_missing(eps, capsys):
     """Would catch an unfinished sweep refused, shown as complete, or sorted by what is missing."""
     partial = open_sweep("half", partial=True)
     assert partial.seeds.values.tolist() == [[8, 0], [8, 0]]
@@ -199,7 +199,7 @@ def test_figures_are_those_of_the_package(words, eps, capsys):
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Path]]:
+def drawn(monkeypatch):
     """Catches figures instead of writing them."""
     caught: list[tuple[Any, Path]] = []
 
@@ -400,7 +400,7 @@ def test_workers_share_the_chunks(eps, folder, capsys):
     assert "0 of them to do" in err and "left to the others" not in out
 
 
-def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_writes_nothing(folder, capsys):
     """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
     out, err = said(capsys, f"{GRID} --out dry --dry-run")
     plan, compiling, expected = err.splitlines()
@@ -539,7 +539,7 @@ LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 1200"
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def uninterrupted(tmp_path_factory):
     """The chunks that the long sweep makes."""
     place = tmp_path_factory.mktemp("long")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -584,7 +584,7 @@ def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
     assert files("run") == uninterrupted and list(folder.rglob("*.tmp")) == []
 
 
-def test_the_plan_is_one_line_of_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_is_one_line_of_json(folder, capsys):
     """Would catch a plan that a script cannot read, that computes, or that counts what is there."""
     words = f"{GRID} --out runs/a --plan"
     out, err = said(capsys, words)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import jax
 import pytest
 
 
 @pytest.fixture
-def x64() -> Iterator[None]:
+def x64():
     """Sets 64-bit types for a test."""
     with jax.enable_x64(True):
         yield

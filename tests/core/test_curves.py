@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +52,7 @@ GRIDS = [
 
 
 @pytest.mark.parametrize(("arguments", "slots"), GRIDS, ids=[str(a)[:40] for a, _ in GRIDS])
-def test_grids(arguments: Any, slots: list[int]):
+def test_grids(arguments, slots):
     """Catches a horizon that is missing or repeated, slots that float64 rounds, and a slot 0."""
     found = time_grid(*arguments)
     assert found.dtype == np.int64 and found.tolist() == slots
@@ -61,7 +60,7 @@ def test_grids(arguments: Any, slots: list[int]):
 
 @pytest.mark.parametrize("spacing", ["linear", "log"])
 @pytest.mark.parametrize("horizon", [2, 99, 10**4, 10**9 + 7, T12])
-def test_made_grids_increase_to_the_horizon(spacing: str, horizon: int):
+def test_made_grids_increase_to_the_horizon(spacing, horizon):
     """Catches repeated slots, which would make a time axis that cannot be searched."""
     for points in (1, 2, 100, 997):
         grid = time_grid(horizon, points, spacing)
@@ -123,7 +122,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), REFUSED, ids=[text[:30] for _, text in REFUSED])
-def test_refusals(arguments: Any, text: str):
+def test_refusals(arguments, text):
     """Catches unsigned wrap-around of differences, NaN slots, and a message without its field."""
     assert refused(time_grid, *arguments) == text
 
@@ -160,7 +159,7 @@ class Piecewise:
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 50, 10**6, T12])
-def test_curves_are_exact_on_any_grid(horizon: int):
+def test_curves_are_exact_on_any_grid(horizon):
     """Catches a knot counted twice or skipped, a line that starts a slot late, and float32 slots.
 
     Grids that hit the knots, miss them, or are coarser than the pieces; lengths up to 10^12.

@@ -57,7 +57,7 @@ def log_ratio(q, low, high):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_evidence_is_what_it_is_defined_to_be(case) -> None:
+def test_evidence_is_what_it_is_defined_to_be(case):
     """Would catch a tilt past epsilon, a noise that is left out or of the other sum, and a level
     below the largest expectation, or far above it."""
     n, m, k, epsilon, low, high = case
@@ -79,7 +79,7 @@ def test_evidence_is_what_it_is_defined_to_be(case) -> None:
 
 @pytest.mark.parametrize("n", [3, 40])
 @pytest.mark.parametrize("q", [0.02, 0.5, 0.9])
-def test_evidence_is_as_rare_as_it_says(n: int, q: float) -> None:
+def test_evidence_is_as_rare_as_it_says(n, q):
     """Would catch tilts that are not paid for: by all outcomes of two sums, its exponential is 1 at
     most in the mean; and tilts so far off that it says nothing."""
     given = asked(4.0, float(n), [0.0], np.inf)
@@ -91,7 +91,7 @@ def test_evidence_is_as_rare_as_it_says(n: int, q: float) -> None:
     assert 0.25 < mean <= 1.0 + 1e-9
 
 
-def test_noise_is_paid_for() -> None:
+def test_noise_is_paid_for():
     """Would catch the noise of one sum, or of one scale, for that of both."""
     n, m, k, epsilon, q, runs = 20, 3, 7, 0.5, 0.4, 200_000
     random = np.random.default_rng(5)
@@ -111,7 +111,7 @@ def test_noise_is_paid_for() -> None:
 @pytest.mark.parametrize(
     ("n", "m", "epsilon"), [(200.0, 50.0, 10.0), (50_000.0, 500.0, 1.0), (1e5, 600.0, 0.1)]
 )
-def test_evidence_is_near_the_least_sum_of_both_exponents(n, m, epsilon, q) -> None:
+def test_evidence_is_near_the_least_sum_of_both_exponents(n, m, epsilon, q):
     """Would catch pairs of tilts that are sharp elsewhere: of too few means, or for another b."""
     means = np.linspace(0.0005, 0.9995, 2000)
 
@@ -132,7 +132,7 @@ def test_evidence_is_near_the_least_sum_of_both_exponents(n, m, epsilon, q) -> N
     assert 20.0 - 1.6 < found <= 20.0
 
 
-def test_private_divergence_is_the_infimum_and_largest_within_its_inverse() -> None:
+def test_private_divergence_is_the_infimum_and_largest_within_its_inverse():
     """Would catch the wrong one of two closed forms, or the border between them."""
     means = np.array([0.0, 0.02, 0.3, 0.5, 0.77, 0.99])
     for epsilon in (0.05, 0.7, 3.0, np.inf):

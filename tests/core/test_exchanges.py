@@ -165,7 +165,7 @@ def test_random_graphs_match_the_protocols_message_by_message():
 
 @pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 16, 50])
 @pytest.mark.parametrize("name", ["star", "ring", "path", "complete", "grid", "preferential"])
-def test_named_graphs_match_the_protocols(name: str, agents: int):
+def test_named_graphs_match_the_protocols(name, agents):
     """Would catch a table that is wrong on the paper's own graphs, small sizes included."""
     graph = graphs.make(name, agents)
     check_gis(graph)
@@ -366,7 +366,7 @@ SHARES = (
 
 
 @pytest.mark.parametrize("agents", [1, 5, 50, 100, 1000, 99_999])
-def test_reporting_agents_is_the_exact_ceiling(agents: int):
+def test_reporting_agents_is_the_exact_ceiling(agents):
     """Would catch ceil(0.07 * 100) = 8 and every other product that lands beside its integer."""
     found = [exchange.reporting_agents(agents, share) for share in SHARES]
     assert found == [-(-Fraction(repr(share)) * agents // 1) for share in SHARES]
@@ -470,7 +470,7 @@ def test_a_graph_that_is_too_large_is_refused_before_it_is_made(algorithm, field
         ("complete", 1225, 2450, 2450),
     ],
 )
-def test_plain_flooding_of_fifty_agents_by_hand(name: str, used: int, messages: int, copies: int):
+def test_plain_flooding_of_fifty_agents_by_hand(name, used, messages, copies):
     """Would catch observations sent back to whom they came from, or sent after the last slot."""
     table = exchange.plain_flooding(graphs.make(name, 50))
     assert (table.on("used"), table.ledger.data, table.vectors) == (used, messages, copies)

@@ -45,7 +45,7 @@ def edges_of(graph: nx.Graph) -> Edges:
         ("preferential", 3, {(0, 1), (0, 2)}),
     ],
 )
-def test_named_graphs_edge_by_edge(name: str, agents: int, edges: Edges):
+def test_named_graphs_edge_by_edge(name, agents, edges):
     """Would catch a hub that is not agent 0, an open ring, a grid with a wrapped row."""
     assert edges_of(graphs.make(name, agents)) == edges
 
@@ -53,7 +53,7 @@ def test_named_graphs_edge_by_edge(name: str, agents: int, edges: Edges):
 @pytest.mark.parametrize(
     "name", ["complete", "star", "ring", "path", "grid", "random", "random-0.9", "preferential"]
 )
-def test_one_and_two_agents(name: str):
+def test_one_and_two_agents(name):
     """Would catch the self-loop of a one-agent ring and the divisions by M - 1."""
     assert edges_of(graphs.make(name, 1)) == set()
     assert list(graphs.make(name, 1)) == [0]
@@ -61,7 +61,7 @@ def test_one_and_two_agents(name: str):
 
 
 @pytest.mark.parametrize("agents", range(1, 70))
-def test_grids_are_square_and_connected_for_every_size(agents: int):
+def test_grids_are_square_and_connected_for_every_size(agents):
     """Would catch a grid that falls apart or degenerates to a path at a prime number of agents."""
     grid = graphs.make("grid", agents)
     columns = math.ceil(math.sqrt(agents))
@@ -99,7 +99,7 @@ def test_two_regular_graph_is_one_ring_in_random_order():
 @pytest.mark.parametrize(
     ("name", "chance"), [("random", 2 * math.log(50) / 50), ("random-0.3", 0.3), ("random-.5", 0.5)]
 )
-def test_random_graphs_have_the_stated_edge_probability(name: str, chance: float):
+def test_random_graphs_have_the_stated_edge_probability(name, chance):
     """Would catch ln M / M or another logarithm: 200 graphs, detects 2 % of the probability.
 
     Conditioning on connectedness moves the mean number of edges by less than a standard error.
@@ -128,7 +128,7 @@ def test_preferential_graphs_have_hubs():
 
 
 @pytest.mark.parametrize("name", ["random", "random-0.2", "regular-4", "regular-2", "preferential"])
-def test_random_graphs_depend_on_their_seed_only(name: str):
+def test_random_graphs_depend_on_their_seed_only(name):
     """Would catch draws from a global random state, and a seed that changes nothing."""
     legacy = np.random.get_state()[1].tolist()
     first = edges_of(graphs.make(name, 40, seed=3))
@@ -169,7 +169,7 @@ def test_result_is_plain_frozen_and_in_agent_order():
 @pytest.mark.parametrize(
     "name", ["ring", "path", "star", "complete", "grid", "random", "regular-3"]
 )
-def test_distances_match_floyd_and_warshall(name: str):
+def test_distances_match_floyd_and_warshall(name):
     """Would catch a transposed, permuted or off-by-one table of hop distances."""
     graph = graphs.make(name, 26, seed=1)
     expected = np.asarray(nx.floyd_warshall_numpy(graph, nodelist=range(26)))
@@ -227,7 +227,7 @@ STAR_FILES = {
 
 
 @pytest.mark.parametrize("name", sorted(STAR_FILES))
-def test_edge_list_files(name: str, tmp_path: Path):
+def test_edge_list_files(name, tmp_path):
     """Would catch headers read as agents, labels sorted as text (10 < 2 < 9) or lost lines."""
     path = tmp_path / name
     path.write_text(STAR_FILES[name], encoding="utf-8", newline="")
@@ -236,7 +236,7 @@ def test_edge_list_files(name: str, tmp_path: Path):
         assert edges_of(graphs.make(given, 3)) == {(0, 2), (1, 2)}
 
 
-def test_networkx_files_come_back(tmp_path: Path):
+def test_networkx_files_come_back(tmp_path):
     """Would catch a graph that does not survive networkx's own writers."""
     graph = graphs.make("random", 30)
     nx.write_edgelist(graph, tmp_path / "g.edgelist")
@@ -257,7 +257,7 @@ def identity(kind: Any, given: Any) -> Any:
     return json.loads(json.dumps(kind.plain(kind.checked("graph", given, ""))))
 
 
-def test_descriptions_identify_what_was_given(tmp_path: Path, monkeypatch):
+def test_descriptions_identify_what_was_given(tmp_path, monkeypatch):
     """Would catch a changed file or graph that passes for the old one when a run is resumed."""
     monkeypatch.chdir(tmp_path)
     graph, parts = GraphOf(), ComponentsOf()
@@ -488,14 +488,14 @@ XML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
         ("a.graphml", XML.format('<graph edgedefault="directed"><node id="0"/></graph>'), DIRECTED),
     ],
 )
-def test_refused_files(name, content, message, tmp_path: Path, monkeypatch):
+def test_refused_files(name, content, message, tmp_path, monkeypatch):
     """Would catch a malformed or hostile file that passes, or one that ends in a traceback."""
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     assert refused(graphs.make, name, 2) == f"graph={name!r}: {message}"
 
 
-def test_refused_paths(tmp_path: Path, monkeypatch):
+def test_refused_paths(tmp_path, monkeypatch):
     """Would catch a missing file taken for a name, a folder opened, or a huge file read."""
     monkeypatch.chdir(tmp_path)
     Path("folder.txt").mkdir()

@@ -74,7 +74,7 @@ class Plain(Bernoulli):
     name = "plain"
 
 
-def test_right_laws_are_taken() -> None:
+def test_right_laws_are_taken():
     """Would catch a check that refuses what keeps the contract, at the ends or by rounding."""
     inside = [0.5, 0.25]
     for law, means in (
@@ -143,13 +143,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_law_that_breaks_its_contract_is_named(what: str) -> None:
+def test_a_law_that_breaks_its_contract_is_named(what):
     """Would catch numbers from no distribution, a traceback, or blame for the algorithm."""
     make, told = BROKEN[what]
     assert refused(check_law, make()).startswith(told)
 
 
-def test_a_problem_looks_at_its_law() -> None:
+def test_a_problem_looks_at_its_law():
     """Would catch a law that is never looked at: its numbers would be those of no distribution."""
     law = finite()
     assert Problem([0.5, 0.25], 2, law).rewards is law
@@ -225,7 +225,7 @@ BETWEEN = {
 
 
 @pytest.mark.parametrize("what", BETWEEN)
-def test_a_law_that_is_none_between_the_probed_points_is_named(what: str) -> None:
+def test_a_law_that_is_none_between_the_probed_points_is_named(what):
     """Would catch a rule that nothing looks at where a law is asked for all of its means.
 
     Mutants: `cumulants[:6]` of `looked_at` cut to the first two; `1.0 - 2.0**-53` of it left out.
@@ -236,7 +236,7 @@ def test_a_law_that_is_none_between_the_probed_points_is_named(what: str) -> Non
 
 
 @pytest.mark.parametrize("what", ["a probability of 5", "a rare reward above"])
-def test_every_run_looks_at_a_law_where_it_draws(what: str) -> None:
+def test_every_run_looks_at_a_law_where_it_draws(what):
     """Would catch a law that is none where a run draws from it: its epsilon would be false.
 
     Mutant: `_look_at_law` left out of `run_trials`.
@@ -251,7 +251,7 @@ def test_every_run_looks_at_a_law_where_it_draws(what: str) -> None:
     assert line.startswith(told) and "seed 0: must be" in line and "\n" not in line, line
 
 
-def test_means_that_are_drawn_are_looked_at_too() -> None:
+def test_means_that_are_drawn_are_looked_at_too():
     """Would catch a look at the first seed, or at the first block of seeds, alone."""
     law = between((0.5, 0.5, 0.5), 0.9999, 1.0)
     problem = Problem.uniform(1, 2, law)
@@ -293,7 +293,7 @@ EVERYWHERE = {
 
 
 @pytest.mark.parametrize("what", EVERYWHERE)
-def test_the_conformance_test_looks_at_a_law_everywhere(what: str) -> None:
+def test_the_conformance_test_looks_at_a_law_everywhere(what):
     """Would catch a law that keeps its contract at the ends and breaks it inside.
 
     Mutants: without `inside[1:] &= ...` the first passes; without the loop over moments, the third
@@ -303,7 +303,7 @@ def test_the_conformance_test_looks_at_a_law_everywhere(what: str) -> None:
     assert refused(check_everywhere, make()).startswith(told)
 
 
-def test_right_laws_are_right_everywhere() -> None:
+def test_right_laws_are_right_everywhere():
     """Would catch a bound that refuses what rounding or midpoints leave."""
     for law in (finite(), between((0.5, 0.0, 0.5), 0.4999, 0.5001), bounded(), other()):
         check_everywhere(law)
@@ -312,7 +312,7 @@ def test_right_laws_are_right_everywhere() -> None:
 
 
 @pytest.mark.parametrize(("low", "step"), [(-2.0, 0.5), (3.0, 2.0)])
-def test_sums_on_a_lattice_begin_at_its_lowest_value(low: float, step: float) -> None:
+def test_sums_on_a_lattice_begin_at_its_lowest_value(low, step):
     """Would catch a lattice whose lowest value, or whose step, is left out of a sum, and a sum
     beyond what so many rewards can be."""
     law, u = shifted(low, step), (np.arange(49) + 0.5) / 49

@@ -7,7 +7,6 @@ import os
 import struct
 import tracemalloc
 import zipfile
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ def test_seeds_and_root_seeds_draw_their_own_means():
 
 
 @pytest.mark.parametrize("gap", [0.3, 1e-3, 1e-9, 0.99])
-def test_with_gap(gap: float):
+def test_with_gap(gap):
     """Catches a gap that is only a bound, a best arm that is always the same, clustered others."""
     found = instances(Problem.with_gap(10, 5, gap))
     means = found.means[:, 0]
@@ -105,7 +104,7 @@ def test_two_arms_with_a_gap():
 
 
 @pytest.mark.parametrize("gap", [None, 0.05])
-def test_heterogeneous_means(gap: float | None):
+def test_heterogeneous_means(gap):
     """Catches offsets that move global means, leave [0, 1], stop short of it or favour an agent."""
     seeds = 4000
     found = instances(Problem.heterogeneous(6, 4, instance_gap=gap), seeds)
@@ -164,7 +163,7 @@ def test_one_heterogeneous_agent():
     [Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1), Problem.heterogeneous(4, 9, 0.7, 0.2)],
     ids=["uniform", "gap", "heterogeneous"],
 )
-def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
+def test_fixed_keeps_the_draw_of_its_seed(problem):
     """Catches float32 means (made outside the 64-bit scope), another seed's means, or means that an
     eager and a compiled program round differently."""
     drawn = instances(problem, 8, root_seed=3)
@@ -190,7 +189,7 @@ def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
     ],
     ids=["uniform", "gap", "heterogeneous", "both"],
 )
-def test_instances_do_not_depend_on_the_batch(problem: Problem):
+def test_instances_do_not_depend_on_the_batch(problem):
     """Catches sums in an order, or products rounded, as the size of the batch decides."""
     one = instances(problem, 1)
     many = instances(problem, 250)
@@ -219,7 +218,7 @@ GAPS = [
 
 
 @pytest.mark.parametrize(("means", "gaps", "smallest"), GAPS, ids=str)
-def test_gaps_of_fixed_means(means: list[Any], gaps: list[float], smallest: float):
+def test_gaps_of_fixed_means(means, gaps, smallest):
     """Catches ties broken by rounding, a smallest gap of 0, and gaps of one agent's means."""
     agents = 4 if np.ndim(means) == 1 else None
     found = instances(Problem(means, agents), 2)
@@ -326,7 +325,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "text"), REFUSED, ids=[text[:32] for _, text in REFUSED])
-def test_refusals(call: Any, text: str):
+def test_refusals(call, text):
     """Catches a bad problem that is built, and a message that lost its field, range or remedy."""
     assert refused(call) == text
 
@@ -346,7 +345,7 @@ def test_largest_problems_that_are_allowed():
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch):
     """Makes file names in messages short: the folder is the current one."""
     monkeypatch.chdir(tmp_path)
     yield tmp_path
@@ -377,7 +376,7 @@ GOOD_CSV = {
 
 
 @pytest.mark.parametrize("name", GOOD_CSV)
-def test_good_csv(name: str, folder: Path):
+def test_good_csv(name, folder):
     """Catches a header read as numbers, a mark that spoils the first cell, or a lost row."""
     Path("means.csv").write_bytes(GOOD_CSV[name])
     problem = Problem.from_file("means.csv")
@@ -387,14 +386,14 @@ def test_good_csv(name: str, folder: Path):
 @pytest.mark.parametrize(
     "text", ["Agent,ARM,Value\n0,0,1\n0,1,0\n0,1,1\n", "arm,value,agent\n0,1,0\n1,0,0\n1,1,0\n"]
 )
-def test_ratings_in_another_case_or_order(text: str, folder: Path):
+def test_ratings_in_another_case_or_order(text, folder):
     """Catches ratings in [0, 1] that are read as means because of how their header is written."""
     Path("ratings.csv").write_text(text)
     problem = Problem.from_file("ratings.csv")
     assert problem.probabilities.tolist() == [[[0.0, 1.0], [0.5, 0.5]]]
 
 
-def test_one_row_for_many_agents(folder: Path):
+def test_one_row_for_many_agents(folder):
     """Catches agents ignored, or demanded to be the rows, where one row is shared."""
     Path("means.CSV").write_bytes(b"0.1,0.2\n")
     Path("means.csv").write_bytes(b"0.1,0.2\n")
@@ -523,19 +522,19 @@ BAD_CSV = {
 
 
 @pytest.mark.parametrize("first", [b"0.1,0.2x", b"0.1,0.2,", b"0.1,O.2", b"0.1,"])
-def test_a_first_line_with_numbers_is_no_header(first: bytes, folder: Path):
+def test_a_first_line_with_numbers_is_no_header(first, folder):
     """Catches an agent that is dropped in silence because of a slip in the first line."""
     Path("means.csv").write_bytes(first + b"\n0.3,0.4\n")
     assert refusal("means.csv") == at(1, MEND)
 
 
-def test_rows_that_contradict_agents(folder: Path):
+def test_rows_that_contradict_agents(folder):
     """Catches rows that are dropped or repeated to fit the number of agents."""
     Path("means.csv").write_bytes(b"0.1,0.2\n0.3,0.4\n")
     assert refusal("means.csv", 3) == "agents=3: must be 2, the rows of means; leave agents out"
 
 
-def test_paths_that_are_no_means(folder: Path):
+def test_paths_that_are_no_means(folder):
     """Catches a traceback from the file system."""
     found = refusal("none.csv")
     assert found == "means='none.csv': must be a readable file; No such file or directory"
@@ -545,7 +544,7 @@ def test_paths_that_are_no_means(folder: Path):
     assert refusal("folder.csv") == "means='folder.csv': must be a readable file; Is a directory"
 
 
-def test_files_are_refused_by_size(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_files_are_refused_by_size(folder, monkeypatch):
     """Catches a file that is read before its size is looked at."""
     Path("means.csv").write_bytes(b"0.1,0.2\n")
     monkeypatch.setattr(tables, "_MAX_FILE_BYTES", 8)
@@ -557,7 +556,7 @@ def test_files_are_refused_by_size(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_good_npz(dtype: str, save: Any, folder: Path):
+def test_good_npz(dtype, save, folder):
     """Catches byte order, Fortran order or a second array that changes the means."""
     means = np.array([[0.5, 0.25, 1.0], [0.125, 0.0, 0.75]], dtype)
     for name, arrays in {
@@ -571,7 +570,7 @@ def test_good_npz(dtype: str, save: Any, folder: Path):
     assert Problem.from_file("whole.npz").means.tolist() == [[0, 1], [1, 0]]
 
 
-def test_long_numbers_that_become_zero(folder: Path):
+def test_long_numbers_that_become_zero(folder):
     """Catches a mean of 1e-400, in a long double, that is read as 0."""
     tiny = np.longdouble("1e-400")
     if tiny == 0:
@@ -585,7 +584,7 @@ def test_long_numbers_that_become_zero(folder: Path):
     assert Problem.from_file("means.npz").means.tolist() == [[0.25, 0.5]]
 
 
-def test_names_of_arms_in_files_of_ratings(folder: Path):
+def test_names_of_arms_in_files_of_ratings(folder):
     """Catches names of agents, or of another number of arms, and a file that is refused for them:
     they change no number."""
     levels, table = np.array([1.0, 2.0]), np.array([[[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]])
@@ -645,7 +644,7 @@ BAD_NPY = {
 
 
 @pytest.mark.parametrize("name", BAD_NPY)
-def test_bad_arrays_in_an_npz(name: str, folder: Path):
+def test_bad_arrays_in_an_npz(name, folder):
     """Catches unpickling, or memory taken on the word of a header; less than 20 MB may be used."""
     data, text = BAD_NPY[name]
     write_zip(("means.npy", data))
@@ -657,7 +656,7 @@ def test_bad_arrays_in_an_npz(name: str, folder: Path):
         tracemalloc.stop()
 
 
-def test_zips_that_are_no_means(folder: Path):
+def test_zips_that_are_no_means(folder):
     """Catches the wrong member read, and bytes that are no archive."""
     one = "means='means.npz': must be an NPZ with one array, or one called means; rename it"
     good = npy("(2, 2)", data=FOUR)
@@ -670,7 +669,7 @@ def test_zips_that_are_no_means(folder: Path):
         assert refusal("means.npz") == NOT_NPZ
 
 
-def test_members_outside_the_archive_write_nothing(folder: Path):
+def test_members_outside_the_archive_write_nothing(folder):
     """Catches a member's name used as a path."""
     good = npy("(2, 2)", data=FOUR)
     inner = folder / "a" / "b"
@@ -681,7 +680,7 @@ def test_members_outside_the_archive_write_nothing(folder: Path):
     assert Problem.from_file("means.npz").agents == 2
 
 
-def test_a_hundred_thousand_members(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_hundred_thousand_members(folder, monkeypatch):
     """Catches members being opened one by one to find the means; the names alone tell."""
     write_zip(*((f"{number}.npy", b"") for number in range(10**5)))
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("opened"))
@@ -690,7 +689,7 @@ def test_a_hundred_thousand_members(folder: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_every_damaged_npz_is_refused_or_read_right(folder: Path):
+def test_every_damaged_npz_is_refused_or_read_right(folder):
     """Catches a flipped bit that changes a mean, or a truncated file that loads."""
     np.savez("means.npz", means=np.array(TABLE))
     good = Path("means.npz").read_bytes()
@@ -729,7 +728,7 @@ def damaged_npz(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["stream", "encrypted", "method", "version", "header", "shape"])
-def test_npz_damage_that_libraries_report_in_their_own_ways(how: str, folder: Path):
+def test_npz_damage_that_libraries_report_in_their_own_ways(how, folder):
     """Catches tracebacks of zlib, zipfile and tokenize, where one line should name the file."""
     damaged_npz(how)
     if how == "header":
@@ -812,7 +811,7 @@ def test_settings_name_what_differs_from_the_default():
     ],
     ids=["drawn", "gap", "one", "fixed", "gaussian", "ratings"],
 )
-def test_room_for_more_agents_changes_no_bit(problem: Problem):
+def test_room_for_more_agents_changes_no_bit(problem):
     """Catches a mean, gap or parameter that depends on rows which do not exist."""
     tight = instances(problem, 30)
     agents = problem.agents
@@ -932,7 +931,7 @@ LAW_REFUSALS = [
 
 
 @pytest.mark.parametrize(("call", "text"), LAW_REFUSALS, ids=[t[:24] for _, t in LAW_REFUSALS])
-def test_refusals_of_laws(call: Any, text: str):
+def test_refusals_of_laws(call, text):
     """Catches a law that does not fit its means, and probabilities that are none."""
     assert refused(call).startswith(text)
 
@@ -960,7 +959,7 @@ MISREAD = {
 
 
 @pytest.mark.parametrize("name", MISREAD)
-def test_values_that_numpy_would_read_as_something_else(name: str):
+def test_values_that_numpy_would_read_as_something_else(name):
     """Catches an imaginary part that is dropped, text that is parsed, or a traceback."""
     refuses("^means=.*: must be an array of numbers; ", Problem, MISREAD[name], 2)
 
@@ -993,7 +992,7 @@ PIPE = "must be a plain file; it is a pipe or a device: copy its content"
 
 
 @pytest.mark.parametrize("name", ["means.csv", "means.npz"])
-def test_pipes_and_devices_are_refused(name: str, folder: Path):
+def test_pipes_and_devices_are_refused(name, folder):
     """Catches a reader that waits for ever at a pipe, or reads a device without end."""
     os.mkfifo(name)
     assert refusal(name) == f"means={name!r}: {PIPE}"
@@ -1006,7 +1005,7 @@ def test_pipes_and_devices_are_refused(name: str, folder: Path):
         Path(name).unlink()
 
 
-def test_a_file_that_becomes_a_pipe_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_becomes_a_pipe_is_refused(folder, monkeypatch):
     """Catches a check before the file is opened, and none after."""
     os.mkfifo("means.csv")
     Path("plain.csv").write_bytes(b"0.1,0.2\n")
@@ -1016,7 +1015,7 @@ def test_a_file_that_becomes_a_pipe_is_refused(folder: Path, monkeypatch: pytest
     monkeypatch.undo()
 
 
-def test_links_to_plain_files_are_read(folder: Path):
+def test_links_to_plain_files_are_read(folder):
     """Catches links refused where they are only read through."""
     Path("plain.csv").write_bytes(b"0.1,0.2\n0.3,0.4\n")
     Path("means.csv").symlink_to("plain.csv")
@@ -1027,12 +1026,12 @@ def test_links_to_plain_files_are_read(folder: Path):
 
 
 @pytest.mark.parametrize("path", [None, 3, b"means.csv", "means\0.csv", ["means.csv"]])
-def test_paths_that_are_no_paths(path: Any):
+def test_paths_that_are_no_paths(path):
     """Catches a TypeError of pathlib, or of the file system, in place of one line."""
     refuses("^means=.*: must be the path of a .csv or .npz file; ", Problem.from_file, path)
 
 
-def test_a_huge_header_is_not_read(folder: Path):
+def test_a_huge_header_is_not_read(folder):
     """Catches an array file whose header claims gigabytes, and compresses to nothing."""
     length = 200 * 2**20
     data = b"\x93NUMPY\2\0" + struct.pack("<I", length) + b" " * length
@@ -1047,7 +1046,7 @@ def test_a_huge_header_is_not_read(folder: Path):
         tracemalloc.stop()
 
 
-def test_a_line_of_too_many_columns(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_line_of_too_many_columns(folder, monkeypatch):
     """Catches a line that is turned into numbers before anybody counts them."""
     monkeypatch.setattr(tables, "_MAX_COLUMNS", 3)
     Path("means.csv").write_bytes(b"0.1,0.1,0.1,0.1\n")
@@ -1058,7 +1057,7 @@ def test_a_line_of_too_many_columns(folder: Path, monkeypatch: pytest.MonkeyPatc
 LONG = b"agent,arm,value\n10,1,5\n10,1,4\n9,1,1\n9,2,1\n10,2,5\n10,1,4\n9,1,3\n9,2,1\n"
 
 
-def test_observed_ratings(folder: Path):
+def test_observed_ratings(folder):
     """Catches labels in the order of their text, or frequencies over the wrong axis."""
     Path("ratings.csv").write_bytes(LONG)
     problem = Problem.from_file("ratings.csv")
@@ -1095,7 +1094,7 @@ BAD_LONG = {
 
 
 @pytest.mark.parametrize("name", [*BAD_CSV, *BAD_LONG])
-def test_bad_csv(name: str, folder: Path):
+def test_bad_csv(name, folder):
     """Catches a broken table that is read in part, a cell that is made up, or a message without its
     line."""
     data, text = (BAD_CSV | BAD_LONG)[name]
@@ -1103,7 +1102,7 @@ def test_bad_csv(name: str, folder: Path):
     assert refusal("means.csv") == text
 
 
-def test_a_table_that_was_scaled_once_stays(folder: Path):
+def test_a_table_that_was_scaled_once_stays(folder):
     """Catches probabilities that move by a bit each time they are written and read."""
     rng = np.random.default_rng(4)
     for levels in (2, 3, 10, 99):
@@ -1114,7 +1113,7 @@ def test_a_table_that_was_scaled_once_stays(folder: Path):
     assert off.sum() == 1.0 and off[0, 0, 0] < 0.5
 
 
-def test_ratings_in_an_npz(folder: Path):
+def test_ratings_in_an_npz(folder):
     """Catches probabilities read as means, or a law that is overruled in silence."""
     table = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))
     np.savez("ratings.npz", levels=[1, 2, 7], probabilities=table, other=np.ones(3))
@@ -1132,7 +1131,7 @@ def test_ratings_in_an_npz(folder: Path):
 
 
 @pytest.mark.slow
-def test_every_flipped_bit_of_an_npz(folder: Path):
+def test_every_flipped_bit_of_an_npz(folder):
     """Catches one bit, anywhere in a stored file, that changes a mean in silence."""
     np.savez("means.npz", means=np.array(TABLE))
     good = Path("means.npz").read_bytes()

@@ -154,7 +154,7 @@ def opposite(agents: int, rare: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cell", GROUPS, ids=str)
-def test_law_of_agents_that_differ(cell: tuple[int, int, float, float]):
+def test_law_of_agents_that_differ(cell):
     """Catches sums over agents that are off by more than 1e-6: at the cell, and at the threshold.
 
     A wrong cumulant, a sum over too few agents, or a threshold below 60 shows.
@@ -168,7 +168,7 @@ def test_law_of_agents_that_differ(cell: tuple[int, int, float, float]):
 
 
 @pytest.mark.parametrize("rare", [3e-4, 3e-3, 0.03, 0.1])
-def test_law_of_agents_that_are_opposite(rare: float):
+def test_law_of_agents_that_are_opposite(rare):
     """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off.
 
     Negative control in the same cell: two fifths of the pulls are seen to be too few.
@@ -232,7 +232,7 @@ FEW = {
 
 
 @pytest.mark.parametrize("name", quick.only(FEW, "rare", "sure", "two"))
-def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_law_of_few_rewards_of_agents_that_differ(name, monkeypatch):
     """Catches one draw for sums that are too small for it, and a check that picks a wrong count."""
     _few_rewards.clear_cache()
     means = FEW[name]
@@ -244,7 +244,7 @@ def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("broken", ["no check", "always the next", "one agent too few"])
-def test_broken_checks_are_seen(broken: str, monkeypatch: pytest.MonkeyPatch):
+def test_broken_checks_are_seen(broken, monkeypatch):
     """Negative control of the test above: each fault moves the law by more than 1e-6."""
     _few_rewards.clear_cache()
     at_most = binomials.binomials_at_most
@@ -295,7 +295,7 @@ AT_MOST = [
 
 
 @pytest.mark.parametrize(("trials", "agents", "mean"), AT_MOST)
-def test_distribution_function_of_a_sum(trials: int, agents: int, mean: float):
+def test_distribution_function_of_a_sum(trials, agents, mean):
     """Catches a window that is too narrow, a phase that loses digits, and agents left out."""
     total = agents * trials
     k = np.arange(np.round(total * mean) - 40, np.round(total * mean) + 41)
@@ -328,7 +328,7 @@ TABLES: dict[str, list[float]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_law_of_sums_of_ratings(name: str):
+def test_law_of_sums_of_ratings(name):
     """Catches cumulants believed too early, wrong ones, and combs that they cannot show."""
     table = np.array(TABLES[name]) / sum(TABLES[name])
     law = Ratings(range(len(table)))
@@ -364,7 +364,7 @@ def test_law_of_random_ratings():
         assert distance(law, table[None, :], n) <= 1e-6, (table, n)
 
 
-def test_combs_are_seen_only_by_their_decay(monkeypatch: pytest.MonkeyPatch):
+def test_combs_are_seen_only_by_their_decay(monkeypatch):
     """Negative control: catches a comparison of laws that could not fail.
 
     Without the decay, ratings of 1 and 5 with few between are believed while they are a comb.
@@ -435,7 +435,7 @@ def chi_square(values: np.ndarray, support: np.ndarray, exact: np.ndarray) -> fl
 
 @pytest.mark.parametrize("pulls", [1, 3, 16, 17, 40])
 @pytest.mark.parametrize("name", ["five, loved", "five, comb of four", "three, rare top"])
-def test_small_sums_of_ratings(name: str, pulls: int):
+def test_small_sums_of_ratings(name, pulls):
     """Catches a binomial with another level's share, a reused uniform, or a lost level."""
     table = np.array(TABLES[name]) / sum(TABLES[name])
     law = Ratings(range(len(table)))
@@ -479,7 +479,7 @@ def test_large_sums_of_ratings_that_are_never_believed():
 
 
 @pytest.mark.parametrize("pulls", [1, 5, 700])
-def test_a_law_of_somebody_else(pulls: int):
+def test_a_law_of_somebody_else(pulls):
     """Catches a finite law that needs more than its levels and probabilities."""
     law, mean = ThreePoint(0.8), 0.3
     table = np.array([float(p[0, 0]) for p in law.parameters(jnp.full((1, 1), mean))])
@@ -492,7 +492,7 @@ def test_a_law_of_somebody_else(pulls: int):
 
 
 @pytest.mark.parametrize("pulls", [1, 30, 2000])
-def test_a_continuous_law_of_somebody_else(pulls: int):
+def test_a_continuous_law_of_somebody_else(pulls):
     """Catches a lattice forced upon rewards that have none, or sums of normal shape."""
     law = Exponential()
     values = np.asarray(million_sums(law, *words(7), jnp.float64(pulls), (0.5,)))[:100_000]
@@ -556,7 +556,7 @@ def test_gaussian_sums_over_agents():
     ],
     ids=lambda x: getattr(x, "name", ""),
 )
-def test_single_rewards(law: Law, parameters: tuple[float, ...]):
+def test_single_rewards(law, parameters):
     """Catches a quantile that falls, or one of another mean or variance than its cumulants say."""
     u = (np.arange(10**6) + 0.5) / 10**6
     values = np.asarray(law.one(jnp.asarray(u), *(jnp.full(u.shape, p) for p in parameters)))
@@ -596,7 +596,7 @@ def parameters_of(law: Law, seeds: int, rows: int = ROWS) -> tuple[np.ndarray, .
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
-def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
+def test_small_group_sums_are_the_sums_of_their_agents(law):
     """Catches an agent of another group, a lane of another agent, or a draw that nobody needs."""
     seeds = np.arange(40, dtype=np.uint32)
     pulls = np.resize([3.0, 9.0], 40)
@@ -619,7 +619,7 @@ def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
 
 @pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
 @pytest.mark.slow
-def test_group_sums_do_not_depend_on_batch_or_room(law: Law):
+def test_group_sums_do_not_depend_on_batch_or_room(law):
     """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""
     seeds = np.arange(64, dtype=np.uint32)
     pulls = np.resize([4.0, 90.0, 1e6], 64)
@@ -637,7 +637,7 @@ def test_group_sums_do_not_depend_on_batch_or_room(law: Law):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pulls", [6.0, 60.0])
-def test_draws_of_group_sums(pulls: float):
+def test_draws_of_group_sums(pulls):
     """Catches groups that share a uniform, or a sum that is cut at one agent's range."""
     means = np.array([[0.2], [0.5], [0.9], [0.4], [0.7]]) * np.ones(WIDTH)
     many = jax.jit(jax.vmap(functools.partial(summed, Bernoulli()), (0, None, None, None, None)))
@@ -724,7 +724,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "text"), REFUSED, ids=[text[:24] for _, text in REFUSED])
-def test_refusals(call: Callable[[], Law], text: str):
+def test_refusals(call, text):
     """Catches a bad law that is made, or a traceback in place of one line."""
     assert refused(call).startswith(text)
 
@@ -766,7 +766,7 @@ def test_laws_are_values():
         ([0, 0.1, 0.37], [0, 10 / 37, 1], 37),
     ],
 )
-def test_levels_are_multiples_of_their_largest_step(levels: Any, values: Any, span: int):
+def test_levels_are_multiples_of_their_largest_step(levels, values, span):
     """Catches steps found in binary, where 0.1, 0.2 and 0.3 are not equally far apart."""
     law = Ratings(levels)
     np.testing.assert_array_equal(law.values, values)

@@ -122,7 +122,7 @@ FAR_CELLS = [
 
 @pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
 @pytest.mark.parametrize("quantile", [quantile, quantile_by_rows], ids=["one by one", "by rows"])
-def test_induced_binomial_law(cells: list[Cell], quantile: Callable[..., Any]):
+def test_induced_binomial_law(cells, quantile):
     """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
 
     No draw is made, so nothing is random. Below the threshold the law is exact, so a wrong error
@@ -155,7 +155,7 @@ def broken_sheppard(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any
 
 
 @pytest.mark.parametrize("broken", [broken_kurtosis, broken_sheppard])
-def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch):
+def test_broken_expansions_are_seen(broken, monkeypatch):
     """Negative control: catches a comparison of laws that could not fail."""
     original = binomials._cornish_fisher
     monkeypatch.setattr(binomials, "_cornish_fisher", lambda *a: broken(original, *a))
@@ -164,7 +164,7 @@ def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pyt
     assert found[:, 1].max() > 3e-6
 
 
-def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatch):
+def test_trusting_the_expansion_too_early_is_seen(monkeypatch):
     """Negative control: catches an expansion that is believed unchecked from too low a variance."""
     monkeypatch.setattr(binomials, "SMOOTH_VARIANCE", 20.0)
     sampler = jax.jit(lambda *a: binomials.binomial_quantile(*a))
@@ -309,7 +309,7 @@ def in_process(function: str, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("size", [1, 6, 1000])
-def test_uniforms_are_the_bits_of_jax(size: int):
+def test_uniforms_are_the_bits_of_jax(size):
     """Catches an error in the cipher, a dropped bit, or lanes that depend on the array's size."""
     for seed in (0, 1, 2**32 - 1):
         key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), 9)
@@ -321,7 +321,7 @@ def test_uniforms_are_the_bits_of_jax(size: int):
         np.testing.assert_array_equal(np.asarray(u) * 2.0**53, expected)
 
 
-def test_uniforms_are_symmetric_about_one_half(monkeypatch: pytest.MonkeyPatch):
+def test_uniforms_are_symmetric_about_one_half(monkeypatch):
     """Catches 0 or 1 among the uniforms (infinite noise) or a lattice that is off centre."""
     ends = jnp.array([0, 0, 2**32 - 1], jnp.uint32), jnp.array([0, 2**12, 2**32 - 1], jnp.uint32)
     monkeypatch.setattr(keys, "_threefry", lambda *_: ends)
@@ -331,7 +331,7 @@ def test_uniforms_are_symmetric_about_one_half(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("draw", [0, 1])
-def test_coarse_uniforms_are_the_words_of_one_call(draw: int, monkeypatch: pytest.MonkeyPatch):
+def test_coarse_uniforms_are_the_words_of_one_call(draw, monkeypatch):
     """Catches uniforms that are 0 or 1, off centre, or the same word twice."""
     lane = jnp.arange(5, dtype=jnp.uint32)
     high, low = (np.asarray(x) for x in keys._threefry(*words(), jnp.uint32(draw), lane))
@@ -421,7 +421,7 @@ def laplace_sum_cdf(x: np.ndarray, terms: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("terms", [1, 2, 3, 5, 20, 50, 1000, 5000, 5001])
-def test_law_of_sums_of_laplace_variables(terms: int):
+def test_law_of_sums_of_laplace_variables(terms):
     """Catches a sum that is only normal, a wrong scale, a polynomial that wiggles or ends early."""
     shape = jnp.asarray(laplace.laplace_sum_shape(terms))[:, None]
     # To both ends of the uniforms: the quantile of 2^-53 is -8.21.
@@ -464,7 +464,7 @@ def few_summed(u, count):
 
 
 @pytest.mark.parametrize("terms", range(1, laplace._LISTED + 1))
-def test_law_of_the_few_summed_variables(terms: int):
+def test_law_of_the_few_summed_variables(terms):
     """Catches a cubic of another cell or count, a slope that is not the law's, tails that end."""
     level = np.concatenate([np.linspace(0, 12, 20_001)[1:], np.linspace(12, 36.7, 2_000)[1:]])
     u = 0.5 * np.exp(-level)
@@ -501,7 +501,7 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
 
 
 @pytest.mark.parametrize("terms", [1, 2, 50])
-def test_sums_of_laplace_draws(terms: int):
+def test_sums_of_laplace_draws(terms):
     """Catches uniforms, a normal quantile and a polynomial that do not fit each other."""
     shape = laplace.laplace_sum_shape(terms)[:, None]
     x = np.asarray(million_laplace_sums(*words(terms, 3), shape))
@@ -560,7 +560,7 @@ def test_participants_are_uniform_subsets():
 
 
 @pytest.mark.parametrize("agents", [1, 7, 50])
-def test_counting_and_sorting_choose_the_same_agents(agents: int, monkeypatch: pytest.MonkeyPatch):
+def test_counting_and_sorting_choose_the_same_agents(agents, monkeypatch):
     """Catches an order that the number of agents changes, ties included."""
     real = jnp.arange(64) < agents
     number = jnp.int32((agents + 1) // 2)
@@ -584,7 +584,7 @@ def test_participants_are_drawn_anew_each_round():
 
 
 @pytest.mark.parametrize("agents", [1, 2, 50])
-def test_number_of_participants(agents: int):
+def test_number_of_participants(agents):
     """Catches one participant too many or too few, at either end."""
     number = jnp.arange(1, agents + 1, dtype=jnp.int32)
     # Rows that only fill the array are never drawn.
@@ -640,7 +640,7 @@ def hexed(tree: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def singles() -> dict[str, np.ndarray]:
+def singles():
     """Every seed drawn by itself."""
     with jax.enable_x64(True):
         single = jax.jit(one_seed)
@@ -649,14 +649,14 @@ def singles() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("size", quick.only([1, 7, 64, 250], 250))
-def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
+def test_draws_do_not_depend_on_the_batch(size, singles):
     """Catches a number that changes with the batch, as element i of JAX's binomial does."""
     found = jax.jit(batch)(np.uint32(5), SEEDS[-size:])
     for name, value in singles.items():
         np.testing.assert_array_equal(found[name], value[-size:], err_msg=name)
 
 
-def test_draws_are_sparse(singles: dict[str, np.ndarray]):
+def test_draws_are_sparse(singles):
     """Catches a sample written to a lane that needs none, or a needed lane left at 0."""
     need = singles["need"]
     assert 0.55 < need.mean() < 0.65
@@ -685,7 +685,7 @@ def sharded_values() -> None:
 
 
 @pytest.mark.slow
-def test_draws_under_shard_map(singles: dict[str, np.ndarray]):
+def test_draws_under_shard_map(singles):
     """Catches the TypeError of JAX's binomial inside shard_map, or draws that know their device."""
     due = hexed({name: value[:8] for name, value in singles.items()})
     assert hexed(sharded(jax.devices()[:1], SEEDS[:8])) == due
@@ -736,7 +736,7 @@ def test_each_sampler_gets_its_own_elements_and_rows_come_back_first():
 
 
 @pytest.mark.parametrize("size", [1, 5, 8, 50])
-def test_zeros_at_the_end_change_no_sum(size: int):
+def test_zeros_at_the_end_change_no_sum(size):
     """Catches an order of summation that the length of the array decides."""
     values = np.random.default_rng(size).normal(size=(size, 30))
     due = np.asarray(arrays.padded_sum(jnp.asarray(values)))
@@ -748,7 +748,7 @@ def test_zeros_at_the_end_change_no_sum(size: int):
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 200])
-def test_zeros_anywhere_change_no_sum_in_turn(size: int):
+def test_zeros_anywhere_change_no_sum_in_turn(size):
     """Catches a row left out or added twice, and an order that the length of the array decides."""
     rng = np.random.default_rng(size)
     values, wide = rng.normal(size=(size, 3)), np.zeros((2 * size, 3))
@@ -867,7 +867,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize("number", range(len(RUNS)))
-def test_a_run_uses_no_random_number_twice(number: int, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     """Catches a key or lane shared by two variables of a run: every cipher input is recorded.
 
     A whole run is compiled with a tap on the cipher; no (key, draw, lane) may show up in two calls.
@@ -925,7 +925,7 @@ def test_accepted_seeds_have_distinct_streams():
 
 
 @pytest.mark.parametrize("value", REFUSED, ids=repr)
-def test_refused_seeds(value: Any):
+def test_refused_seeds(value):
     """Catches a seed that is rounded, wrapped or read from text in silence."""
     remedy = "larger seeds would repeat the streams of smaller ones"
     if isinstance(value, float):

@@ -47,7 +47,7 @@ def drawn(law: Any, pulls: Any, means: Any, member: Any) -> Any:
 
 
 @pytest.mark.parametrize("agents", [64, 65, 129])
-def test_no_agent_is_left_out_of_a_sum_of_many(agents: int) -> None:
+def test_no_agent_is_left_out_of_a_sum_of_many(agents):
     """Would catch the first or the last agent of a block of 64 left out, or one added twice."""
     means = np.random.default_rng(agents).integers(1, 2**20, (agents, ARMS)) / 2.0**20
     member = np.zeros((2, agents))

@@ -26,7 +26,7 @@ def test_everybody_is_run_at_an_equal_leak():
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list:
+def asked(monkeypatch):
     """What is asked of `fmab.sweep`: an algorithm's name, and the settings."""
     found: list = []
     record = lambda algorithm, problem, **settings: found.append((algorithm.name, settings))  # noqa: E731

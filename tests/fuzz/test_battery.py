@@ -55,7 +55,7 @@ def refuse_wrong(kind: str, found: dict[int, tuple[str, str]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def ends() -> dict[str, dict[int, tuple[str, str]]]:
+def ends():
     """Returns the ends of the default cases."""
     return thrown(*((kind, 0, count) for kind, (count, _) in KINDS.items()))
 

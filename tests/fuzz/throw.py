@@ -496,7 +496,7 @@ def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     fine |= {"default": "parameter(Real(low=0.0), 'How far.', default=1.0)"}
     hostile = {
         "before": [
-            *("raise SystemExit(0)", "import nothing_of_that_name", "x = = 1", "1 / 0", "\t x"),
+            *("raise SystemExit(0)", "import nothing_of_that_name", "x = = 1", "1 / 0", "\t x")
         ],
         "after": ["raise KeyboardInterrupt", "Mine = 5", "class Mine: pass", "del Mine"],
         "field": ["no_step", "time", "_x", "class", "algorithm", "name", "\u0445"],

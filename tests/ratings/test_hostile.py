@@ -542,7 +542,7 @@ def counts_of(found: Any) -> Counter[tuple[str, str, float]]:
 
 
 @pytest.fixture(autouse=True)
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 

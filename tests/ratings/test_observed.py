@@ -41,7 +41,7 @@ FILMS = """movieId,title,genres
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """Returns an empty folder, the current one, with a small table of MovieLens' layout."""
     monkeypatch.chdir(tmp_path)
     Path("ratings.csv").write_text(RATED)

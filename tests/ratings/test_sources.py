@@ -23,7 +23,7 @@ GENRES = layouts.GENRES
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(tmp_path, monkeypatch):
     """Makes an empty folder the current one."""
     monkeypatch.chdir(tmp_path)
 

@@ -30,7 +30,7 @@ FLAGS = (
 
 
 @pytest.fixture(scope="module")
-def address(grid, tmp_path_factory) -> str:
+def address(grid, tmp_path_factory):
     """A report of a grid, as a browser opens it from a disk."""
     path = tmp_path_factory.mktemp("page") / "report.html"
     return fmab.write_report(grid, path, server_price=25).as_uri()

@@ -480,7 +480,7 @@ def embedded(page: Page, own: Cells, data: xr.Dataset) -> None:
 
 
 @pytest.fixture(scope="module")
-def result() -> xr.Dataset:
+def result():
     """A small sweep, in which some seeds are made to go wrong, and a budget to do better."""
     grid = {"epsilon": [0.02, 1, None], "rounds": [2, None]}
     data = fmab.sweep("cdp", **SMALL, **grid, horizon=10**4, seeds=16, times=5, progress=False)
@@ -494,7 +494,7 @@ def result() -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def report(result: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> str:
+def report(result, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     fmab.write_report(result, path, server_price=SERVER)
     # The plotting library is no text to be read.

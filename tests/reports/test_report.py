@@ -101,7 +101,7 @@ def made(results, level=0.95):
 
 
 @pytest.fixture(scope="module")
-def written(grid, tmp_path_factory) -> str:
+def written(grid, tmp_path_factory):
     """Its report."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     assert fmab.write_report(grid, path) == path
@@ -788,7 +788,7 @@ def test_results_that_do_not_say_enough_are_told_so(grid):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,7 +18,7 @@ PROBLEM = fmab.Problem.uniform(agents=4, arms=3)
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     """Returns an empty folder in which this process keeps what it traces."""
     monkeypatch.setattr(cache, "_own", tmp_path)
     monkeypatch.setattr(cache, "_asked", lambda: str(tmp_path))
@@ -46,11 +45,11 @@ class Runs:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Runs:
+def run(monkeypatch):
     return Runs(monkeypatch)
 
 
-def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place: Path, run: Runs) -> None:
+def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place, run):
     """Would catch programs that are traced in every process, or other bits of those kept."""
     first = run()
     assert run.traced == 1 and len(list(place.iterdir())) == 1
@@ -82,7 +81,7 @@ def test_the_name_holds_all_that_a_program_depends_on(place, run, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ["half", "a bit", "empty", "words"])
-def test_a_damaged_file_is_traced_anew_and_replaced(place: Path, run: Runs, damage: str) -> None:
+def test_a_damaged_file_is_traced_anew_and_replaced(place, run, damage):
     """Would catch a program cut off by a killed process or a failing disk that is run, or ends."""
     first = run()
     (path,) = place.iterdir()
@@ -96,7 +95,7 @@ def test_a_damaged_file_is_traced_anew_and_replaced(place: Path, run: Runs, dama
     assert run() == first and run.traced == 2
 
 
-def test_what_strangers_wrote_is_traced_each_time(place: Path, run: Runs) -> None:
+def test_what_strangers_wrote_is_traced_each_time(place, run):
     """Would catch a plug-in whose edited code is not run, as the old one is kept under its name."""
 
     @dataclasses.dataclass(frozen=True)
@@ -110,7 +109,7 @@ def test_what_strangers_wrote_is_traced_each_time(place: Path, run: Runs) -> Non
     assert run.traced == 2 and not list(place.iterdir())
 
 
-def test_static_parts_that_differ_are_spelled_differently() -> None:
+def test_static_parts_that_differ_are_spelled_differently():
     """Would catch 1, True, 1.0 and "1", or parts in another order, under one name."""
     laws = [fmab.Gaussian(0.5), fmab.Gaussian(0.25)]
     values: list[Any] = [1, True, 1.0, "1", b"1", None, "None", (1,), ((1,),), (1, 1)]
@@ -121,7 +120,7 @@ def test_static_parts_that_differ_are_spelled_differently() -> None:
     assert len({cache._spelled(value) for value in values}) == len(values)
 
 
-def test_parts_from_elsewhere_have_no_spelling() -> None:
+def test_parts_from_elsewhere_have_no_spelling():
     """Would catch a function, or somebody's record, taken for what its text says."""
 
     @dataclasses.dataclass(frozen=True)

@@ -32,7 +32,7 @@ def outcome(**changed: Any) -> Outcome:
     return Outcome(**(right | changed))
 
 
-def test_kept_promises_are_taken() -> None:
+def test_kept_promises_are_taken():
     """Would catch a rounding of a large regret that is taken for a fall."""
     contract.judge(outcome(), [7, 9], "x")
     contract.judge(outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x")
@@ -54,7 +54,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_promise_is_told_with_its_seed_and_slot(what: str) -> None:
+def test_a_broken_promise_is_told_with_its_seed_and_slot(what):
     """Would catch numbers that no run can have, or a line that names another seed or slot."""
     changed, told = BROKEN[what]
     said = refused(
@@ -75,7 +75,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("what", SHAPES)
-def test_an_outcome_of_another_shape_or_type_is_refused(what: str) -> None:
+def test_an_outcome_of_another_shape_or_type_is_refused(what):
     """Would catch arrays that broadcast, and numbers of arms that were rounded."""
     given, told = SHAPES[what]
     one = outcome()._asdict()

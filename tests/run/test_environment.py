@@ -126,7 +126,7 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def found(tmp_path_factory):
     """Returns the digest, or the error, under each setting, and after a fork."""
     return under(SETTINGS, tmp_path_factory.mktemp("cache"))
 
@@ -140,7 +140,7 @@ def under(names: Sequence[str], cache: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -> None:
+def test_a_callers_setting_changes_no_bit(setting, found):
     """Would catch a mesh that is refused, a guard that stops a run, or bits that follow x64."""
     assert len(found["plain"]) == 64
     assert found[setting] == found["plain"]
@@ -149,7 +149,7 @@ def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 @pytest.mark.parametrize("work", ["simulate", "fixed", "sweep"])
-def test_a_child_of_a_process_that_used_jax_is_refused(work: str, found: dict[str, str]) -> None:
+def test_a_child_of_a_process_that_used_jax_is_refused(work, found):
     """Would catch a child that waits for ever for threads that a fork does not copy."""
     assert found[f"{work} after fork"].startswith(
         "Refusal: process='forked': must be one in which JAX was not started before a fork; "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -48,7 +47,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_digest_holds_all_that_a_result_says(what: str) -> None:
+def test_a_digest_holds_all_that_a_result_says(what):
     """Would catch a digest without names, dimensions, types, shapes, values or attributes: such a
     result would load as another one."""
     first = result().assign(
@@ -60,7 +59,7 @@ def test_a_digest_holds_all_that_a_result_says(what: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["epsilon", "algorithm", "units", "new", "dimensions"])
-def test_an_edited_attribute_does_not_load(tmp_path: Path, where: str) -> None:
+def test_an_edited_attribute_does_not_load(tmp_path, where):
     """Would catch a digest that leaves out attributes, or the names of dimensions: an edited
     epsilon would label the curves, agents would pass for seeds."""
     path = fmab.save(result(), tmp_path / "x.nc")
@@ -99,7 +98,7 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
     assert f": must be a result of schema 5; {words}" in said and "\n" not in said
 
 
-def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     """Would catch an older result lost to a name used twice, or a link that is written through."""
     path = fmab.save(result(), tmp_path / "x.nc")
     before = path.read_bytes()
@@ -118,7 +117,7 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["folder.nc", "link.nc", "x.nc"]
 
 
-def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+def test_the_longest_names_can_be_written(tmp_path):
     """Would catch a temporary name that is too long where the name itself is not."""
     for name in ("a" * 252 + ".nc", "ä" * 126 + ".nc"):
         assert len(name.encode()) == 255
@@ -129,7 +128,7 @@ def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) == 2
 
 
-def test_nothing_temporary_is_left_by_an_error(tmp_path: Path) -> None:
+def test_nothing_temporary_is_left_by_an_error(tmp_path):
     """Would catch half a file that stays behind, or an old one lost, where writing breaks off or
     the name cannot be taken."""
     (tmp_path / "x").write_text("old")
@@ -188,7 +187,7 @@ GOOD |= {"labels": '{"spread": [0, 1]}'}
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_a_forged_attribute_is_refused_where_it_is_read(tmp_path: Path, what: str) -> None:
+def test_a_forged_attribute_is_refused_where_it_is_read(tmp_path, what):
     """Would catch a file whose digest is right and whose attributes end in a KeyError, or worse."""
     wrong, value = FORGED[what]
     name = wrong.partition(".")[0].partition("[")[0]
@@ -199,7 +198,7 @@ def test_a_forged_attribute_is_refused_where_it_is_read(tmp_path: Path, what: st
     assert refused(fmab.load, path).endswith(end)
 
 
-def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
+def test_what_the_package_writes_is_read(tmp_path):
     """Would catch a check that refuses what is right, such as no settings and a leak of 0; or words
     of a variable that are no text."""
     none = {"settings": "{}", "ledger": json.dumps([{**LEDGER[0], "leaks": [[0, 1], [None, 0]]}])}
@@ -213,7 +212,7 @@ def test_what_the_package_writes_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [slice(None), [1], 0, 1], ids=str)
-def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path: Path, place: Any) -> None:
+def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path, place):
     """Would catch "none" beside texts that were numbers, and one label that is read letter by
     letter."""
     labels = np.empty(3, object)
@@ -227,7 +226,7 @@ def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path: Path, place: Any
     assert found.epsilon.attrs == {"a": "b"} and found.epsilon.dims == data.epsilon.dims
 
 
-def test_what_an_algorithm_was_made_with_is_one_value() -> None:
+def test_what_an_algorithm_was_made_with_is_one_value():
     """Would catch a tuple that an algorithm of one's own holds taken for values to sweep."""
 
     @dataclasses.dataclass(frozen=True)

@@ -51,7 +51,7 @@ ELIMINATIONS = {
 
 
 @pytest.mark.parametrize("name", quick.only(ELIMINATIONS, "cdp, p = 0.4"))
-def test_eliminations_send_a_number_for_each_arm_that_a_round_begins_with(name: str):
+def test_eliminations_send_a_number_for_each_arm_that_a_round_begins_with(name):
     """Would catch the arms that a round leaves, a round cut at the horizon or agents not heard
     being counted, and numbers where nobody is heard."""
     algorithm, reporting, wait, vectors = ELIMINATIONS[name]
@@ -103,7 +103,7 @@ INDEX = {
 
 
 @pytest.mark.parametrize("name", quick.only(INDEX, "told", "dec_ucb"))
-def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
+def test_numbers_of_index_policies_are_those_of_their_exchange(name):
     """Would catch single numbers taken for vectors, rounds that are not multiplied by K, or a
     policy whose numbers are not those that its exchange says."""
     algorithm, rounds, each = INDEX[name]
@@ -114,7 +114,7 @@ def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_a_sweep_tells_the_numbers_of_each_configuration(keep: str):
+def test_a_sweep_tells_the_numbers_of_each_configuration(keep):
     """Would catch a cell's arms multiplied by the vectors of another cell's exchange."""
     grid = dict(epsilon=None, participation=[0.4, 1], horizon=[1000, HORIZON], seeds=3)
     data = fmab.sweep(fmab.cdp_mab, CERTAIN, keep=keep, progress=False, **grid)

@@ -62,7 +62,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "more"), CASES, ids=[f"{n} {m or ''}" for n, m in CASES])
-def test_outputs_add_up_and_change_nothing(name: str, more: dict[str, Any]) -> None:
+def test_outputs_add_up_and_change_nothing(name, more):
     """Would catch slots that are counted twice or not at all, padding among the agents, another
     arm's gap, an index upside down, and an output that changes what is there without it."""
     algorithm, data, plain = both(name, **more)
@@ -82,7 +82,7 @@ def test_outputs_add_up_and_change_nothing(name: str, more: dict[str, Any]) -> N
     np.testing.assert_array_equal(data.bits_sent, data.numbers_sent * bits)
 
 
-def test_pulls_and_regret_of_each_agent_are_those_of_a_run_worked_out_by_hand() -> None:
+def test_pulls_and_regret_of_each_agent_are_those_of_a_run_worked_out_by_hand():
     """Would catch agents that wait on another's arm, regret in another agent's column, and slots
     after the decision left out.
 
@@ -116,7 +116,7 @@ def swept(store: Any = None, keep: str = "curves") -> xr.Dataset:
     return fmab.sweep(fmab.ddp_mab, problem, outputs=ALL, store=store, keep=keep, **GRID)
 
 
-def test_a_sweep_has_the_outputs_of_its_runs(tmp_path: Any) -> None:
+def test_a_sweep_has_the_outputs_of_its_runs(tmp_path):
     """Would catch another cell's agents or arms, numbers where there is no agent, and a store that
     gives back something else, whole, by parts or lazily."""
     data, kept = swept(), swept(tmp_path / "s")
@@ -140,7 +140,7 @@ def test_a_sweep_has_the_outputs_of_its_runs(tmp_path: Any) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_summary_has_means_and_variances_of_outputs() -> None:
+def test_a_summary_has_means_and_variances_of_outputs():
     """Would catch a variance over n, moments of another slot or agent, and padding in a mean."""
     data, summary = swept(), swept(keep="summary")
     for name in ALL:
@@ -157,7 +157,7 @@ def test_a_summary_has_means_and_variances_of_outputs() -> None:
     assert "fairness" in fmab.overview(data).headings
 
 
-def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path: Any) -> None:
+def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
     """Would catch a chunk that lacks an output, or has it for other seeds, read as if whole."""
     from fmab_jax.sweeps.store import Store
 
@@ -191,7 +191,7 @@ def page() -> dict[str, Any]:
     return space
 
 
-def test_outputs_of_the_page_do_what_it_says() -> None:
+def test_outputs_of_the_page_do_what_it_says():
     """Would catch a page whose code no longer runs, a gauge of one's own that is not run, or whose
     rows are not agents; a shape that is not the one stated; and an output that a store could not
     make again."""
@@ -214,7 +214,7 @@ LINKED = fmab.Output("linked", "", "", lambda r: 1.0 * r["rounds"] * r.links.sum
 ONE: dict[str, Any] = {"problem": fmab.Problem.uniform(3, 3), "progress": False}
 
 
-def test_one_configuration_and_short_horizons_are_summarised() -> None:
+def test_one_configuration_and_short_horizons_are_summarised():
     """Would catch a summary without axes that cannot be opened, slots that a short horizon does not
     have, and links that are missing of a summary."""
     asked = [*ALL, LINKED]
@@ -229,7 +229,7 @@ def test_one_configuration_and_short_horizons_are_summarised() -> None:
         np.testing.assert_allclose(summary[f"{name}_mean"], curves[name].mean("seed"), rtol=1e-12)
 
 
-def test_what_is_missing_of_a_sweep_has_no_output(tmp_path: Any) -> None:
+def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     """Would catch an index of 1, or 0 arms tried, for seeds that nobody has run."""
     from fmab_jax.sweeps import chunks, grid, results, study
 
@@ -251,7 +251,7 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path: Any) -> None:
         assert known.tolist() == [[True] * 4, [False] * 4], name
 
 
-def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path: Any) -> None:
+def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path):
     """Would catch padding that depends on who else is in a chunk, taken for agents."""
     given: dict[str, Any] = dict(horizon=100, outputs=ALL, times=4, allow_changes=["agents"])
     given |= {"progress": False, "arms": 3}
@@ -269,7 +269,7 @@ def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path: Any) -> None:
     assert joined.pulls_mean.sum() == pytest.approx(300)
 
 
-def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
+def test_seeds_are_found_where_chunks_overlap(tmp_path):
     """Would catch another seed's pulls where a part begins inside its chunk, and a chunk that is
     too short for the larger of its cells."""
     from fmab_jax.sweeps import chunks, results
@@ -299,7 +299,7 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
         read((0, 10), regret_by_agent=arrays["regret_by_agent"][:, :, :3])
 
 
-def test_rows_of_padding_pull_nothing() -> None:
+def test_rows_of_padding_pull_nothing():
     """Would catch pulls of agents that only fill an array: for 17 agents there are 18 rows."""
     data = fmab.simulate(
         fmab.ucb1(), fmab.Problem.uniform(17, 3), 40, 2, outputs=["pulls", "regret_by_agent"]
@@ -308,7 +308,7 @@ def test_rows_of_padding_pull_nothing() -> None:
     assert data.sizes["agent"] == 17
 
 
-def test_another_gauge_is_another_output() -> None:
+def test_another_gauge_is_another_output():
     """Would catch a store that goes on with what a gauge that was mended has added up."""
     of = lambda record: record["g"]  # noqa: E731
     adds = [lambda had, stretch, grid: had, lambda had, stretch, grid: 2 * had]
@@ -320,7 +320,7 @@ def test_another_gauge_is_another_output() -> None:
     assert one == same != other
 
 
-def test_memory_of_what_is_gauged_is_told() -> None:
+def test_memory_of_what_is_gauged_is_told():
     """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
     from fmab_jax.run import batches
     from fmab_jax.sweeps import layout
@@ -362,7 +362,7 @@ REFUSED = {
 }
 
 
-def test_an_output_names_the_gauges_that_it_uses() -> None:
+def test_an_output_names_the_gauges_that_it_uses():
     """Would catch an output that works beside another one, and nowhere else."""
     own = fmab.Output("x", "", "", lambda record: record["pulls"].sum(-1))
     for asked in ([own], ["pulls", own]):
@@ -371,13 +371,13 @@ def test_an_output_names_the_gauges_that_it_uses() -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_output_is_refused(name: str) -> None:
+def test_what_is_no_output_is_refused(name):
     """Would catch a run that goes on without what was asked for, or under a name that is taken."""
     asked, line = REFUSED[name]
     refuses(line, outputs.chosen, asked)
 
 
-def test_algorithms_that_gauge_nothing_refuse_by_name() -> None:
+def test_algorithms_that_gauge_nothing_refuse_by_name():
     """Would catch an output of zeros where the loop adds nothing up."""
     problem = fmab.Problem.uniform(**sizes.SMALL)
     with pytest.raises(ValueError, match="outputs='pulls': must be left out with DEMAB"):
@@ -429,7 +429,7 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     refuses("plugin='pulls': must be the name of no other output", outputs.further)
 
 
-def test_a_report_makes_a_run_with_outputs_again() -> None:
+def test_a_report_makes_a_run_with_outputs_again():
     """Would catch a command or a script that leaves the outputs out."""
     from fmab_jax.reports.again import again
 
@@ -445,7 +445,7 @@ def test_a_report_makes_a_run_with_outputs_again() -> None:
         assert line in found.text and found.checked, found
 
 
-def test_the_index_is_one_where_nobody_has_regret() -> None:
+def test_the_index_is_one_where_nobody_has_regret():
     """Would catch 0 / 0 where all agents play the best arm all along."""
     regret = np.zeros((2, 3, 4))
     output = outputs.further()["fairness"]

@@ -205,7 +205,7 @@ def branches_at_run_time(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "path", quick.only(["pooled", "waiting", "drawn", "unequal"], "pooled", "waiting", "unequal")
 )
-def test_the_program_lowers_for_accelerators(path: str, platform: str):
+def test_the_program_lowers_for_accelerators(path, platform):
     """Would catch a scatter, which accelerators do one by one, and a callback to the host.
 
     And branches at run time, each of which waits for the host: those that are there are decided by
@@ -228,7 +228,7 @@ def test_the_program_lowers_for_accelerators(path: str, platform: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
-def test_loops_take_few_steps_however_large_the_batch(path: str, monkeypatch: pytest.MonkeyPatch):
+def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
     """Would catch a loop over seeds, or over elements: an accelerator waits for the host each time.
 
     Of the loops inside an epoch, those that fill chunks take at most one step a chunk, and those

@@ -32,7 +32,7 @@ ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 
 
 @pytest.fixture(scope="module")
-def swept() -> dict[str, xr.Dataset]:
+def swept():
     """A sweep's curves and summary: numbers and "none", a horizon each, infinite epsilon."""
     found = {}
     for keep in ("curves", "summary"):
@@ -148,7 +148,7 @@ def test_tables_of_summaries_hold_a_row_for_each_cell_and_slot(swept, ending, tm
     np.testing.assert_allclose(frame.regret_variance, curves, rtol=1e-9)
 
 
-def test_a_single_run_is_exported_too(tmp_path: Path) -> None:
+def test_a_single_run_is_exported_too(tmp_path):
     """Would catch a result of `simulate` refused, or labelled as if it had been swept."""
     data = fmab.simulate(
         fmab.cdp_mab(0.5), fmab.Problem.heterogeneous(4, 3, 0.0), 20_000, 20, times=10, batch=8
@@ -167,7 +167,7 @@ def test_a_single_run_is_exported_too(tmp_path: Path) -> None:
     xr.testing.assert_identical(stored(export(data, tmp_path / "x.nc")), data)
 
 
-def test_tables_leave_out_seeds_that_a_cell_does_not_have(swept: dict[str, xr.Dataset]) -> None:
+def test_tables_leave_out_seeds_that_a_cell_does_not_have(swept):
     """Would catch rows of NaN for the seeds of other cells."""
     data = swept["curves"].copy()
     data["seeds"] = data.seeds.copy(data=[[20, 3], [0, 1]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def work(made: Any, worker: tuple[int, int] | None = None, chunk: int | None = N
 
 
 @pytest.mark.parametrize("others", [["cpu", "gpu"], ["gpu", "gpu", "cpu"]])
-def test_workers_of_mixed_platforms_are_refused(others: list[str]) -> None:
+def test_workers_of_mixed_platforms_are_refused(others):
     """Would catch chunks of two kinds of device in one store, whose bits differ."""
     made = object.__new__(cluster.Cluster)
     made.made_by = {}
@@ -61,7 +60,7 @@ def test_workers_of_mixed_platforms_are_refused(others: list[str]) -> None:
         (2, 500, 1, runner.resources.MAX_SEEDS),
     ],
 )
-def test_a_share_is_rounded_up(cells: int, seeds: int, workers: int, most: int) -> None:
+def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     made = study(cells, seeds=seeds)
     assert work(made, (1, workers)).layout._share == most
@@ -82,7 +81,7 @@ def test_a_share_is_rounded_up(cells: int, seeds: int, workers: int, most: int) 
         ({"seeds": 4, "keep": "summary", "until": until_precise(0.1, max_seeds=8)}, None, 5),
     ],
 )
-def test_how_many_workers_have_something_to_do(changes: Any, chunk: Any, workers: int) -> None:
+def test_how_many_workers_have_something_to_do(changes, chunk, workers):
     """Would catch a plan that asks for workers that would idle, or for too few."""
     made = work(study(**changes), None, chunk)
     found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
@@ -100,7 +99,7 @@ def test_how_many_workers_have_something_to_do(changes: Any, chunk: Any, workers
         ({"memory_bytes": 10**9, "available_bytes": 0}, None),
     ],
 )
-def test_nine_tenths_of_what_is_free_may_be_taken(changes: Any, refused: str | None) -> None:
+def test_nine_tenths_of_what_is_free_may_be_taken(changes, refused):
     """Would catch a sweep that fills the disk or the memory, or one refused for the other."""
     plan = Plan(5, 5, False, 5, 1, 25, 25, 1, 100, 10**4, 100, 10**4)._replace(**changes)
     if refused is None:
@@ -127,7 +126,7 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
     assert made.plan(found, tmp_path, in_memory=False).disk_bytes == disk
 
 
-def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path: Path) -> None:
+def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
     headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
@@ -145,7 +144,7 @@ def moments(values: Any) -> summary.Moments:
     return summary.moments(np.array(values, float)[:, None], full=False)
 
 
-def test_the_widest_interval_by_hand() -> None:
+def test_the_widest_interval_by_hand():
     """Would catch a deviation in place of its error, the narrowest, and a cell forgotten."""
     made = work(study())
     a, b, c = [10.0, 14.0, 12.0], [100.0, 101.0], [0.0, 0.0]
@@ -179,12 +178,12 @@ PLAN = Plan(8, 5, False, 6, 2, 30, 20, 4, 1500, 10**9, 2_000_000, 4 * 10**9)
         ),
     ],
 )
-def test_a_plan_in_words(changes: Any, text: str) -> None:
+def test_a_plan_in_words(changes, text):
     """Would catch disk told as memory, what is there told as to do, and "1 chunks"."""
     assert progress.describe_plan(PLAN._replace(**changes)) == text
 
 
-def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_by_hand(monkeypatch):
     """Would catch time left of all trials in place of those left, and a rate since the start
     of the process: 5 of 20 trials in 50 s leave 150 s."""
     clock = [1000.0]
@@ -211,7 +210,7 @@ def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said[-1].startswith("5 of 4 trials, 0.1 trials/s, 0 s left")
 
 
-def test_a_line_in_a_notebook_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_in_a_notebook_by_hand(monkeypatch):
     """Would catch a bar that is full too soon, and time left where nothing is."""
     clock = [1000.0]
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
@@ -258,12 +257,12 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: progress.workers_text(1, 8), "computing on 1 worker with 8 threads"),
     ],
 )
-def test_numbers_in_words(written: Any, text: str) -> None:
+def test_numbers_in_words(written, text):
     """Would catch a unit of another size, and hours that are minutes."""
     assert written() == text
 
 
-def test_expected_time_grows_as_it_was_seen_to() -> None:
+def test_expected_time_grows_as_it_was_seen_to():
     """Would catch slots taken for epochs, whose time hardly depends on T, or epochs for slots."""
     slots, epochs, both = ([(1000, 1.0), (8000, last)] for last in (8.0, 1.0, 8**0.5))
     assert runner._expected(slots, 64_000) == pytest.approx(64.0)
@@ -274,7 +273,7 @@ def test_expected_time_grows_as_it_was_seen_to() -> None:
     assert runner._expected([(1000, 0.5)], 1000) == pytest.approx(0.5)
 
 
-def test_a_long_run_is_timed_on_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_run_is_timed_on_short_ones(monkeypatch):
     """Would catch a dry run that takes as long as a batch at the whole horizon, and a time told
     that forgets what is left of it: 4 seeds of 10^7 slots at 1 ms a slot take 10^4 s."""
     clock, asked, told = [0.0], [], []

@@ -36,7 +36,7 @@ NOWHERE = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path) -> None:
+def test_a_sweep_that_cannot_tell_goes_on(redirection, tmp_path):
     """Would catch a sweep that ends for want of standard error, or says 120 at its end."""
     done = fmab(f"{SWEEP} --out kept", redirection, tmp_path)
     assert done.returncode == 0
@@ -50,7 +50,7 @@ def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_run_that_cannot_tell_writes_its_result(redirection: str, tmp_path: Path) -> None:
+def test_a_run_that_cannot_tell_writes_its_result(redirection, tmp_path):
     """Would catch a run whose result is lost because nobody hears of it."""
     done = fmab(f"{RUN} --out x", redirection, tmp_path)
     assert done.returncode == 0 and "wrote x.nc" in done.stdout
@@ -58,7 +58,7 @@ def test_a_run_that_cannot_tell_writes_its_result(redirection: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_refusal_that_nobody_hears_keeps_its_status(redirection: str, tmp_path: Path) -> None:
+def test_a_refusal_that_nobody_hears_keeps_its_status(redirection, tmp_path):
     """Would catch a refusal that ends as another error, or is printed among the results."""
     done = fmab("run cdp --horizon 0", redirection, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -100,7 +100,7 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
     assert teller._bar.where == shown and teller._bar.done == 6
 
 
-def test_what_can_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_be_written_is_told(monkeypatch):
     """Would catch lines that are dropped although somebody listens."""
     heard = io.StringIO()
     monkeypatch.setattr(sys, "stderr", heard)
@@ -114,13 +114,13 @@ def test_what_can_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lines) == 5
 
 
-def test_a_descriptor_gets_the_text_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_descriptor_gets_the_text_at_once(capfd):
     """Would catch text that waits in a buffer, or letters that the encoding lacks raising."""
     error_stream().write("half a \udcff line\n")
     assert capfd.readouterr().err.startswith("half a ")
 
 
-def test_progress_is_true_false_or_somebody_who_is_told() -> None:
+def test_progress_is_true_false_or_somebody_who_is_told():
     """Would catch a text or a number taken for True."""
     for value in ("yes", 1, [], 0.0):
         with pytest.raises(Refusal, match="^progress=.*: must be True or False; or a Progress$"):

@@ -51,7 +51,7 @@ def swept(store: Path, keep: str, **changes: Any) -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stores(tmp_path_factory):
     """A finished store of curves, and one of a summary."""
     folder = tmp_path_factory.mktemp("stores")
     for keep in KEEPS:
@@ -136,7 +136,7 @@ def test_fields_that_contradict_each_other_are_refused(stores, tmp_path, path, v
 
 @pytest.mark.parametrize("until", [None, fmab.until_precise(relative=0.1, max_seeds=4)])
 @pytest.mark.parametrize("name", sorted(base.known()))
-def test_whatever_a_study_writes_can_be_read(tmp_path: Path, name: str, until: Any) -> None:
+def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
     """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
     owner = base.known()[name]
     algorithm = owner(**stated.suggested(owner, {}))
@@ -190,7 +190,7 @@ def forged_facts(good: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_forged_facts_are_damage(stores: Path, tmp_path: Path, keep: str) -> None:
+def test_forged_facts_are_damage(stores, tmp_path, keep):
     """Would catch a sealed manifest line whose facts end in a traceback, or count as seeds."""
     shutil.copytree(stores / keep, tmp_path / "s")
     store = Store(tmp_path / "s")
@@ -220,7 +220,7 @@ def test_forged_facts_are_damage(stores: Path, tmp_path: Path, keep: str) -> Non
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_forged_arrays_are_damage(stores: Path, tmp_path: Path, keep: str) -> None:
+def test_forged_arrays_are_damage(stores, tmp_path, keep):
     """Would catch a chunk with a right digest whose arrays end in a traceback, or fit by chance."""
     shutil.copytree(stores / keep, tmp_path / "s")
     store = Store(tmp_path / "s")
@@ -244,7 +244,7 @@ def test_forged_arrays_are_damage(stores: Path, tmp_path: Path, keep: str) -> No
         assert caught.value.path == store.path / "chunks" / f"{entry.chunk}.npz"
 
 
-def test_chunks_say_what_they_were_made_by(tmp_path: Path, monkeypatch: Any) -> None:
+def test_chunks_say_what_they_were_made_by(tmp_path, monkeypatch):
     """Would catch chunks without versions: old ones would pass for those of the package in use."""
     from fmab_jax.sweeps import runner
 

@@ -7,7 +7,6 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stores(tmp_path_factory):
     """A folder with the sweeps ``curves`` and ``summary``, and ``waiting`` curves and summary."""
     folder = tmp_path_factory.mktemp("stores")
     for keep in ("curves", "summary"):
@@ -60,7 +59,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def curves(stores: Path) -> xr.Dataset:
+def curves(stores):
     """The curves, in memory."""
     return open_sweep(stores / "curves").load()
 
@@ -83,7 +82,7 @@ def same_cell(cell: xr.Dataset, expected: xr.Dataset) -> None:
     np.testing.assert_array_equal(cell.seed.values, expected.seed.values)
 
 
-def test_every_cell_is_what_simulate_gives(stores: Path) -> None:
+def test_every_cell_is_what_simulate_gives(stores):
     """Would catch cells, seeds, slots or kinds of links mixed up, or one bit of a value changed."""
     data = open_sweep(stores / "curves")
     assert data.regret.dims == ("epsilon", "rounds", "seed", "time")
@@ -98,7 +97,7 @@ def test_every_cell_is_what_simulate_gives(stores: Path) -> None:
     assert int(data.links.sel(meter="server").max()) > 0
 
 
-def test_cells_that_wait_lie_beside_cells_that_do_not(stores: Path) -> None:
+def test_cells_that_wait_lie_beside_cells_that_do_not(stores):
     """Would catch regret while waiting lost, or not 0 where nobody waits, and slots of others."""
     data = open_sweep(stores / "waiting-curves")
     assert data.slot.dims == ("horizon", "time") and "time" not in data.coords
@@ -116,7 +115,7 @@ def test_cells_that_wait_lie_beside_cells_that_do_not(stores: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_a_grid_with_fewer_slots_repeats_its_last(keep: str) -> None:
+def test_a_grid_with_fewer_slots_repeats_its_last(keep):
     """Would catch a sweep of horizons refused, or misread, where chosen slots are not its own."""
     chosen = {**PARAMETERS, "times": [100, 500], "horizon": [500, 1000, 20_000]}
     data = fmab.sweep("cdp", seeds=16, keep=keep, epsilon=2, **chosen, **SMALL)
@@ -138,7 +137,7 @@ def test_a_grid_with_fewer_slots_repeats_its_last(keep: str) -> None:
     assert float(table.regret.sel(horizon=500)) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_store_opens_as_what_sweep_returned(stores: Path) -> None:
+def test_the_store_opens_as_what_sweep_returned(stores):
     """Would catch labels, attributes or types that do not survive the store."""
     for keep in ("curves", "summary"):
         data = fmab.sweep("cdp", seeds=20, keep=keep, **PARAMETERS, **GRID, **SMALL)
@@ -147,7 +146,7 @@ def test_the_store_opens_as_what_sweep_returned(stores: Path) -> None:
         xr.testing.assert_identical(data.load(), open_sweep(stores / keep).load())
 
 
-def test_attributes_say_how_to_run_it_again(stores: Path, curves: xr.Dataset) -> None:
+def test_attributes_say_how_to_run_it_again(stores, curves):
     """Would catch facts of one cell given for all, and a study that cannot be stated again."""
     data = open_sweep(stores / "curves")
     facts = {name: data.attrs[name] for name in ("algorithm", "agents", "arms", "horizon")}
@@ -165,7 +164,7 @@ def test_attributes_say_how_to_run_it_again(stores: Path, curves: xr.Dataset) ->
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], tuple[int, int]]]:
+def reads(monkeypatch):
     """Notes which chunks are read: cells and seeds of each."""
     seen: list[tuple[tuple[str, ...], tuple[int, int]]] = []
     read = Store.read
@@ -209,7 +208,7 @@ def indexers(size: int) -> st.SearchStrategy[Any]:
 
 @given(st.sampled_from(["regret", "links", "rounds_made", "best_arm_lost"]), st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_indexing_is_that_of_the_loaded_array(lazy: xr.Dataset, name: str, drawn: Any) -> None:
+def test_indexing_is_that_of_the_loaded_array(lazy, name, drawn):
     """Would catch a wrong order, step, sign or dimension in what is read for an index."""
     array, loaded = lazy[name], LOADED[name]
     for _ in range(drawn.draw(st.integers(1, 2))):
@@ -229,14 +228,14 @@ LOADED: dict[str, xr.DataArray] = {}
 
 
 @pytest.fixture(scope="module")
-def lazy(stores: Path, curves: xr.Dataset) -> Iterator[xr.Dataset]:
+def lazy(stores, curves):
     """The curves, not read yet; what they must equal is in LOADED."""
     LOADED.update({str(name): curves[name] for name in curves.variables})
     yield open_sweep(stores / "curves")
     LOADED.clear()
 
 
-def test_labels_orders_and_points_index_too(lazy: xr.Dataset, curves: xr.Dataset) -> None:
+def test_labels_orders_and_points_index_too(lazy, curves):
     """Would catch labels read as places, a transposed result, or points read as a product."""
     chosen: dict[str, Any] = dict(rounds=2, seed=[7, 19, 0], time=slice(4000, 12_000))
     np.testing.assert_array_equal(lazy.regret.sel(chosen), curves.regret.sel(chosen))
@@ -272,7 +271,7 @@ SPANS = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda p: (p[0], p
 
 @given(PARTS, SPANS)
 @settings(max_examples=400, deadline=None)
-def test_curves_come_from_parts_of_chunks(parts: list[tuple[int, int]], span: Any) -> None:
+def test_curves_come_from_parts_of_chunks(parts, span):
     """Would catch a seed taken twice, left out, from a chunk without it, or computed again."""
     found = by_hand(parts, "curves")
     start, stop = span
@@ -294,7 +293,7 @@ def test_curves_come_from_parts_of_chunks(parts: list[tuple[int, int]], span: An
 
 @given(PARTS, SPANS)
 @settings(max_examples=400, deadline=None)
-def test_summaries_come_from_whole_chunks(parts: list[tuple[int, int]], span: Any) -> None:
+def test_summaries_come_from_whole_chunks(parts, span):
     """Would catch a way over the chunks that is missed, that overlaps, or that ends too late."""
     found = by_hand(parts, "summary")
     start, stop = span
@@ -323,7 +322,7 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
     assert [found.gaps("a", *block) for block in blocks] == [[] for _ in blocks]
 
 
-def test_a_chunk_of_the_other_kind_is_not_used() -> None:
+def test_a_chunk_of_the_other_kind_is_not_used():
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
     facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
     entry = Entry("0" * 32, 0, "", facts)
@@ -342,7 +341,7 @@ class Counter(sweeps.Progress):
         assert self.trials <= self.most
 
 
-def test_a_worker_of_a_summary_ends_without_the_others(tmp_path: Path, stores: Path) -> None:
+def test_a_worker_of_a_summary_ends_without_the_others(tmp_path, stores):
     """Would catch a worker that waits for, or computes again and again, what others have to do."""
     chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL, "keep": "summary", "seeds": 20}
     trials = []
@@ -381,7 +380,7 @@ UNFINISHED: dict[tuple[int, int], list[int]] = {
 }
 
 
-def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: xr.Dataset) -> None:
+def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     """Would catch zeros for what is missing, seeds after a gap, or values that move."""
     found = subset(stores, "curves", UNFINISHED)
     refuses("^store='here': must be finished; at least 24 trials", results.dataset, found, "here")
@@ -405,7 +404,7 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: 
     assert nothing.sizes["seed"] == 0 and np.isnan(final_table(nothing).regret.values).all()
 
 
-def test_unfinished_summaries_are_of_the_seeds_they_have(stores: Path, curves: xr.Dataset) -> None:
+def test_unfinished_summaries_are_of_the_seeds_they_have(stores, curves):
     """Would catch a summary refused as one cell has not begun, or one of other seeds."""
     found = subset(stores, "summary", UNFINISHED)
     refuses("must be finished; at least 36 trials", results.dataset, found, "here")
@@ -427,7 +426,7 @@ def test_unfinished_summaries_are_of_the_seeds_they_have(stores: Path, curves: x
     assert np.isnan(nothing.regret_mean.values).all() and nothing.sizes["bin"] == 0
 
 
-def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: xr.Dataset) -> None:
+def test_an_unfinished_store_is_opened_only_on_request(tmp_path, curves):
     """Would catch half a sweep taken for a whole one."""
     store = tmp_path / "s"
     fmab.sweep("cdp", store=store, seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL)
@@ -460,7 +459,7 @@ def test_a_damaged_chunk_is_named_when_it_is_read(stores, tmp_path, curves):
 
 
 @pytest.mark.parametrize("case", ["", "waiting-"])
-def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
+def test_a_summary_is_that_of_the_curves(stores, case):
     """Would catch moments, counts or links of other cells, slots, seeds or degrees of freedom."""
     curves = open_sweep(stores / f"{case}curves").load()
     data = open_sweep(stores / f"{case}summary")
@@ -499,7 +498,7 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
         np.testing.assert_allclose(data.regret_quantile.values[place], wanted, rtol=1e-3)
 
 
-def test_summaries_do_not_depend_on_the_chunks(stores: Path) -> None:
+def test_summaries_do_not_depend_on_the_chunks(stores):
     """Would catch a merge that weighs chunks, not seeds, or forgets one."""
     data = open_sweep(stores / "summary").load()
     whole = {**SMALL, "chunk": 1000}
@@ -511,7 +510,7 @@ def test_summaries_do_not_depend_on_the_chunks(stores: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_final_table_by_hand(stores: Path, curves: xr.Dataset, keep: str) -> None:
+def test_final_table_by_hand(stores, curves, keep):
     """Would catch another slot than T, a normal quantile, swapped prices, or an interval of it."""
     data = open_sweep(stores / keep)
     table = final_table(data, level=0.9, server_price=3, peer_price=5)
@@ -544,7 +543,7 @@ def test_final_table_by_hand(stores: Path, curves: xr.Dataset, keep: str) -> Non
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_peer_links_cost_what_the_papers_meter_counts(stores: Path, keep: str) -> None:
+def test_peer_links_cost_what_the_papers_meter_counts(stores, keep):
     """Would catch the cost on the other meter, or a server price paid for links of peers."""
     data = open_sweep(stores / f"waiting-{keep}")
     table = final_table(data, server_price=7, peer_price=5)
@@ -559,7 +558,7 @@ def test_peer_links_cost_what_the_papers_meter_counts(stores: Path, keep: str) -
     assert (used < bound).sel(graph="ring").all()
 
 
-def test_a_sweep_until_precise_is_judged_by_its_looks() -> None:
+def test_a_sweep_until_precise_is_judged_by_its_looks():
     """Would catch a cell that stops too early or late, or a table of another band than judged."""
     until = fmab.until_precise(0.3, level=0.9, max_seeds=160)
     chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL}
@@ -613,7 +612,7 @@ def header(**facts: list[Any]) -> dict[str, Any]:
     }
 
 
-def test_facts_lie_over_the_dimensions_that_change_them() -> None:
+def test_facts_lie_over_the_dimensions_that_change_them():
     """Would catch a fact dropped where it changes, or spread over dimensions that it ignores."""
     made = header(
         epsilon=[1.0, 1.0, None, None],
@@ -656,7 +655,7 @@ def test_bad_options_of_the_table_are_refused(curves, options, start):
     assert refused(final_table, curves, **options).startswith(start)
 
 
-def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path: Path) -> None:
+def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path):
     """Would catch a run refused in Python of which the command line makes a table."""
     data = alone(fmab.cdp_mab(0.5), 20_000)
     table = fmab.final_table(data)
@@ -672,7 +671,7 @@ def told(figure: Any) -> str:
     return figure.get_label()
 
 
-def test_what_one_algorithm_takes_is_told_with_its_name() -> None:
+def test_what_one_algorithm_takes_is_told_with_its_name():
     """Would catch a setting dropped since another algorithm lacks it, or told of all."""
     how: Any = dict(agents=4, arms=3, horizon=400, seeds=2, times=3)
     found = {}
@@ -694,7 +693,7 @@ def test_what_one_algorithm_takes_is_told_with_its_name() -> None:
     assert words.facts(data.isel(algorithm=1))[-2:] == ["alpha = 3", "pooled = yes"]
 
 
-def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike() -> None:
+def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike():
     """Would catch a sweep whose caption is that of the default, where `simulate`'s is not."""
     how: Any = dict(horizon=400, seeds=2, times=3, root_seed=5, sum_agents=False)
     data = fmab.sweep("cdp", epsilon=1.0, agents=4, arms=3, **how)
@@ -753,9 +752,9 @@ def test_differences_and_tables_of_curves_that_are_not_in_memory(streamed, curve
     [("pointwise", 2), ("simultaneous", 3), ("quantile", 2 + 3)],
 )
 def test_a_band_reads_each_chunk_a_few_times(
-    stores: Path, monkeypatch: pytest.MonkeyPatch, kind: str, passes: int,
-    reads: list[tuple[tuple[str, ...], tuple[int, int]]],
-) -> None:  # fmt: skip
+    stores, monkeypatch, kind, passes,
+    reads,
+):  # fmt: skip
     """Would catch a stream that reads whole curves for every block, and passes nobody told of."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     monkeypatch.setattr(bands, "_CHUNK", 80)  # as many as a chunk holds
@@ -846,7 +845,7 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path: Path) -> None:
+def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path):
     """Would catch a band, a difference or a table that holds all curves at once."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     if not Path("/proc/self/clear_refs").exists():
@@ -860,7 +859,7 @@ def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path: Path) -> Non
     assert found["zero"]
 
 
-def test_reading_again_gives_the_same_bytes(stores: Path) -> None:
+def test_reading_again_gives_the_same_bytes(stores):
     """Would catch a value that depends on what was read before."""
     data = open_sweep(stores / "curves")
     digests = {

@@ -89,7 +89,7 @@ LABELS: dict[str, tuple[dict[str, Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels_say_what_is_swept(name: str) -> None:
+def test_labels_say_what_is_swept(name):
     """Would catch labels that JSON cannot hold, that hide a value or change from run to run."""
     changes, expected = LABELS[name]
     if "problem" in changes:
@@ -102,7 +102,7 @@ def test_labels_say_what_is_swept(name: str) -> None:
     assert len(made.hash) == 32 and int(made.hash, 16)
 
 
-def test_the_last_axis_is_the_fastest() -> None:
+def test_the_last_axis_is_the_fastest():
     """Would catch a grid laid out in another order than its dimensions."""
     made = small(["cdp", "single"], epsilon=[0.1, 0.5, 1], horizon=[10, 20])
     told = labels(made)
@@ -118,7 +118,7 @@ def test_the_last_axis_is_the_fastest() -> None:
     assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
 
-def test_one_list_of_components_is_a_value_and_several_are_swept() -> None:
+def test_one_list_of_components_is_a_value_and_several_are_swept():
     """Would catch the sizes of one hybrid structure taken for three structures."""
     one = small("hdp", components=[1, (2, "path"), nx.path_graph(3)], agents=6)
     assert one.axes == () and one.points[0].config.exchange.sizes == (1, 2, 3)
@@ -215,7 +215,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_whatever_changes_numbers_changes_hashes() -> None:
+def test_whatever_changes_numbers_changes_hashes():
     """Would catch a field left out of a cell's identity: results of another configuration."""
     made = {"plain": small()} | {name: small(**changes) for name, changes in CHANGES.items()}
     cells = [hashes(each)[0] for each in made.values()]
@@ -240,7 +240,7 @@ def test_whatever_changes_numbers_changes_hashes() -> None:
     ],
     ids=lambda changes: "-".join(changes),
 )
-def test_an_exchange_is_described_with_all_that_counts(changes: dict[str, Any]) -> None:
+def test_an_exchange_is_described_with_all_that_counts(changes):
     """Would catch chunks of another wait, another meter or other weights taken for these."""
     server = exchanges.server(4)
     other = dataclasses.replace(server, **changes)
@@ -249,7 +249,7 @@ def test_an_exchange_is_described_with_all_that_counts(changes: dict[str, Any]) 
     assert study._described_exchange(other) != told[0]
 
 
-def test_a_law_with_other_source_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_with_other_source_is_another(monkeypatch):
     """Would catch results of a reward law of one's own kept after its code has changed."""
     before = hashes(small())
     codes = {law: "abc" for law in [type(fmab.Problem([0.5, 0.4], agents=2).rewards)]}
@@ -306,14 +306,14 @@ ALIKE: dict[str, tuple[Callable[[], Study], Callable[[], Study]]] = {
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_what_changes_no_number_changes_no_hash(name: str) -> None:
+def test_what_changes_no_number_changes_no_hash(name):
     """Would catch a sweep that is computed again because it was spelt in another way."""
     first, second = (make() for make in ALIKE[name])
     assert hashes(first) == hashes(second)
     assert first.hash == second.hash
 
 
-def test_a_study_is_more_than_its_cells() -> None:
+def test_a_study_is_more_than_its_cells():
     """Would catch a default folder shared by studies of other seeds, bands or dimensions."""
     made = [
         small(),
@@ -327,7 +327,7 @@ def test_a_study_is_more_than_its_cells() -> None:
     assert len({each.hash for each in made}) == len(made)
 
 
-def test_a_graph_that_changes_under_its_name_is_another(tmp_path: Path) -> None:
+def test_a_graph_that_changes_under_its_name_is_another(tmp_path):
     """Would catch results of an old graph file, or old means, taken for those of the new one."""
     edges, means = tmp_path / "graph.txt", tmp_path / "means.csv"
 
@@ -351,7 +351,7 @@ def test_a_graph_that_changes_under_its_name_is_another(tmp_path: Path) -> None:
         assert old.hash != new.hash and said != new.describe()
 
 
-def test_equal_cells_are_one() -> None:
+def test_equal_cells_are_one():
     """Would catch cdp computed once for each graph that it does not look at."""
     made = small(["cdp", "ddp"], graph=["ring", "path", "complete"], agents=4)
     found = np.array(hashes(made)).reshape(2, 3)
@@ -363,7 +363,7 @@ def test_equal_cells_are_one() -> None:
     assert hashes(small(epsilon=2, rounds=3)) == hashes(doubled)[-1:]
 
 
-def test_a_description_survives_json() -> None:
+def test_a_description_survives_json():
     """Would catch tuples that come back as lists: a store that refuses its own study."""
     part = (2, nx.path_graph(2))
     for made in (
@@ -385,7 +385,7 @@ def test_a_description_survives_json() -> None:
 # Makers.
 
 
-def test_each_gap_goes_where_its_name_says() -> None:
+def test_each_gap_goes_where_its_name_says():
     """Would catch schedule_gap reaching the problem, or instance_gap the algorithm."""
     made = small(schedule_gap=0.25, instance_gap=0.125).points[0]
     found = made.described["schedule_gap"], made.described["problem"]["instance_gap"]
@@ -398,7 +398,7 @@ def test_each_gap_goes_where_its_name_says() -> None:
     assert own.hash == small(instance_gap=0.125).points[0].hash
 
 
-def test_a_parameter_that_both_take_goes_to_both() -> None:
+def test_a_parameter_that_both_take_goes_to_both():
     """Would catch a name that algorithm and problem share given to only one of them."""
 
     def mine(epsilon: float, arms: int) -> fmab.Algorithm:
@@ -409,7 +409,7 @@ def test_a_parameter_that_both_take_goes_to_both() -> None:
     assert found == [(2.0, 2), (3.0, 3)]
 
 
-def test_defaults_stay_with_their_maker() -> None:
+def test_defaults_stay_with_their_maker():
     """Would catch one maker's default, here p = 1/2 or R = 3, given to all the others."""
     half = functools.partial(fmab.cdp_mab, participation=0.5, rounds=3)
     for order in (("half", "plain"), ("plain", "half")):
@@ -423,7 +423,7 @@ def test_defaults_stay_with_their_maker() -> None:
     assert [point.described["participation"] for point in said] == [0.25, 0.25]
 
 
-def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
+def test_a_graph_made_by_a_maker_is_its_own(tmp_path):
     """Would catch an exchange found under the address of a graph that is gone."""
     names = ["ring", "path", "star"]
     for name in names:
@@ -481,7 +481,7 @@ def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     assert study.points is points
 
 
-def test_a_problem_is_made_once_for_all_that_share_it() -> None:
+def test_a_problem_is_made_once_for_all_that_share_it():
     """Would catch an instance drawn, or its means hashed, anew for each epsilon."""
     calls = []
 
@@ -495,7 +495,7 @@ def test_a_problem_is_made_once_for_all_that_share_it() -> None:
 
 
 @pytest.mark.parametrize("root_seed", [0, 9])
-def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed: int) -> None:
+def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed):
     """Would catch root seed 0 for the one that is stated, or another seed than the instance's."""
     made = small(fixed_instance=7, root_seed=root_seed, agents=3, arms=4)
     due = fmab.Problem.uniform(3, 4).fixed(7, root_seed)
@@ -606,13 +606,13 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize("place", range(len(REFUSED)), ids=lambda i: f"{i}-{REFUSED[i][1][:30]}")
-def test_a_bad_study_is_refused_in_one_line(place: int) -> None:
+def test_a_bad_study_is_refused_in_one_line(place):
     """Would catch a traceback, another field's name, or a cell that is silently dropped."""
     call, line = REFUSED[place]
     assert refused(lambda: call().points).startswith(line)
 
 
-def test_a_configured_algorithm_is_its_class_with_its_parameters() -> None:
+def test_a_configured_algorithm_is_its_class_with_its_parameters():
     """Would catch a parameter of an instance that is dropped, or another study for the same."""
     given = small(fmab.cdp_mab(0.5, rounds=3, participation=0.5), epsilon=OUT)
     said = small("cdp", epsilon=0.5, rounds=3, participation=0.5)
@@ -622,7 +622,7 @@ def test_a_configured_algorithm_is_its_class_with_its_parameters() -> None:
     assert hashes(message) == hashes(small(epsilon=OUT, epsilon_message=2))
 
 
-def test_a_hundred_thousand_cells_are_accepted() -> None:
+def test_a_hundred_thousand_cells_are_accepted():
     """Would catch a bound off by one, or labels compared each with each (10^10 comparisons)."""
     made = small(epsilon=np.arange(1, 100_001) / 7)
     assert made.shape == (100_000,) and made.axes[0].labels[:2] == (1 / 7, 2 / 7)
@@ -632,7 +632,7 @@ def test_a_hundred_thousand_cells_are_accepted() -> None:
 # Precision and provenance.
 
 
-def test_looks_double_up_to_the_most_seeds() -> None:
+def test_looks_double_up_to_the_most_seeds():
     """Would catch a look too many or beyond max_seeds, or a level that is not Bonferroni's."""
     until = until_precise(0.01, level=0.9, max_seeds=1000)
     assert until.looks(100) == [100, 200, 400, 800, 1000]

@@ -97,7 +97,7 @@ def asked(changes: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_a_snippet_states_this_study(name: str, tmp_path: Path) -> None:
+def test_a_snippet_states_this_study(name, tmp_path):
     """Would catch a value read as another, a table that is dropped, or bytes that are refused."""
     text, changes = ACCEPTED[name]
     path = tmp_path / "study.toml"
@@ -274,7 +274,7 @@ def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
 RATINGS = "agent,arm,value\n0,0,1\n0,1,2\n1,0,2\n1,1,1\n"
 
 
-def test_a_file_of_means_goes_with_a_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     """Would catch means read as coins' before the law is known, or ratings that a law replaces."""
     monkeypatch.chdir(tmp_path)
     Path("g.csv").write_text("1.5,2.0,-1\n")
@@ -305,7 +305,7 @@ def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("text", ["1e6", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
-def test_a_value_is_the_same_in_a_file_and_after_a_flag(text: str, tmp_path: Path) -> None:
+def test_a_value_is_the_same_in_a_file_and_after_a_flag(text, tmp_path):
     """Would catch 1e3 or none read in two ways: the same sweep kept twice."""
     written = '"none"' if text == "none" else text
     cases = [("epsilon", "--epsilon", epsilon(written))]
@@ -450,7 +450,7 @@ def words(document: dict[str, Any]) -> list[str]:
     return spelt
 
 
-def test_50_written_studies_read_back_the_same(tmp_path: Path) -> None:
+def test_50_written_studies_read_back_the_same(tmp_path):
     """Would catch a number that loses digits, None that is lost, or a table written in another."""
     rng = random.Random(1)
     found = set()
