@@ -327,7 +327,7 @@ def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
         if name != "preferential":
             edges = int(name.removeprefix("preferential-"))
             if not 1 <= edges < agents:
-                allowed = f"preferential-m with 1 <= m < {agents}, the agents"
+                allowed = f"preferential-m with 1 <= m < {agents} (the agents)"
                 refuse(field, name, allowed, "choose m in that range or more agents")
         _affordable(edges * agents, field, name)
         remedy = "choose a larger m"

@@ -831,3 +831,13 @@ def test_invariants_hold_in_many_settings():
         assert (data.agents_worse <= agents).all(), note
         seen.add((algorithm.name, problem.homogeneous, rules_of(algorithm)))
     assert len(seen) >= 14
+
+
+@pytest.mark.parametrize("make", [fmab.cdp_mab, fmab.hdp_mab])
+def test_agents_one_by_one_without_noise_have_the_law_of_their_sum(make):
+    """Would catch noise of another shape where rewards have no range, which ends in an error."""
+    problem = fmab.Problem.uniform(6, 5, rewards="gaussian:0.2")
+    apart = fmab.simulate(make(None), problem, 3000, 400, times=1, sum_agents=False)
+    summed = fmab.simulate(make(None), problem, 3000, range(400, 800), times=1)
+    found = scipy.stats.ks_2samp(apart.regret[:, -1], summed.regret[:, -1])
+    assert found.pvalue > 1e-6

@@ -288,7 +288,7 @@ REGULAR = (
 CHANCE = "must be random-P with an edge probability P in (0, 1]; try random-0.2"
 DRAWS = "must be a graph that is connected within 200 draws; raise P, to 0.16 for example"
 NEWCOMERS = (
-    "must be preferential-m with 1 <= m < 5, the agents; choose m in that range or more agents"
+    "must be preferential-m with 1 <= m < 5 (the agents); choose m in that range or more agents"
 )
 EDGES = "must be a graph of at most 2,000,000 edges (this one has about {}); use fewer agents or a "
 EDGES += "sparser graph"

@@ -172,7 +172,7 @@ def _alike(
     real = trial.reward_sizes[:, None] > 0.0
     rewarded, *noise = (jnp.where(real, x, 0.0) for x in found)
     if merged or not trial.noisy:
-        return rewarded, jnp.zeros((0, len(need)))
+        return rewarded, jnp.zeros((0 if merged else len(trial.noise_sizes), len(need)))
     if by_agent:
         return rewarded, noise[0]
     groups = need[None, :] & (trial.noise_sizes > 0.0)[:, None]
