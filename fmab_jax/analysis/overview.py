@@ -277,7 +277,7 @@ def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
         )
         refuse("arms", arms, allowed, remedy)
     if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
-        remedy = f"leave arms out, or run with {setting(keep='ends')} or {setting(keep='curves')}"
+        remedy = f"leave arms out, or run with {setting(keep='curves')}"
         refuse("arms", arms, "left out with results that do not keep each seed", remedy)
     return np.array([*listed, "undecided"], object)
 

@@ -75,6 +75,10 @@ def final_table(
         allowed = "the Dataset of simulate or of a sweep"
         refuse("data", type(data).__name__, allowed, "pass it unchanged")
     data = held(data)
+    last, horizon = int(data.time.values.reshape(-1)[-1]), data.attrs.get("horizon")
+    if "slot" not in data.coords and horizon not in (None, last):
+        remedy = "leave out no slots: what is kept of a seed is that at the horizon"
+        refuse("data.time", last, f"up to {horizon}, the horizon", remedy)
     both = [price("server_price", server_price), price("peer_price", peer_price)]
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
@@ -138,16 +142,25 @@ def held(data: xr.Dataset) -> xr.Dataset:
     """Returns results whose ``seeds`` counts those that are there, not those that were run.
 
     Some may have been selected, runs may have been joined, and variables left out.
+
+    Raises:
+        ValueError: If a seed is there twice: it would be counted twice.
     """
     if "seed" not in data.sizes:
         return data
     number, dims = data.sizes["seed"], {"seed", "time", "meter", "row", "agent", "arm"}
-    if "seeds" in data and "seed" not in data.seeds.dims:
-        return data.assign(seeds=data.seeds.clip(max=number, keep_attrs=True))
-    if "seeds" in data:
-        # Joined along seeds, each with its own number.
-        return data.assign(seeds=data.seeds.isel(seed=0, drop=True) * 0 + number)
-    return data if {*map(str, data.sizes)} - dims else data.assign(seeds=number)
+    if "seed" in data.coords and len(np.unique(data.seed)) < number:
+        refuse("data.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
+    if "seeds" not in data:
+        return data if {*map(str, data.sizes)} - dims else data.assign(seeds=number)
+    stated = data.seeds
+    if "seed" in stated.dims:  # joined, each seed with the number of its run
+        stated = stated.isel(seed=0, drop=True)
+    if "regret" in data and int(stated.max()) < number:
+        # Joined, or of a sweep whose other configurations have more: those that have a regret.
+        found = np.isfinite(data.regret.isel(time=-1)).sum("seed")
+        stated = stated.copy(data=found.transpose(*stated.dims).values)
+    return data.assign(seeds=stated.clip(max=number, keep_attrs=True))
 
 
 def asked_numbers(data: xr.Dataset) -> list[str]:
@@ -157,8 +170,8 @@ def asked_numbers(data: xr.Dataset) -> list[str]:
     return [
         name
         for name in names
-        for held in [name if name in data else f"{name}_mean"]
-        if held in data and {*data[held].dims} <= over
+        for kept in [name if name in data else f"{name}_mean"]
+        if kept in data and {*data[kept].dims} <= over
     ]
 
 

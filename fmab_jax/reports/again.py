@@ -48,14 +48,16 @@ class Again(NamedTuple):
     Attributes:
         kind: "shell", "toml" or "python"; "" where they do not say enough.
         text: What to type; for "toml" the study file's content.
-        checked: Whether the text, read back, states the same configurations, seeds and slots.
+        checked: Whether the text, read back, states the study that the results are from.
         note: A sentence for people.
+        whole: Whether they hold the seeds and slots of that study, no others and all of them.
     """
 
     kind: str
     text: str
     checked: bool
     note: str
+    whole: bool = True
 
 
 def again(data: xr.Dataset, path: str | None = None) -> Again:
@@ -132,9 +134,28 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
         text = _toml(study, values, set(parameters_of(Drawn)))
         out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
         note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
-        return Again("toml", text, _same(study_of(tomllib.loads(text)), data), note)
+        return _judged("toml", text, study_of(tomllib.loads(text)), data, note)
     text = _command(study, values, path)
-    return Again("shell", text, _same(study_of(_typed(text)), data), "")
+    return _judged("shell", text, study_of(_typed(text)), data)
+
+
+def _judged(kind: str, text: str, study: Study, data: xr.Dataset, note: str = "") -> Again:
+    """Returns a text with what the study that it states has to do with the results."""
+    return Again(kind, text, _same(study, data), note, _whole(study, data))
+
+
+def _whole(study: Study, data: xr.Dataset) -> bool:
+    """Tells whether results hold all seeds and slots of a study, and no others."""
+    if "seed" in data.coords:
+        seeds = np.arange(study.seeds) if study.listed is None else np.asarray(study.listed)
+        if not np.array_equal(data.seed, seeds):
+            return False
+    if "time" not in data.coords:
+        return True
+    grids = [point.config.grid[: point.config.wanted] for point in study.points]
+    if "slot" in data.coords:  # each configuration has slots of its own
+        return data.sizes["time"] == max(map(len, grids))
+    return np.array_equal(data.time, grids[0])
 
 
 def _same(study: Study, data: xr.Dataset) -> bool:
@@ -297,10 +318,10 @@ def _script(study: Mapping[str, Any], data: xr.Dataset) -> Again:
     lines += [f"    {name}={value!r}," for name, value in more.items()]
     text = "\n".join([*lines, ")"])
     try:
-        same = _same(_read_back(text, owner), data)
+        return _judged("python", text, _read_back(text, owner), data)
     except (AttributeError, KeyError, TypeError, ValueError):
-        same = False  # Means that are read from the file, or seeds too many to be written.
-    return Again("python", text, same, "")
+        # Means that are read from the file, or seeds too many to be written.
+        return Again("python", text, False, "")
 
 
 def _read_back(text: str, owner: Any) -> Study:

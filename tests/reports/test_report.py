@@ -766,6 +766,19 @@ def test_what_a_command_would_say_otherwise_is_a_script_or_a_file(what, more, ki
     assert found.kind == kind and told in found.text and found.checked == checked
 
 
+def test_a_part_of_a_study_is_not_told_as_all_of_it():
+    """Would catch "the same seeds and slots" of results that were cut or joined."""
+    data = fmab.simulate(fmab.cdp_mab(1.0), uniform(), 500, 6)
+    more = fmab.simulate(fmab.cdp_mab(1.0), uniform(), 500, range(6, 12))
+    joined = xr.concat([data, more], "seed", data_vars="all")
+    swept = fmab.sweep(fmab.ucb1, uniform(), horizon=[50, 80], seeds=3)
+    assert again(data).whole and again(more).whole and again(swept).whole
+    for part in (data.isel(seed=slice(3)), joined, data.isel(time=slice(9)), swept[{"seed": [1]}]):
+        assert again(part).checked and not again(part).whole
+    assert "do not hold the same seeds or slots as it" in made({"a": joined})[1]
+    assert "same configurations, seeds and slots." in made({"a": data})[1]
+
+
 def test_a_report_counts_the_seeds_that_were_selected():
     """Would catch bands of links, and a number of seeds, of all seeds that were run."""
     data = fmab.simulate(fmab.cdp_mab(1.0), uniform(), 10**4, 12).isel(seed=slice(5))
