@@ -338,7 +338,8 @@ def as_word(path: str) -> str:
 
 def visible(word: str) -> str:
     """Returns a word as typed, cut, with what cannot be printed spelt out."""
-    return word[:80] if word.isprintable() and word else repr(word[:80])
+    word = word if len(word) <= 80 else f"{word[:77]}..."
+    return word if word.isprintable() and word else repr(word)
 
 
 @contextlib.contextmanager

@@ -16,9 +16,15 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.errors import NONE, length, refuse, shown
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import Kind, Parameter
+from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps.makers import Maker, name_of
 
 MAX_CONFIGS = 100_000
+# Names of dimensions and variables of results and of tables of them, which no axis may have.
+_TAKEN = OF_RESULTS | {
+    *(each.name for each in USUAL),
+    *("axes", "listed", "means", "slot", "side", "priced", "counts", "cost", "leak_epsilon"),
+}
 
 
 class Axis(NamedTuple):
@@ -62,8 +68,8 @@ def axis_of(name: str, value: Any, known: Parameter | None) -> Axis | None:
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
-    if name in OF_RESULTS:
-        refuse(name, value, "left out", f"{name} is a dimension of every result")
+    if name in _TAKEN:
+        refuse(name, value, "left out", "it is a name of results: rename the parameter")
     words = {"long_name": name.replace("_", " "), "symbol": name.replace("_", " "), "none": "none"}
     if known is not None:
         none = known.kind.none or "none"

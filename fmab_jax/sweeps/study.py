@@ -276,6 +276,8 @@ def state(
     for name, value in given.items():
         if name not in known:
             _refuse_unknown(name, value, known)
+        if name in ("axes", "listed"):
+            refuse(name, value, "left out", f"a study has {name} of its own: rename the parameter")
         # What an algorithm was made with is one value, whatever it is.
         made = isinstance(algorithm, Maker) and algorithm.fixed and name in algorithm.options
         swept = None if made else axis_of(name, value, known[name])

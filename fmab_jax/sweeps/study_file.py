@@ -32,7 +32,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Shown, Spelling, did_you_mean, number_of, refuse
+from fmab_jax.errors import Shown, Spelling, did_you_mean, number_of, refuse, shown
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
@@ -221,9 +221,9 @@ def _refuse_unknown(
             remedy = "it belongs at the top, above all tables"
         elif elsewhere := [f"under [{other}]" for other in _TABLES if name in known[other]]:
             remedy = f"it belongs {' or '.join(elsewhere)}"
-        shown = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else repr(name[:40])
+        key = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else shown(name)
         prefix = f"{where}." if where else ""
-        refuse(f"{prefix}{shown}", table[name], "left out: there is no such key", remedy)
+        refuse(f"{prefix}{key}", table[name], "left out: there is no such key", remedy)
 
 
 def _read(parameter: Parameter | None, value: Any) -> Any:

@@ -628,13 +628,20 @@ def test_a_trial_may_be_larger_than_a_file(monkeypatch):
     np.testing.assert_array_equal(small.regret, usual.regret)
 
 
-@pytest.mark.parametrize("name", ["quantile", "made", "seed", "agent"])
-def test_an_axis_has_no_name_of_a_dimension(name):
+@pytest.mark.parametrize("name", ["quantile", "made", "seed", "agent", "regret", "cost"])
+def test_an_axis_has_no_name_of_results(name):
     """Would catch a store that is written and never opened again."""
-    make = {"quantile": lambda quantile: 0, "made": lambda made: 0, "seed": lambda seed: 0}
-    maker = make.get(name, lambda agent: 0)
-    with pytest.raises(ValueError, match=f"{name} is a dimension of every result"):
+    maker = eval(f"lambda {name}: 0")
+    with pytest.raises(ValueError, match=f"^{name}=.*: must be left out; it is a name of results"):
         fmab.sweep(maker, PROBLEM, horizon=100, seeds=2, **{name: [1, 2]})
+
+
+@pytest.mark.parametrize("name", ["axes", "listed"])
+def test_a_function_has_no_parameter_of_the_studys_name(name):
+    """Would catch a store that cannot be opened, since a study says this of itself."""
+    maker = eval(f"lambda {name}: 0")
+    with pytest.raises(ValueError, match=f"^{name}=1: must be left out; a study has {name}"):
+        fmab.sweep(maker, PROBLEM, horizon=100, seeds=2, **{name: 1})
 
 
 def test_functions_are_labelled_by_the_names_below_partial():
