@@ -59,6 +59,7 @@ class _Finals(NamedTuple):
         looks: At how many numbers of seeds it might have stopped; 0 for a fixed number.
         cost: What it took.
         asked: What it was asked.
+        data: All of it.
     """
 
     slot: int
@@ -71,6 +72,7 @@ class _Finals(NamedTuple):
     looks: int
     cost: Cost
     asked: dict[str, Any]
+    data: xr.Dataset
 
 
 def compare(
@@ -471,7 +473,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
         none = np.empty(0)
-        rest = _looks(data), cost_of(data), question_of(data)
+        rest = _looks(data), cost_of(data), question_of(data), data
         return _Finals(last, root, None, none, number, mean, error, *rest)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
@@ -481,7 +483,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     error = math.sqrt(float(part.covariance[0]) / number)
     seeds = np.asarray(known[:number], np.int64)
     found = seeds, values, number, float(part.mean[0]), error
-    return _Finals(last, root, *found, _looks(data), cost_of(data), question_of(data))
+    return _Finals(last, root, *found, _looks(data), cost_of(data), question_of(data), data)
 
 
 def _looks(data: xr.Dataset) -> int:
@@ -592,7 +594,9 @@ def _kept(run: _Finals, places: np.ndarray) -> _Finals:
     values = run.values[places]
     part = summary.moments(values[:, None], full=False)
     error = math.sqrt(float(part.covariance[0]) / len(places))
-    return run._replace(values=values, number=len(places), mean=float(part.mean[0]), error=error)
+    cost = cost_of(run.data.isel(seed=places).assign(seeds=len(places)))
+    mean = float(part.mean[0])
+    return run._replace(values=values, number=len(places), mean=mean, error=error, cost=cost)
 
 
 def _covariance(one: np.ndarray, other: np.ndarray) -> float:

@@ -55,12 +55,16 @@ def opened(options: Stored, *, partial: bool = True) -> xr.Dataset:
 
 def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> xr.Dataset:
     """Returns the results at a path, which the command calls ``field``."""
+    from fmab_jax.analysis.tables import held
     from fmab_jax.sweeps import results
 
     with called(store=field, path=field):
         try:
-            return results.read(path, partial=partial)
+            return held(results.read(path, partial=partial))
         except Refusal as error:
+            if error.field == "data.seed":
+                allowed = f"one whose seeds are {error.marked[0]}"
+                raise Refusal(field, path, allowed, error.marked[1]) from None
             if setting(partial=True) not in error.marked[1]:
                 raise
             remedy = "resume it, or look at what is there with fmab show"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +26,8 @@ _MANY = 5000
 _LISTED = 8
 _CELL_BITS = 5
 _CELLS = 6 << _CELL_BITS
+# The shapes of sums of 1, 2, ... variables: ``np.stack([solved_shape(n) for n in range(1, 257)])``.
+SHAPES = Path(__file__).with_name("laplace_sums.npy")
 
 
 def laplace(
@@ -150,14 +153,21 @@ def laplace_sum_shape(terms: int) -> np.ndarray:
     """
     if terms == 0:
         return np.zeros(SHAPE)
+    # SciPy takes longer to import than most runs; a file has what it gave for the usual numbers.
+    listed = np.load(SHAPES)
+    found = listed[terms - 1] if terms <= len(listed) else solved_shape(terms)
+    # Callers share the cached array, so it is read-only.
+    found.setflags(write=False)
+    return found
+
+
+def solved_shape(terms: int) -> np.ndarray:
+    """Returns what `laplace_sum_shape` does for at least one variable, worked out anew."""
     nodes = np.cos((2.0 * np.arange(SHAPE) + 1.0) * np.pi / (2.0 * SHAPE))
     z = (nodes + 1.0) * _FARTHEST / 2.0
     ratio = _many(z, terms) if terms > _MANY else _of_normal(z, terms) / z
     fitted = np.polynomial.chebyshev.chebfit(nodes, ratio, SHAPE - 1)
-    found = np.polynomial.chebyshev.cheb2poly(fitted)[::-1].copy()
-    # Callers share the cached array, so it is read-only.
-    found.setflags(write=False)
-    return found
+    return np.polynomial.chebyshev.cheb2poly(fitted)[::-1].copy()
 
 
 def _many(z: np.ndarray, terms: int) -> np.ndarray:

@@ -488,6 +488,8 @@ def ahead(
 ) -> Iterator[Callable[[int, Callable[[], None]], None]]:
     """Compiles programs in threads of their own: the next while one is compiled or run.
 
+    A single one is compiled by whoever waits for it.
+
     Args:
         wanted: Programs and sizes of their batches, in the order in which they are run.
         devices: As in `executable`.
@@ -497,6 +499,14 @@ def ahead(
         A function that returns once the program of a number is compiled, and raises what that
         raised; somebody is told as by `telling`.
     """
+
+    def alone(number: int, tell: Callable[[], None]) -> None:
+        with telling(tell):
+            executable(*wanted[number], devices)
+
+    if one_by_one or len(wanted) == 1:
+        yield alone
+        return
     traced = [Event() for _ in wanted]
     made: list[Future[None]] = []
     pool = ThreadPoolExecutor(2)
@@ -506,7 +516,7 @@ def ahead(
             executable(*wanted[number], devices)
 
     def ready(number: int, tell: Callable[[], None]) -> None:
-        for following in range(len(made), min(number + (1 if one_by_one else 2), len(wanted))):
+        for following in range(len(made), min(number + 2, len(wanted))):
             made.append(pool.submit(compiled, following))
             made[following].add_done_callback(lambda _, event=traced[following]: event.set())  # type: ignore[misc]
         traced[number].wait()
@@ -560,6 +570,9 @@ def run_trials(
         contract.judge(outcome, seed, work.configs[0].algorithm.name)
         return start, outcome
 
+    if len(work.seeds) <= batch:
+        yield one(0)
+        return
     starts = iter(range(0, len(work.seeds), batch))
     lanes = threads(devices) if lanes is None else lanes
     with ThreadPoolExecutor(lanes) as pool:

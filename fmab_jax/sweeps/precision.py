@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 from fmab_jax.analysis.summary import Moments
-from fmab_jax.analysis.tables import look_band
 from fmab_jax.errors import count, real
 from fmab_jax.run.resources import MAX_SEEDS
 
@@ -75,6 +74,8 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
 def relative_width(regret: Moments, level: float) -> float:
     """Returns the half-width of the simultaneous band at the last slot over the mean there."""
+    from fmab_jax.analysis.tables import look_band  # of summaries only
+
     if regret.seeds < 2:
         return math.nan
     mean, half = look_band(regret.seeds, regret.mean, regret.covariance, level)

@@ -20,7 +20,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -38,7 +38,6 @@ from fmab_jax.sweeps import results
 from fmab_jax.sweeps.blocks import Chunk, Series, chunk_of, run_job
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import claim, intact, look
-from fmab_jax.sweeps.cluster import Cluster, Task
 from fmab_jax.sweeps.grid import header_of
 from fmab_jax.sweeps.layout import (
     FEWEST,
@@ -53,6 +52,9 @@ from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Brief, Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
 from fmab_jax.sweeps.study import Study, provenance, state
+
+if TYPE_CHECKING:
+    from fmab_jax.sweeps.cluster import Cluster
 
 # Slots at which a configuration is timed first, and how long a step to eightfold ones may take.
 _FIRST_STEP = 1000
@@ -439,6 +441,8 @@ class _Work:
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, in any order, as the cluster's workers compute them."""
+        from fmab_jax.sweeps.cluster import Task
+
         assert self.cluster is not None
         # Fewer blocks than threads are cut to pieces, whose results are joined to the same chunks.
         pieces = max(1, self.cluster.threads // len(blocks))
@@ -579,6 +583,8 @@ def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
 
 def _checked_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
     """Returns a client's cluster; refuses what does not go with it."""
+    from fmab_jax.sweeps.cluster import Cluster
+
     if worker is not None:
         remedy = "the client's workers share the work by themselves; drop one"
         refuse("worker", worker, "left out with a client", remedy)

@@ -36,7 +36,6 @@ from fmab_jax.files import (
     whole_file,
     write_all,
 )
-from fmab_jax.sweeps.locks import locked
 
 _CHUNK = re.compile(r"[0-9a-f]{32}")
 _WRITER = re.compile(r"[a-z0-9-]{1,64}")
@@ -154,6 +153,8 @@ class Store:
             refuse("writer", writer, "up to 64 of a-z, 0-9 and -", "such as 'worker-3-of-16'")
         if self._writer is not None:
             refuse("writer", writer, "one at a time", "open the folder once more")
+        from fmab_jax.sweeps.locks import locked  # what is only read needs none
+
         self._inspect()
         self._mend()
         with locked(self.path, writer):

@@ -615,6 +615,11 @@ def test_results_count_the_seeds_that_they_hold():
     assert int(minimal.seeds) == 3 and int(fmab.final_table(minimal).seeds) == 6
     table, expected = (fmab.final_table(data) for data in (joined, whole))
     assert int(table.seeds) == 9 and float(table.regret_upper) == float(expected.regret_upper)
+    # What a pair took is that of the seeds that are compared.
+    few, many = (fmab.simulate(fmab.cdp_mab(0.3), problem, 30_000, n) for n in (3, 12))
+    links = [each.links for each in fmab.compare(few, many, labels=("a", "b")).participants]
+    last = many.links.sel(meter="server").isel(time=-1).values
+    assert links == [last[:3].mean()] * 2 != [last.mean()] * 2
 
 
 KEPT = ("links", "seeds", "chosen_arm", "best_arm_lost", "worse_arm_played")

@@ -571,7 +571,7 @@ def test_results_are_read_from_a_file_as_from_a_folder(folder, capsys):
 
 
 def test_what_simulate_saved_is_read_as_well(folder, capsys):
-    """Would catch a file of Python refused, or shown with other numbers."""
+    """Would catch a file of Python refused, other numbers, and joined seeds as an axis."""
     data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
     fmab.save(data, "py.nc")
     out, _ = said(capsys, "show py.nc")
@@ -581,6 +581,13 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     _, err = said(capsys, "plot py.nc --curves", 2)
     assert err.startswith("fmab: --out py-curves.png: must be") and err.count("\n") == 1
     said(capsys, "plot py.nc --curves --overwrite")
+    parts = data.isel(seed=slice(7)), data.isel(seed=slice(7, 16))
+    for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
+        fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
+    out, _ = said(capsys, "show whole.nc")
+    check_rows(out, data.assign(seeds=((), 16)))
+    _, err = said(capsys, "show twice.nc", 2)
+    assert err.startswith("fmab: twice.nc: must be one whose seeds are distinct; a repeated seed")
 
 
 def test_main_as_a_function_leaves_jax_as_it_is(capsys):

@@ -441,6 +441,16 @@ def test_law_of_sums_of_laplace_variables(terms):
         assert np.abs(plain - special.ndtr(-np.abs(z))).max() > 1e-3
 
 
+def test_listed_sums_of_laplace_variables_are_what_is_solved_for():
+    """Catches a list with a wrong or missing row, and one that is longer than what it is of."""
+    assert len(np.load(laplace.SHAPES)) == 256
+    z = jnp.linspace(0.1, 8.2, 100)
+    for terms in range(1, 258):
+        listed, solved = laplace.laplace_sum_shape(terms), laplace.solved_shape(terms)
+        x, y = (laplace.laplace_sum(z, jnp.asarray(each)[:, None]) for each in (listed, solved))
+        np.testing.assert_allclose(x, y, rtol=1e-11)
+
+
 def test_no_variables_add_up_to_nothing():
     """Catches noise on a row that only fills an array."""
     assert not np.asarray(
