@@ -101,16 +101,16 @@ def execute(call: Call) -> None:
 
     options = call.options
     if call.command.subject is None:
-        document = study_file.read_study(options.study)
+        document: dict[str, Any] = {}
+        try:
+            document |= study_file.read_study(options.study)
+            study = study_file.study_of(document)
+            points = study.points  # refuses what does not go together
+        except Refusal as error:
+            raise study_file.told(error, document) from None
         label = Path(options.study).stem
         if options.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
             refuse("out", None, "given for a study of such a name", "it would name the folder")
-        with called(store="out"):
-            try:
-                study = study_file.study_of(document)
-                points = study.points  # refuses what does not go together
-            except Refusal as error:
-                raise error.spelt(study_file.TOML) from None
     else:
         document, study = stated.study_of(options, call.command.subject, call.typed)
         points = study.points

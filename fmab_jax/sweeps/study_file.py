@@ -20,11 +20,13 @@ parameter says what that means. Algorithms are named, never loaded::
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,9 +34,9 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Shown, Spelling, did_you_mean, number_of, refuse, shown
+from fmab_jax.errors import Refusal, Shown, Spelling, did_you_mean, number_of, refuse, shown, spelt
 from fmab_jax.files import read_input, whole_file
-from fmab_jax.parameters import Parameter, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
@@ -62,6 +64,27 @@ TOML = Spelling(
     lambda name: f"fmab sweep {name.removeprefix('fmab_jax.')} --help",
 )
 """How a study file writes what a refusal tells to state."""
+
+
+def told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
+    """Says a refusal as a study file states it: ``[parameters] epsilon = 0: must be ...``.
+
+    Args:
+        error: Of the file, or of the study that it states.
+        document: What the file holds; empty where reading it was refused.
+    """
+    table, _, name = re.sub(r"\[\d+\]$", "", error.field).rpartition(".")
+    if not table and name not in _TOP and document:
+        table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
+    if name in ("study", "") or table not in ("", *_TABLES):
+        return error.spelt(TOML)
+    value = str(error.value)
+    with suppress(ValueError, SyntaxError):  # cut, or a date
+        value = value if re.match(r"[-+.\d]", value) else _toml(ast.literal_eval(value))
+    missing = error.allowed.startswith("given") and error.value in ("None", repr(UNSET))
+    key = f"[{table}] " * bool(table) + name + f" = {value}" * (not missing)
+    allowed, remedy = (spelt(each, TOML) for each in error.marked)
+    return Refusal.line(f"{key}: must be {allowed}; {remedy}")
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:

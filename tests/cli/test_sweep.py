@@ -376,13 +376,25 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     assert sorted(folder.rglob("*")) == before
 
 
-def test_bad_studies_are_refused_in_their_own_words(folder, capsys):
-    """Would catch options named that nobody typed, for a value in a file."""
-    text = 'algorithm = "cdp"\nhorizon = 100\nseeds = 4\n[problem]\ninstance_gap = 7\n'
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("arms = 2", "instance_gap = 7", "[problem] instance_gap = 7: must be a number in"),
+        ("arms = 2", "agent = 2", "[problem] agent = 2: must be left out: there is no such key"),
+        ("epsilon = 1", "", "[parameters] epsilon: must be given, or epsilon_message; pass eps"),
+        ("epsilon = 1", "rounds = ['x']", '[parameters] rounds = "x": must be a whole number'),
+        ("seeds = 4", "", "seeds: must be given; add seeds = "),
+        ("seeds = 4", "seeds = 4\nkeep = true", "keep = true: must be 'curves' or 'summary'"),
+        ("'cdp'", "'cpd'", 'algorithm = "cpd": must be one of'),
+    ],
+)
+def test_bad_studies_are_refused_in_their_own_words(old, new, line, folder, capsys):
+    """Would catch options that nobody typed, Python's None or quotes, for a value in a file."""
+    text = "algorithm = 'cdp'\nhorizon = 100\nseeds = 4\n[problem]\narms = 2\n"
     text += "[parameters]\nepsilon = 1\n"
-    Path("x.toml").write_text(text)
+    Path("x.toml").write_text(text.replace(old, new))
     _, err = said(capsys, "sweep x.toml", 2)
-    assert "instance_gap=7: must be" in err and "--" not in err and err.count("\n") == 1
+    assert err.startswith(f"fmab: {line}") and "--" not in err and err.count("\n") == 1
 
 
 def test_workers_share_the_chunks(eps, folder, capsys):
