@@ -527,6 +527,8 @@ def _shown(value: Any) -> Shown:
     text = shown(value)
     if isinstance(value, str):
         return Shown(text, text[1:].removesuffix(text[0]))
+    if isinstance(value, (list, tuple)) and not text.endswith("..."):
+        return Shown(text, " ".join(_shown(each).typed for each in value))
     return Shown(text, "none" if value is None else text)
 
 

@@ -13,6 +13,7 @@ import inspect
 import itertools
 import json
 import os
+import re
 import shlex
 import shutil
 import textwrap
@@ -363,8 +364,9 @@ def spelt(error: Refusal, call: Call | None) -> str:
         call: The command; None where there is none yet.
     """
     names = [field.name for field in dataclasses.fields(call.options)] if call else []
-    field = error.field.removeprefix("problem.").removeprefix("parameters.")
-    if call is None or field not in names:
+    # A part of a value, such as components[0], is told by the option that it was given to.
+    field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
+    if call is None:
         return str(error)
     # A word of the command's own has no option before it.
     option = "" if field in getattr(call.options, "words", {}) else flag_of(field)
@@ -376,7 +378,8 @@ def spelt(error: Refusal, call: Call | None) -> str:
 
     command = getattr(call.options, "command", "")
     own = PYTHON.help if not command else lambda name: f"{command} --help"
-    return error.typed(option, Spelling(setting, _typed, own))
+    spelling = Spelling(setting, _typed, own)
+    return error.typed(option, spelling) if field in names else str(error.spelt(spelling))
 
 
 def _typed(value: Any) -> str:

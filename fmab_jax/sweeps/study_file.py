@@ -34,7 +34,17 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, Shown, Spelling, did_you_mean, number_of, refuse, shown, spelt
+from fmab_jax.errors import (
+    Refusal,
+    Shown,
+    Spelling,
+    did_you_mean,
+    number_of,
+    refuse,
+    setting,
+    shown,
+    spelt,
+)
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
@@ -198,8 +208,8 @@ def _from_files(problem: dict[str, Any]) -> Any:
     means, agents = problem.pop("means"), problem.pop("agents", None)
     law = problem.pop("rewards", None)
     for name in sorted(problem):
-        remedy = "means fix them; drop one"
-        refuse(f"problem.{name}", problem[name], "left out with means", remedy)
+        allowed = f"left out with {setting(means=means)}"
+        refuse(f"problem.{name}", problem[name], allowed, "the file fixes it: drop one")
     paths = means if isinstance(means, list) else [means]
     for place, path in enumerate(paths):
         if not isinstance(path, str):

@@ -357,7 +357,9 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "sweep cdp --chunk 0": "--chunk 0: must be a whole number",
         "sweep cdp --epsilon 1 1.0": "--epsilon 1: must be distinct values",
         "sweep cdp --instance-gap 7": "--instance-gap 7: must be",
-        "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with means",
+        "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with --means a.csv;",
+        "sweep hdp --components 2:rong --agents 2": "--components rong: must be one of complete",
+        f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be [",
         "sweep cdp --save-study x.txt": "--save-study x.txt: must be a file name ending in .toml",
         "sweep hdp --components 3 --agents 5": "--components 3: must be sizes that sum to",
         "sweep hdp --agents 0": "--agents 0: must be a whole number",
@@ -479,6 +481,9 @@ def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     assert out.startswith(f"{Path('runs') / 'st'}: 4 configurations")
     assert files("runs/st") == files("eps")
     assert open_sweep("runs/st").attrs["study_hash"] == eps.attrs["study_hash"]
+    text = Path("st.toml").read_text()
+    Path("st.toml").write_text(text.replace("root_seed = 0", "root_seed = 1"))
+    assert "let it change: --allow-changes root_seed\n" in said(capsys, "sweep st.toml", 2).err
 
 
 def test_studies_without_a_folder_do_not_meet(folder, capsys):

@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     ),
     "means and arms": (
         TOP + PARAMETERS + '[problem]\nmeans = "m.csv"\narms = 2',
-        "problem.arms=2: must be left out with means; means fix them; drop one",
+        "problem.arms=2: must be left out with means='m.csv'; the file fixes it: drop one",
     ),
     "means missing": (
         TOP + PARAMETERS + '[problem]\nmeans = "nowhere.csv"',
