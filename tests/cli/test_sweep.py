@@ -330,6 +330,15 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
         "one row; loosen it\n",
         "show eps --sort speed": "--sort speed: must be one of epsilon, rounds, regret",
+        "show eps --sort eps": "--sort eps: must be one of epsilon, rounds, regret, cost, seeds, "
+        "lost, worse; did you mean 'epsilon'?\n",
+        "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
+        "cost, seeds, lost, worse, leak, links_server, links; did you mean 'epsilon'?\n",
+        "show eps --columns seed": "--columns seed: must be among epsilon, rounds, leak, regret, "
+        "interval, percent, links, cost, seeds, lost, worse; did you mean 'seeds'?\n",
+        "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; did you mean "
+        "epsilon?\n",
+        "plot eps --x eps": "--x eps: must be one of epsilon, rounds; did you mean epsilon?\n",
         "show eps --select rounds": "--select rounds: must be one of none, 2",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
