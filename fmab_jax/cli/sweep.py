@@ -83,6 +83,9 @@ class FileOptions(Storing, stated.Plugged):
     """A study file, with the options of how it is run."""
 
     words: ClassVar[dict[str, str]] = {"study": "STUDY"}
+    otherwise: ClassVar[str] = (
+        "the file states the study: at its top, under [parameters] and [problem]"
+    )
     study: str = option(metavar="STUDY.toml")
     """The study, a .toml file."""
 

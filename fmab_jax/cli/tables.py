@@ -27,8 +27,8 @@ MOST_CURVES = 28
 class Stored:
     """What the commands share that read results."""
 
-    words: ClassVar[dict[str, str]] = {"folder": "FOLDER"}
-    folder: str = option(metavar="FOLDER")
+    words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc"}
+    folder: str = option(metavar="FOLDER|FILE.nc")
     """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
     plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
     """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""

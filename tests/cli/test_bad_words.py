@@ -46,6 +46,13 @@ WORDS = {
     "run": f"no command: must be one of {NAMES}; see fmab run --help",
     "rum cdp": f"rum: must be one of {COMMANDS}; did you mean run?",
     "run cpd": f"cpd: must be one of {NAMES}; did you mean cdp?",
+    "run doubling": f"doubling: must be one of {NAMES}; see fmab run --help, or load an "
+    "algorithm of your own with --plugin",
+    "run cdp --no-figure --figure": "--no-figure and --figure: must be given once; "
+    "drop one of them",
+    "sweep x.toml --epsilon 1": f"--epsilon: {OPTION} sweep STUDY.toml; "
+    "the file states the study: at its top, under [parameters] and [problem]",
+    "sweep x.toml --wroker 1/2": f"--wroker: {OPTION} sweep STUDY.toml; did you mean --worker?",
     "--agents 3": f"--agents: must be one of {COMMANDS}; see fmab --help",
     "sweep cdp --store x": f"--store: {OPTION} sweep cdp; did you mean --out?",
     "run cdp --hroizon 9": f"--hroizon: {OPTION} run cdp; did you mean --horizon?",

@@ -390,6 +390,7 @@ def test_no_two_different_runs_have_one_name(folder, asked, capsys):
         ("run hdp --no-data", ["fmab-hdp.png", "fmab-hdp.txt"]),
         ("run cdp --out a.b", ["a.b.nc", "a.b.png", "a.b.txt"]),
         ("run cdp --out figure.png", ["figure.nc", "figure.png", "figure.txt"]),
+        ("run cdp --out figure.txt", ["figure.nc", "figure.png", "figure.txt"]),
         (
             "run cdp --out into --seeds 9",
             [f"into/fmab-cdp-seeds-9.{ending}" for ending in ("nc", "png", "txt")],

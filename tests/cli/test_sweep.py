@@ -343,9 +343,9 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
         "show nowhere": "nowhere: must be a folder of results or a .nc file; check the path",
-        "show": "fmab show: must be given FOLDER",
-        "show eps sum": "fmab show eps sum: must be given FOLDER",
-        "export eps": "fmab export eps: must be given FOLDER and FILE",
+        "show": "fmab show: must be given FOLDER|FILE.nc;",
+        "show eps sum": "fmab show eps sum: must be given FOLDER|FILE.nc;",
+        "export eps": "fmab export eps: must be given FOLDER|FILE.nc and FILE;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet",
         "export half x.nc": "half: must be finished; at least 40 trials are missing; "
         "resume it, or look at what is "
