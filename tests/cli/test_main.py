@@ -534,7 +534,7 @@ def test_a_plugin_is_run_as_the_others_are(spelling, folder, capsys):
         ("run fixed_phase --plugin mine.py", "fixed_phase: must be one of "),
         ("doctor --plugin mine.py", "--plugin: must be an option of fmab doctor"),
         ("bounds fixed_phases --plugin mine.py", "fixed_phases: must be one of "),
-        ("sweep s.toml", "algorithm='fixed_phases': must be one of "),
+        ("sweep s.toml", 'algorithm = "fixed_phases": must be one of '),
     ],
 )
 def test_what_is_no_plugin_is_refused(words, line, folder, capsys):
