@@ -376,14 +376,16 @@ def spelt(error: Refusal, call: Call | None) -> str:
     # A word of the command's own has no option before it.
     option = "" if field in getattr(call.options, "words", {}) else flag_of(field)
 
+    file: Spelling | None = getattr(call.options, "spelling", None)
+
     def setting(name: str, value: Any) -> str:
         if name not in names:
-            return PYTHON.setting(name, value)
+            return (file or PYTHON).setting(name, value)
         return flag_of(name) if value is True else f"{flag_of(name)} {_typed(value)}"
 
     command = getattr(call.options, "command", "")
-    own = PYTHON.help if not command else lambda name: f"{command} --help"
-    spelling = Spelling(setting, _typed, own)
+    own = (file or PYTHON).help if not command else lambda name: f"{command} --help"
+    spelling = Spelling(setting, file.value if file else _typed, own)
     return error.typed(option, spelling) if field in names else str(error.spelt(spelling))
 
 

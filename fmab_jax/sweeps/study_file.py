@@ -21,12 +21,11 @@ parameter says what that means. Algorithms are named, never loaded::
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,17 +33,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import (
-    Refusal,
-    Shown,
-    Spelling,
-    did_you_mean,
-    number_of,
-    refuse,
-    setting,
-    shown,
-    spelt,
-)
+from fmab_jax.errors import TOML, Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
@@ -64,37 +53,31 @@ _TOP = (
 _TABLES = ("parameters", "problem", "until")
 
 
-def _toml(value: Any) -> str:
-    return json.dumps("none" if value is None else value, ensure_ascii=False)
-
-
-TOML = Spelling(
-    lambda name, value: f"{name} = {_toml(value)}",
-    _toml,
-    lambda name: f"fmab sweep {name.removeprefix('fmab_jax.')} --help",
-)
-"""How a study file writes what a refusal tells to state."""
-
-
-def told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
-    """Says a refusal as a study file states it: ``[parameters] epsilon = 0: must be ...``.
+@contextmanager
+def told(document: Mapping[str, Any]) -> Iterator[None]:
+    """Has a refusal name what a study file states: ``[parameters] epsilon = 0: must be ...``.
 
     Args:
-        error: Of the file, or of the study that it states.
-        document: What the file holds; empty where reading it was refused.
+        document: What the file holds; empty where reading it is refused.
     """
+    try:
+        yield
+    except Refusal as error:
+        raise _told(error, document) from None
+
+
+def _told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
     table, _, name = re.sub(r"\[\d+\]$", "", error.field).rpartition(".")
     if not table and name not in _TOP and document:
         table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
     if name in ("study", "") or table not in ("", *_TABLES):
-        return error.spelt(TOML)
+        return error
     value = str(error.value)
     with suppress(ValueError, SyntaxError):  # cut, or a date
-        value = value if re.match(r"[-+.\d]", value) else _toml(ast.literal_eval(value))
+        value = value if re.match(r"[-+.\d]", value) else TOML.value(ast.literal_eval(value))
     missing = error.allowed.startswith("given") and error.value in ("None", repr(UNSET))
     key = f"[{table}] " * bool(table) + name + f" = {value}" * (not missing)
-    allowed, remedy = (spelt(each, TOML) for each in error.marked)
-    return Refusal.line(f"{key}: must be {allowed}; {remedy}")
+    return Refusal.line(f"{key}: must be {error.marked[0]}; {error.marked[1]}")
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
