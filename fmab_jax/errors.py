@@ -67,7 +67,17 @@ class Spelling(NamedTuple):
     help: Callable[[str], str]
 
 
+def _toml(value: Any) -> str:
+    return json.dumps("none" if value is None else value, ensure_ascii=False)
+
+
 PYTHON = Spelling("{}={!r}".format, repr, "help({})".format)
+TOML = Spelling(
+    lambda name, value: f"{name} = {_toml(value)}",
+    _toml,
+    lambda name: f"fmab sweep {name.removeprefix('fmab_jax.')} --help",
+)
+"""How a study file writes what a refusal tells to state."""
 
 
 def setting(**given: Any) -> str:
@@ -527,6 +537,8 @@ def _shown(value: Any) -> Shown:
     text = shown(value)
     if isinstance(value, str):
         return Shown(text, text[1:].removesuffix(text[0]))
+    if isinstance(value, (list, tuple)) and not text.endswith("..."):
+        return Shown(text, " ".join(_shown(each).typed for each in value))
     return Shown(text, "none" if value is None else text)
 
 

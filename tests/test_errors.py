@@ -24,6 +24,7 @@ from fmab_jax.cli import options
 from fmab_jax.cli.options import Call, Command
 from fmab_jax.errors import (
     NONE,
+    TOML,
     Busy,
     Refusal,
     count,
@@ -34,7 +35,6 @@ from fmab_jax.errors import (
     refuse,
     setting,
 )
-from fmab_jax.sweeps.study_file import TOML
 
 
 def test_refusal_names_field_value_range_and_remedy():

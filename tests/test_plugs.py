@@ -1137,13 +1137,14 @@ LAW_LINES = (
         *((COIN.format(line), told) for line, told in LAW_LINES),
     ],
 )
-def test_files_that_are_no_plug_ins_are_refused(source, told, tmp_path, capsys):
-    """Would catch a traceback in place of one line, and a half that is known afterwards."""
-    path = tmp_path / "mine.py"
-    path.write_text(source, encoding="utf-8")
-    assert main(["algorithms", "--plugin", str(path)]) == 2
+def test_files_that_are_no_plug_ins_are_refused(source, told, tmp_path, monkeypatch, capsys):
+    """Would catch a traceback in place of one line, another value, or a half that is known."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(source, encoding="utf-8")
+    assert main(["algorithms", "--plugin", "mine.py"]) == 2
     error = capsys.readouterr().err
     assert told in error and error.count("\n") == 1, error
+    assert error.startswith("fmab: --plugin mine.py: ") and "='mine.py'" not in error
     assert "mine" not in base.known()
 
 

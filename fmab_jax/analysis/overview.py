@@ -17,7 +17,7 @@ import xarray as xr
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
-from fmab_jax.errors import flag, number_of, refuse, setting
+from fmab_jax.errors import did_you_mean, flag, number_of, refuse, setting
 from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
@@ -238,8 +238,9 @@ def _condition(
     places |= {"links": 0} if len(meters) == 1 else {}
     columns = _COLUMNS | {"leak": "leak_epsilon"} | {each: each for each in dims}
     if name not in {*places, *columns}:
-        listed = ", ".join(dict.fromkeys([*dims, *columns, *places]))
-        refuse("where", text, f"about one of {listed}", "choose a column")
+        known = dict.fromkeys([*dims, *columns, *places])
+        remedy = did_you_mean(name, known, "choose a column")
+        refuse("where", text, f"about one of {', '.join(known)}", remedy)
 
     def fulfils(row: dict[str, Any]) -> bool:
         value = row["links"][places[name]] if name in places else row[columns[name]]
@@ -256,7 +257,8 @@ def _places(names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
     for name in columns:
         if not isinstance(name, str) or name not in names:
             listed = ", ".join(dict.fromkeys(names))
-            refuse("columns", name, f"among {listed}", "choose from these")
+            remedy = did_you_mean(name, names, "choose from these")
+            refuse("columns", name, f"among {listed}", remedy)
     return [place for name in dict.fromkeys(columns) for place, n in enumerate(names) if n == name]
 
 
@@ -347,7 +349,7 @@ def _sorted(
     columns = _COLUMNS | {name: name for name in dims}
     if not isinstance(sort, str) or sort not in columns:
         listed = ", ".join([*dims, *(name for name in _COLUMNS if name not in dims)])
-        refuse("sort", sort, f"one of {listed}", "choose a column")
+        refuse("sort", sort, f"one of {listed}", did_you_mean(sort, columns, "choose a column"))
     key = columns[sort]
     # NaN, where there are less than two seeds, has no place in an order: it comes last.
     known = [row for row in rows if row[key] == row[key]]

@@ -310,7 +310,8 @@ class Comparison(Statement):
                     text if each.view == NOTHING else f"{text} ({each.view})"
                     for text, each in zip(leaks, (first, second), strict=True)
                 ]
-            parts.append(f"leak {_both(leaks)}")
+            unbounded = leaks == 2 * ["no bound"]
+            parts.append("no bound on either leak" if unbounded else f"leak {_both(leaks)}")
         if math.isfinite(first.links) and math.isfinite(second.links):
             parts.append(f"links {_both([words.short(each.links) for each in (first, second)])}")
         return ", ".join(parts)

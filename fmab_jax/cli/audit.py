@@ -29,7 +29,7 @@ claim         of the privacy ledger, or of `privacy` where no ledger is stated, 
               one changed reward{up_to}
 lower bound   on epsilon{at}, from how often an event, chosen on other runs,
               happened for either data set; together wrong with a chance of
-              {level:g} at most; so many runs can show {most:.3g} at most; infinite
+              {level} at most; so many runs can show {most:.3g} at most; infinite
               where no noise is left by construction
 if exact      about what noise exactly as claimed would show, where that is known"""
 
@@ -100,10 +100,12 @@ def execute(call: Call) -> None:
     for row in found.unseen:
         print(f"not shown: {row.who}, {row.what}: {row.why}")
     pure = found.delta == 0.0
-    up_to = "" if pure else f",\n              up to delta = {found.delta:g}: its hockey-stick"
+    up_to = (
+        "" if pure else f",\n              up to delta = {written(found.delta)}: its hockey-stick"
+    )
     up_to += "" if pure else "\n              divergence at epsilon is at most delta"
     at = "" if pure else " at delta"
-    told = _LEGEND.format(level=found.level, most=found.most, up_to=up_to, at=at)
+    told = _LEGEND.format(level=written(found.level), most=found.most, up_to=up_to, at=at)
     print(f"\n{told}")
     if path is not None:
         from fmab_jax.plots.audit import plot_audit

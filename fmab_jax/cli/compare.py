@@ -122,6 +122,9 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
             added = flag if len(data) == 2 else "--where"
             told = f"must leave no parameter open, but {many}; add {added} {example}"
             raise Refusal.line(f"{flag}: {told}")
+    if len(data) == 1 and all(pair[0][name].equals(pair[1][name]) for name in dims):
+        told = " ".join(map(visible, options.against))
+        raise Refusal.line(f"--against {told}: must name another run than --where; change a value")
     return pair
 
 

@@ -29,7 +29,7 @@ _LARGE = 100_000_000
 class Options(Stored):
     """Results as netCDF, Zarr, CSV or Parquet."""
 
-    words: ClassVar[dict[str, str]] = {"folder": "FOLDER", "file": "FILE"}
+    words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc", "file": "FILE"}
     file: str = option(metavar="FILE")
     """A new name ending in .nc, .zarr, .csv or .parquet."""
     overwrite: bool = option(False)

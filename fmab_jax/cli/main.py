@@ -161,10 +161,12 @@ def find(words: list[str]) -> tuple[Any, Command]:
             try:
                 load_plugin(plugin)
             except Refusal as error:
-                # Of what the file holds, with the file.
-                own = error.field not in ("plugin", "")
-                line = f"--plugin {visible(plugin)}: {error}" if own else error.typed("--plugin")
-                raise Refusal.line(line) from None
+                # The file first, then what it holds that is refused.
+                value = "" if error.value.typed == plugin else str(error.value)
+                what = "=".join(filter(None, (error.field.removeprefix("plugin"), value)))
+                line = f"must be {error.allowed}; {error.remedy}" if error.field else str(error)
+                told = filter(None, (f"--plugin {visible(plugin)}", what, line))
+                raise Refusal.line(": ".join(told)) from None
     if command := getattr(module, "command", None):
         return module, command(rest[1:])
     return module, Command(f"fmab {name}", module.Options, str(module.__doc__), rest[1:])

@@ -13,6 +13,7 @@ import inspect
 import itertools
 import json
 import os
+import re
 import shlex
 import shutil
 import textwrap
@@ -192,7 +193,7 @@ def _default_text(parameter: Parameter, usual: Mapping[str, Any]) -> str:
     return "must be given" if default is UNSET else parameter.kind.text(default)
 
 
-def chosen(word: str | None, choices: Collection[str], name: str) -> str:
+def chosen(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
     """Returns a word that is one of the choices.
 
     Raises:
@@ -200,7 +201,7 @@ def chosen(word: str | None, choices: Collection[str], name: str) -> str:
     """
     if word in choices:
         return str(word)
-    remedy = did_you_mean(word or "", choices, f"see {name} --help", str)
+    remedy = did_you_mean(word or "", choices, f"see {name} --help{otherwise}", str)
     told = "no command" if word is None else visible(word)
     raise Refusal.line(f"{told}: must be one of {', '.join(choices)}; {remedy}")
 
@@ -265,13 +266,18 @@ def parse(command: Command) -> tuple[Any, list[str]]:
         if option not in takes:
             near = [known for known in takes if known.startswith(option)]
             meant = _MEANT.get(option, option)
-            remedy = did_you_mean(meant, near or takes, f"see {name} --help", str)
+            # Without the dashes, which all have.
+            words = [each[2:] for each in near or named]
+            otherwise = getattr(command.options, "otherwise", f"see {name} --help")
+            remedy = did_you_mean(meant[2:], words, otherwise, "--{}".format)
             raise Refusal.line(f"{visible(option)}: must be an option of {name}; {remedy}")
         if named.get(option) in found:
             remedy = f"several values go after one {option}"
             if takes[option] != "one or more values":
                 remedy = "drop one of them"
-            raise Refusal.line(f"{option}: must be given once; {remedy}")
+            spelt_so = [each for each, *_ in given if named.get(each) == named[option]]
+            told = " and ".join(dict.fromkeys(spelt_so))
+            raise Refusal.line(f"{told}: must be given once; {remedy}")
         fits = {"one value": len(values) == 1, "one or more values": bool(values)}
         if not fits.get(takes[option], not values):
             told = " ".join([option, *map(visible, values)])
@@ -363,20 +369,24 @@ def spelt(error: Refusal, call: Call | None) -> str:
         call: The command; None where there is none yet.
     """
     names = [field.name for field in dataclasses.fields(call.options)] if call else []
-    field = error.field.removeprefix("problem.").removeprefix("parameters.")
-    if call is None or field not in names:
+    # A part of a value, such as components[0], is told by the option that it was given to.
+    field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
+    if call is None:
         return str(error)
     # A word of the command's own has no option before it.
     option = "" if field in getattr(call.options, "words", {}) else flag_of(field)
 
+    file: Spelling | None = getattr(call.options, "spelling", None)
+
     def setting(name: str, value: Any) -> str:
         if name not in names:
-            return PYTHON.setting(name, value)
+            return (file or PYTHON).setting(name, value)
         return flag_of(name) if value is True else f"{flag_of(name)} {_typed(value)}"
 
     command = getattr(call.options, "command", "")
-    own = PYTHON.help if not command else lambda name: f"{command} --help"
-    return error.typed(option, Spelling(setting, _typed, own))
+    own = (file or PYTHON).help if not command else lambda name: f"{command} --help"
+    spelling = Spelling(setting, file.value if file else _typed, own)
+    return error.typed(option, spelling) if field in names else str(error.spelt(spelling))
 
 
 def _typed(value: Any) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.stated import file_name, identity
 from fmab_jax.cli.tables import MOST_CURVES, Reading, default_figure, opened, selected
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import Refusal, did_you_mean, refuse
 from fmab_jax.plots.kinds import KINDS, flags
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def _check_dims(options: Any, data: xr.Dataset) -> None:
     for flag, name in chosen.items():
         if name is not None and name not in dims:
             allowed = "one of " + ", ".join(dims) if dims else "left out, as nothing is swept"
-            raise Refusal.line(f"--{flag} {visible(name)}: must be {allowed}; see --help")
+            remedy = did_you_mean(name, dims, "see --help", str)
+            raise Refusal.line(f"--{flag} {visible(name)}: must be {allowed}; {remedy}")
     left = [name for name in dims if data.sizes[name] > 1 and name not in chosen.values()]
     if options.x is not None and left:
         many = ", ".join(f"{name} ({data.sizes[name]} values)" for name in left)

@@ -176,7 +176,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     own -= {each.name for each in dataclasses.fields(stated.Stated)} | {*_UNNAMED}
     identity = stated.identity(study.hash, options, own)
     default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, identity, owner)
-    base = default if options.out is None else re.sub(r"\.(png|nc)$", "", options.out)
+    base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     allowed = "a file name in an existing folder that can be written"
     if not base:
         refuse("out", base, allowed, "leave it out for the default")

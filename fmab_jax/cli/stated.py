@@ -101,7 +101,8 @@ def command_of(
         listed = "\n".join(f"  {each:<{width}} {_summary(owner)}" for each, owner in known.items())
         text = str(sys.modules[base.__module__].__doc__)
         answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
-    owner: Any = known[chosen(first, [*known, *others], name)]
+    more = ", or load an algorithm of your own with --plugin" * bool(first)
+    owner: Any = known[chosen(first, [*known, *others], name, more)]
     name = f"{name} {visible(called or str(first))}"
     owners = (owner, Drawn) if drawn else (owner,)
     options = with_parameters(base, owners, usual(owner), several=several, command=name)

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, OutOfSpace, Stopped, as_word, called, option
 from fmab_jax.cli.tables import Reading, arms_run, print_results
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import TOML, Spelling, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
@@ -83,6 +83,10 @@ class FileOptions(Storing, stated.Plugged):
     """A study file, with the options of how it is run."""
 
     words: ClassVar[dict[str, str]] = {"study": "STUDY"}
+    spelling: ClassVar[Spelling] = TOML
+    otherwise: ClassVar[str] = (
+        "the file states the study: at its top, under [parameters] and [problem]"
+    )
     study: str = option(metavar="STUDY.toml")
     """The study, a .toml file."""
 
@@ -101,16 +105,14 @@ def execute(call: Call) -> None:
 
     options = call.options
     if call.command.subject is None:
-        document = study_file.read_study(options.study)
+        document: dict[str, Any] = {}
+        with study_file.told(document):
+            document |= study_file.read_study(options.study)
+            study = study_file.study_of(document)
+            points = study.points  # refuses what does not go together
         label = Path(options.study).stem
         if options.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
             refuse("out", None, "given for a study of such a name", "it would name the folder")
-        with called(store="out"):
-            try:
-                study = study_file.study_of(document)
-                points = study.points  # refuses what does not go together
-            except Refusal as error:
-                raise error.spelt(study_file.TOML) from None
     else:
         document, study = stated.study_of(options, call.command.subject, call.typed)
         points = study.points
@@ -131,6 +133,8 @@ def execute(call: Call) -> None:
     with ExitStack() as stack:
         stack.enter_context(called(**stated.RENAMED))
         stack.enter_context(_stoppable(call.words))
+        if call.command.subject is None:
+            stack.enter_context(study_file.told(document))
         client = None
         if options.scheduler is not None:
             client = stack.enter_context(cluster.connected(options.scheduler))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fmab_jax.cli.options import called, option, visible
-from fmab_jax.errors import Refusal, Shown, number_of, refuse, setting
+from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ MOST_CURVES = 28
 class Stored:
     """What the commands share that read results."""
 
-    words: ClassVar[dict[str, str]] = {"folder": "FOLDER"}
-    folder: str = option(metavar="FOLDER")
+    words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc"}
+    folder: str = option(metavar="FOLDER|FILE.nc")
     """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
     plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
     """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
@@ -91,7 +91,8 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
         name, _, value = text.partition("=")
         if name not in dims:
             allowed = "one of " + ", ".join(dims) if dims else "left out"
-            raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; write NAME=VALUE")
+            remedy = did_you_mean(name, dims, "write NAME=VALUE", str)
+            raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; {remedy}")
         labels = data[name].values.tolist()
         matches = [i for i, label in enumerate(labels) if _same(label, value)]
         if not matches:

@@ -80,14 +80,14 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     algorithm = found.algorithm
     facts = [algorithm.title or algorithm.name, *algorithm.settings().values()]
     facts.append(quantity("M = ", found.agents, "agent"))
-    at = f" up to delta = {found.delta:g}" if found.delta else ""
+    at = f" up to delta = {written(found.delta)}" if found.delta else ""
     bound = f"epsilon{at} is at least {one.lower:.4g}"
     bound = "no epsilon is large enough" if one.infinite else bound
     claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
     short = [
         f"{whole(found.runs)} runs of each of two data sets that differ in one reward",
         f"{bound[0].upper()}{bound[1:]}, {claim}",
-        f"All bounds of the audit together are wrong with a chance of {found.level:g} at most",
+        f"All bounds together are wrong with a chance of {written(found.level)} at most",
         f"{', '.join(facts)}: {one.stream}",
     ]
     long = [short[3], short[0], f"Event: {one.event}; {bound}, {claim}", short[2]]

@@ -42,7 +42,8 @@ KINDS = {
     ),
     "pareto": Kind(
         "pareto.plot_pareto",
-        "Regret against communication cost, with the front of what none beats in both.",
+        "Regret against communication cost, with the front: no other configuration has both less "
+        "regret and less cost.",
         takes=("hue",),
     ),
     "heat": Kind("parameters.plot_heat", needs=("x", "y"), takes=("metric",)),

@@ -213,7 +213,7 @@ def algorithms(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, A
         ValueError: If something is no algorithm.
     """
     if isinstance(given, Algorithm):
-        check_names(type(given))
+        _check_class(type(given))
         own = {name: getattr(given, name) for name in parameters_of(type(given))}
         for name in own:
             if name in parameters:
@@ -228,10 +228,19 @@ def algorithms(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, A
             remedy = "in a list pass the algorithm itself, such as fmab_jax.cdp_mab"
             refuse("algorithm", item, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
         if isinstance(make, type) and issubclass(make, Algorithm):
-            check_names(make)
+            _check_class(make)
         return _maker(make, Algorithm)
 
     return _each(one, given, "algorithm"), parameters
+
+
+def _check_class(owner: type[Algorithm]) -> None:
+    """Refuses an algorithm of one's own that has the name of another, or parameters that clash."""
+    check_names(owner)
+    own = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
+    if own and installed().get(owner.name, owner) is not owner:
+        remedy = "rename it"
+        refuse(f"{owner.__name__}.name", owner.name, "the name of no other algorithm", remedy)
 
 
 def problems(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

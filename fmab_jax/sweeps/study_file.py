@@ -20,11 +20,12 @@ parameter says what that means. Algorithms are named, never loaded::
 
 from __future__ import annotations
 
-import json
+import ast
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,9 +33,9 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Shown, Spelling, did_you_mean, number_of, refuse, shown
+from fmab_jax.errors import TOML, Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
 from fmab_jax.files import read_input, whole_file
-from fmab_jax.parameters import Parameter, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
@@ -52,16 +53,31 @@ _TOP = (
 _TABLES = ("parameters", "problem", "until")
 
 
-def _toml(value: Any) -> str:
-    return json.dumps("none" if value is None else value, ensure_ascii=False)
+@contextmanager
+def told(document: Mapping[str, Any]) -> Iterator[None]:
+    """Has a refusal name what a study file states: ``[parameters] epsilon = 0: must be ...``.
+
+    Args:
+        document: What the file holds; empty where reading it is refused.
+    """
+    try:
+        yield
+    except Refusal as error:
+        raise _told(error, document) from None
 
 
-TOML = Spelling(
-    lambda name, value: f"{name} = {_toml(value)}",
-    _toml,
-    lambda name: f"fmab sweep {name.removeprefix('fmab_jax.')} --help",
-)
-"""How a study file writes what a refusal tells to state."""
+def _told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
+    table, _, name = re.sub(r"\[\d+\]$", "", error.field).rpartition(".")
+    if not table and name not in _TOP and document:
+        table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
+    if name in ("study", "") or table not in ("", *_TABLES):
+        return error
+    value = str(error.value)
+    with suppress(ValueError, SyntaxError):  # cut, or a date
+        value = value if re.match(r"[-+.\d]", value) else TOML.value(ast.literal_eval(value))
+    missing = error.allowed.startswith("given") and error.value in ("None", repr(UNSET))
+    key = f"[{table}] " * bool(table) + name + f" = {value}" * (not missing)
+    return Refusal.line(f"{key}: must be {error.marked[0]}; {error.marked[1]}")
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -175,8 +191,8 @@ def _from_files(problem: dict[str, Any]) -> Any:
     means, agents = problem.pop("means"), problem.pop("agents", None)
     law = problem.pop("rewards", None)
     for name in sorted(problem):
-        remedy = "means fix them; drop one"
-        refuse(f"problem.{name}", problem[name], "left out with means", remedy)
+        allowed = f"left out with {setting(means=means)}"
+        refuse(f"problem.{name}", problem[name], allowed, "the file fixes it: drop one")
     paths = means if isinstance(means, list) else [means]
     for place, path in enumerate(paths):
         if not isinstance(path, str):

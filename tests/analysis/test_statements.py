@@ -158,6 +158,7 @@ ONE, SUM = "single messages", "sums over 50 agents"
         ((50, ONE, 250), (1, SUM, 639), f"leak ε = 50 ({ONE}) and 1 ({SUM}), links 250 and 639"),
         ((0, NOTHING, 0), (math.inf, ONE, math.nan), f"leak nothing and no bound ({ONE})"),
         ((math.inf, ONE, 7), (2, ONE, 7), "leak no bound and ε = 2, links 7 each"),
+        ((math.inf, ONE, 7), (math.inf, ONE, 7), "no bound on either leak, links 7 each"),
         ((), (), ""),
     ],
 )

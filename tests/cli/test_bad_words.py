@@ -46,6 +46,13 @@ WORDS = {
     "run": f"no command: must be one of {NAMES}; see fmab run --help",
     "rum cdp": f"rum: must be one of {COMMANDS}; did you mean run?",
     "run cpd": f"cpd: must be one of {NAMES}; did you mean cdp?",
+    "run doubling": f"doubling: must be one of {NAMES}; see fmab run --help, or load an "
+    "algorithm of your own with --plugin",
+    "run cdp --no-figure --figure": "--no-figure and --figure: must be given once; "
+    "drop one of them",
+    "sweep x.toml --epsilon 1": f"--epsilon: {OPTION} sweep STUDY.toml; "
+    "the file states the study: at its top, under [parameters] and [problem]",
+    "sweep x.toml --wroker 1/2": f"--wroker: {OPTION} sweep STUDY.toml; did you mean --worker?",
     "--agents 3": f"--agents: must be one of {COMMANDS}; see fmab --help",
     "sweep cdp --store x": f"--store: {OPTION} sweep cdp; did you mean --out?",
     "run cdp --hroizon 9": f"--hroizon: {OPTION} run cdp; did you mean --horizon?",
@@ -100,7 +107,7 @@ WORDS = {
     "run cdp --seeds 1": "--seeds 1: must be a whole number in [2, 100,000,000]; "
     "an interval needs at least 2 seeds",
     "run cdp --root-seed 4294967296": f"--root-seed 4294967296: {SEED}",
-    "run cdp --times 5 2": f"--times [5, 2]: {INCREASING}",
+    "run cdp --times 5 2": f"--times 5 2: {INCREASING}",
     "run cdp --times 5 1e6": "--times 1000000: must be whole slots in [0, 100,000]; "
     "give slots, such as [1, 10, 100]",
     "run cdp --level 95": "--level 95: must be a number in (0, 1); use 0.95",
@@ -118,8 +125,8 @@ WORDS = {
     "'agents' is unbiased",
     "run cdp --means nowhere.csv": "--means nowhere.csv: must be a readable file; "
     "No such file or directory",
-    "run cdp --means nowhere.csv --arms 3": "--arms 3: must be left out with means; "
-    "means fix them; drop one",
+    "run cdp --means nowhere.csv --arms 3": "--arms 3: must be left out with --means "
+    "nowhere.csv; the file fixes it: drop one",
     "run cdp --out nowhere/x": "--out nowhere/x.png: must be in an existing folder; "
     "make the folder first",
     "run cdp --out=": "--out : must be a file name in an existing folder that can be written; "
@@ -149,7 +156,7 @@ def test_a_run_that_does_not_fit_is_refused_on_the_command_line(tmp_path, monkey
     _, err = said(capsys, "run cdp --seeds 1e6 --times 1e5 --horizon 1e6", 2)
     assert re.sub("'[0-9.]+ GB'", "'~ GB'", err) == (
         "fmab: memory='~ GB': must be at most 90 % of the 1 GB free; "
-        "use keep='summary', which does not grow with the seeds, or at most 999 seeds\n"
+        "use --keep summary, which does not grow with the seeds, or at most 999 seeds\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -147,6 +147,8 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
         "but participation (3 values); add --where "
         "participation=0.4",
         "two.nc --where epsilon=1 --against epsilon=2": "--against epsilon=2: must be one of 0.1",
+        "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
+        "another run than --where; change a value",
         "two.nc --where p=1 --against epsilon=1": "--where p=1: must be one of epsilon; write",
         "two.nc --level 0": "--level 0: must be a number in (0, 1); use 0.95",
     }.items(),

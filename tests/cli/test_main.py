@@ -390,6 +390,7 @@ def test_no_two_different_runs_have_one_name(folder, asked, capsys):
         ("run hdp --no-data", ["fmab-hdp.png", "fmab-hdp.txt"]),
         ("run cdp --out a.b", ["a.b.nc", "a.b.png", "a.b.txt"]),
         ("run cdp --out figure.png", ["figure.nc", "figure.png", "figure.txt"]),
+        ("run cdp --out figure.txt", ["figure.nc", "figure.png", "figure.txt"]),
         (
             "run cdp --out into --seeds 9",
             [f"into/fmab-cdp-seeds-9.{ending}" for ending in ("nc", "png", "txt")],
@@ -533,7 +534,7 @@ def test_a_plugin_is_run_as_the_others_are(spelling, folder, capsys):
         ("run fixed_phase --plugin mine.py", "fixed_phase: must be one of "),
         ("doctor --plugin mine.py", "--plugin: must be an option of fmab doctor"),
         ("bounds fixed_phases --plugin mine.py", "fixed_phases: must be one of "),
-        ("sweep s.toml", "algorithm='fixed_phases': must be one of "),
+        ("sweep s.toml", 'algorithm = "fixed_phases": must be one of '),
     ],
 )
 def test_what_is_no_plugin_is_refused(words, line, folder, capsys):

@@ -330,13 +330,22 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
         "one row; loosen it\n",
         "show eps --sort speed": "--sort speed: must be one of epsilon, rounds, regret",
+        "show eps --sort eps": "--sort eps: must be one of epsilon, rounds, regret, cost, seeds, "
+        "lost, worse; did you mean 'epsilon'?\n",
+        "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
+        "cost, seeds, lost, worse, leak, links_server, links; did you mean 'epsilon'?\n",
+        "show eps --columns seed": "--columns seed: must be among epsilon, rounds, leak, regret, "
+        "interval, percent, links, cost, seeds, lost, worse; did you mean 'seeds'?\n",
+        "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; did you mean "
+        "epsilon?\n",
+        "plot eps --x eps": "--x eps: must be one of epsilon, rounds; did you mean epsilon?\n",
         "show eps --select rounds": "--select rounds: must be one of none, 2",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
         "show nowhere": "nowhere: must be a folder of results or a .nc file; check the path",
-        "show": "fmab show: must be given FOLDER",
-        "show eps sum": "fmab show eps sum: must be given FOLDER",
-        "export eps": "fmab export eps: must be given FOLDER and FILE",
+        "show": "fmab show: must be given FOLDER|FILE.nc;",
+        "show eps sum": "fmab show eps sum: must be given FOLDER|FILE.nc;",
+        "export eps": "fmab export eps: must be given FOLDER|FILE.nc and FILE;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet",
         "export half x.nc": "half: must be finished; at least 40 trials are missing; "
         "resume it, or look at what is "
@@ -357,7 +366,9 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "sweep cdp --chunk 0": "--chunk 0: must be a whole number",
         "sweep cdp --epsilon 1 1.0": "--epsilon 1: must be distinct values",
         "sweep cdp --instance-gap 7": "--instance-gap 7: must be",
-        "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with means",
+        "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with --means a.csv;",
+        "sweep hdp --components 2:rong --agents 2": "--components rong: must be one of complete",
+        f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be [",
         "sweep cdp --save-study x.txt": "--save-study x.txt: must be a file name ending in .toml",
         "sweep hdp --components 3 --agents 5": "--components 3: must be sizes that sum to",
         "sweep hdp --agents 0": "--agents 0: must be a whole number",
@@ -376,13 +387,25 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     assert sorted(folder.rglob("*")) == before
 
 
-def test_bad_studies_are_refused_in_their_own_words(folder, capsys):
-    """Would catch options named that nobody typed, for a value in a file."""
-    text = 'algorithm = "cdp"\nhorizon = 100\nseeds = 4\n[problem]\ninstance_gap = 7\n'
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("arms = 2", "instance_gap = 7", "[problem] instance_gap = 7: must be a number in"),
+        ("arms = 2", "agent = 2", "[problem] agent = 2: must be left out: there is no such key"),
+        ("epsilon = 1", "", "[parameters] epsilon: must be given, or epsilon_message; pass eps"),
+        ("epsilon = 1", "rounds = ['x']", '[parameters] rounds = "x": must be a whole number'),
+        ("seeds = 4", "", "seeds: must be given; add seeds = "),
+        ("seeds = 4", "seeds = 4\nkeep = true", "keep = true: must be 'curves' or 'summary'"),
+        ("'cdp'", "'cpd'", 'algorithm = "cpd": must be one of'),
+    ],
+)
+def test_bad_studies_are_refused_in_their_own_words(old, new, line, folder, capsys):
+    """Would catch options that nobody typed, Python's None or quotes, for a value in a file."""
+    text = "algorithm = 'cdp'\nhorizon = 100\nseeds = 4\n[problem]\narms = 2\n"
     text += "[parameters]\nepsilon = 1\n"
-    Path("x.toml").write_text(text)
+    Path("x.toml").write_text(text.replace(old, new))
     _, err = said(capsys, "sweep x.toml", 2)
-    assert "instance_gap=7: must be" in err and "--" not in err and err.count("\n") == 1
+    assert err.startswith(f"fmab: {line}") and "--" not in err and err.count("\n") == 1
 
 
 def test_workers_share_the_chunks(eps, folder, capsys):
@@ -467,6 +490,11 @@ def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     assert out.startswith(f"{Path('runs') / 'st'}: 4 configurations")
     assert files("runs/st") == files("eps")
     assert open_sweep("runs/st").attrs["study_hash"] == eps.attrs["study_hash"]
+    text = Path("st.toml").read_text()
+    Path("st.toml").write_text(text.replace("root_seed = 0", "root_seed = 1"))
+    _, err = said(capsys, "sweep st.toml", 2)
+    assert err.startswith("fmab: root_seed = 1: must be 0, as in the store")
+    assert err.endswith("let it change: --allow-changes root_seed\n")
 
 
 def test_studies_without_a_folder_do_not_meet(folder, capsys):

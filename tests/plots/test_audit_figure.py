@@ -49,7 +49,7 @@ def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words):
         assert list(edge.get_xdata()) == [0.75, 0.75]
     text = caption(figure)
     assert text.startswith("CDP-MAB, ε = 0.5, M = 7 agents: one upload. 1000 runs of each of two")
-    assert words in text and "wrong with a chance of 1e-06 at most" in text
+    assert words in text and "wrong with a chance of 10⁻⁶ at most" in text
 
 
 def test_a_claim_up_to_delta_is_told_as_one():

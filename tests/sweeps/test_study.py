@@ -520,6 +520,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(graph="ring"), f"graph='ring': {NOT_TAKEN}"),
     (lambda: small("cpd"), "algorithm='cpd': must be one of adap_ucb, cdp, ddp, dducb, "),
     (lambda: small(["cdp", "none"]), "algorithm='none': must be one of adap_ucb, cdp, "),
+    (
+        lambda: small(type("C", (fmab.ucb1,), {"name": "cdp"})),
+        "C.name='cdp': must be the name of no",
+    ),
     (lambda: small(fmab.cdp_mab(1)), "epsilon=1: must be left out with a configured algorithm; "),
     (lambda: small([fmab.cdp_mab(1)]), "algorithm=CDP(epsilon=1.0, "),
     (lambda: small(max), "algorithm=<built-in function max>: must be a maker with named"),

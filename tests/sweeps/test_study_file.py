@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     ),
     "means and arms": (
         TOP + PARAMETERS + '[problem]\nmeans = "m.csv"\narms = 2',
-        "problem.arms=2: must be left out with means; means fix them; drop one",
+        "problem.arms=2: must be left out with means='m.csv'; the file fixes it: drop one",
     ),
     "means missing": (
         TOP + PARAMETERS + '[problem]\nmeans = "nowhere.csv"',
@@ -512,7 +512,7 @@ def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, ca
         assert "Traceback" not in said.err and len(told) <= 3, what
         if bad:
             assert status == 2 and len(told) == 1 and told[0].startswith("fmab: "), what
-            field = re.match(r"fmab: (?:--)?([a-z-_]+)", told[0])
+            field = re.match(r"fmab: (?:--|\[[a-z]+\] )?([a-z-_]+)", told[0])
             assert field is not None and not Path(out).exists(), what
             option = field[1].replace("-", "_")
             spelt = {"relative": "until"}.get(bad, bad)
