@@ -95,6 +95,11 @@ def help_of(name: str) -> str:
     return _mark(name)
 
 
+def in_python(text: str) -> str:
+    """Marks what a refusal's text says in Python only, such as that an object will do."""
+    return _mark([text, "Python"])
+
+
 def _mark(what: Any) -> str:
     return f"\x02{json.dumps(what, default=repr)}\x03"
 
@@ -177,6 +182,8 @@ def spelt(text: str, spelling: Spelling) -> str:
         what = json.loads(mark[1])
         if isinstance(what, str):
             return spelling.help(what)
+        if isinstance(what, list) and len(what) > 1:
+            return str(what[0]) if spelling is PYTHON else ""
         if isinstance(what, list):
             return spelling.value(what[0])
         return ", ".join(spelling.setting(*each) for each in what.items())
@@ -352,7 +359,7 @@ def _spend(value: Any, left: int, depth: int = 0) -> int:
 
 
 def did_you_mean(
-    word: object, known: Iterable[str], otherwise: str, form: Callable[[str], str] = repr
+    word: object, known: Iterable[str], otherwise: str, form: Callable[[str], str] = literal
 ) -> str:
     """Returns the remedy for a word that is none of the known ones: the nearest of them.
 

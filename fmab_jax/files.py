@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fmab_jax.errors import flag, refuse, setting
 
@@ -136,6 +136,12 @@ def checked_path(field: str, path: Any) -> Path:
     return Path(text)
 
 
+def unread(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:
+    """Refuses a file that cannot be read; says why, as the system does."""
+    why = (error.strerror or str(error) or type(error).__name__).lower()
+    refuse(field, str(path), f"a readable {kind}", f"check the path ({why})")
+
+
 def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> bytes:
     """Returns the content of a plain file that somebody names; a link to one will do.
 
@@ -162,8 +168,7 @@ def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> by
                 if regular and size <= most_bytes:
                     content = file.read(most_bytes + 1)
     except OSError as error:
-        why = (error.strerror or type(error).__name__).lower()
-        refuse(field, shown, f"a readable {kind}", f"check the path ({why})")
+        unread(field, shown, error, kind)
     if not regular:
         refuse(field, shown, f"a {kind}", "this path is no regular file")
     # Some files of the system grow while they are read, or say 0 and hold more.

@@ -253,7 +253,7 @@ def test_policy_and_law_by_command_line_study_file_and_figure(tmp_path, monkeypa
     ("text", "told"),
     [
         ("three-pont", "did you mean three-point[:MIDDLE]?"),
-        ("normal", "bernoulli, gaussian:SD, three-point[:MIDDLE], or an object such as"),
+        ("normal", "bernoulli, gaussian:SD, three-point[:MIDDLE]; name one, or load"),
         ("three-point:x", "must be written three-point[:MIDDLE] with middle a number in"),
         ("three-point:0.5,1", "must be written three-point[:MIDDLE]; three-point takes 1 values"),
         ("three-point:2", "ThreePoint.parameters='[0.25, 1.0, -0.25] at mean 0.25'"),
@@ -839,8 +839,9 @@ def test_an_incomplete_plug_in_is_refused(function, tmp_path, capsys):
     ("given", "told"),
     [
         ((5,), "algorithm=5: must be an fmab_jax Algorithm; make one with the package"),
-        ((fmab.ucb1,), "must be an fmab_jax Algorithm; call it: ucb1()"),
-        ((fmab.ucb1(), fmab.Problem), "must be an fmab_jax Problem; call it: Problem()"),
+        (("ucb1",), "call fmab_jax.ucb1 with its parameters; see help(fmab_jax.ucb1)"),
+        ((fmab.ucb1,), "call fmab_jax.ucb1 with its parameters; see help(fmab_jax.ucb1)"),
+        ((fmab.ucb1(), fmab.Problem), "an fmab_jax Problem; call Problem with its parameters"),
     ],
 )
 def test_what_is_no_algorithm_is_refused(given, told):

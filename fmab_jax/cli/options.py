@@ -395,7 +395,7 @@ def _typed(value: Any) -> str:
         return "none"
     if isinstance(value, list):
         return " ".join(map(_typed, value))
-    return value if isinstance(value, str) else json.dumps(value)
+    return visible(value) if isinstance(value, str) else json.dumps(value)
 
 
 def flag_of(name: str) -> str:

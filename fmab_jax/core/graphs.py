@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core.graph_files import names_file, read
-from fmab_jax.errors import count, did_you_mean, refuse, setting
+from fmab_jax.errors import count, did_you_mean, in_python, literal, refuse, setting
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 
@@ -38,7 +38,7 @@ DRAWS_MAX = 200
 
 _ALLOWED = (
     "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
-    "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
+    f"{in_python('a networkx graph, ')}or a .txt, .edgelist, .csv or .graphml file"
 )
 _EXAMPLES = (
     *("complete", "star", "ring", "path", "grid", "random", "preferential"),
@@ -333,7 +333,7 @@ def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
         remedy = "choose a larger m"
         graph = _drawn(partial(_preferential, edges, agents), seed, field, name, remedy)
     else:
-        remedy = did_you_mean(name.lower(), _EXAMPLES, "for example 'ring'")
+        remedy = did_you_mean(name.lower(), _EXAMPLES, f"for example {literal('ring')}")
         refuse(field, name, f"one of {_ALLOWED}", remedy)
     return nx.freeze(graph)
 
@@ -421,7 +421,7 @@ def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
         ValueError: If it is none.
     """
     if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        allowed = "a networkx graph, a size or a (size, graph) pair"
+        allowed = f"{in_python('a networkx graph, ')}a size or a (size, graph) pair"
         refuse(field, size if item is None else item, allowed, _COMPONENTS)
 
 
@@ -487,7 +487,7 @@ def checked_name(value: Any, field: str = "graph") -> str:
     if not isinstance(value, str):
         refuse(field, value, f"one of {_ALLOWED}", f"for example {setting(graph='ring')}")
     if not _KNOWN.fullmatch(value):
-        remedy = did_you_mean(value.lower(), _EXAMPLES, "for example 'ring'")
+        remedy = did_you_mean(value.lower(), _EXAMPLES, f"for example {literal('ring')}")
         refuse(field, value, f"one of {_ALLOWED}", remedy)
     return value
 

@@ -20,6 +20,7 @@ from fmab_jax.errors import (
     Refusal,
     did_you_mean,
     foreign,
+    in_python,
     number_of,
     place_of,
     reason_of,
@@ -71,7 +72,8 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         return value
     name, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if name not in KNOWN:
-        allowed = f"a reward law: {usages()}, or an object such as fmab_jax.Gaussian(0.1)"
+        objects = in_python(", or an object such as fmab_jax.Gaussian(0.1)")
+        allowed = f"a reward law: {usages()}{objects}"
         otherwise = "name one, or load a plug-in"
         remedy = did_you_mean(name, KNOWN, otherwise, lambda near: usage(KNOWN[near]))
         refuse(field, value, allowed, remedy)

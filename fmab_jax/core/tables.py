@@ -25,6 +25,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from fmab_jax.errors import refuse
+from fmab_jax.files import unread
 
 _MAX_FILE_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 16
@@ -97,7 +98,7 @@ def read(path: Any) -> Table:
                 refuse("means", str(path), "at most 1 GiB", "use a smaller file")
             return _read_csv(path, file) if kind == ".csv" else _read_npz(path, file)
     except OSError as error:
-        refuse("means", str(path), "a readable file", str(error.strerror or error))
+        unread("means", path, error)
 
 
 @contextmanager
@@ -118,7 +119,7 @@ def opened(path: Path, field: str = "means") -> Iterator[IO[bytes]]:
         flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
         descriptor = os.open(path, os.O_RDONLY | flags)
     except OSError as error:
-        refuse(field, str(path), "a readable file", str(error.strerror or error))
+        unread(field, path, error)
     with open(descriptor, "rb") as file:
         _refuse_special(path, os.fstat(file.fileno()).st_mode, field)
         yield file
@@ -126,7 +127,7 @@ def opened(path: Path, field: str = "means") -> Iterator[IO[bytes]]:
 
 def _refuse_special(path: Path, mode: int, field: str) -> None:
     if stat.S_ISDIR(mode):
-        refuse(field, str(path), "a readable file", "Is a directory")
+        refuse(field, str(path), "a readable file", "check the path (is a directory)")
     if not stat.S_ISREG(mode):
         refuse(field, str(path), "a plain file", "it is a pipe or a device: copy its content")
 
@@ -198,8 +199,7 @@ class Unpacked(io.RawIOBase):
         except (gzip.BadGzipFile, EOFError, zlib.error):
             refuse(self._field, self._shown, "a whole gzip file", "copy it again")
         except OSError as error:
-            remedy = str(error.strerror or error)
-            refuse(self._field, self._shown, "a readable file", remedy)
+            unread(self._field, self._shown, error)
 
 
 def text_of(

@@ -24,7 +24,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Int, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, ledger_of
+from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, known, ledger_of
 from fmab_jax.core import keys
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
@@ -34,7 +34,7 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.rewards.contract import Looked, is_own, refuse_broken
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import count, flag, refuse, whole_class
+from fmab_jax.errors import count, flag, help_of, refuse, whole_class
 from fmab_jax.run import cache, contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate, spans_processes, threads
@@ -276,11 +276,13 @@ def check_given(algorithm: Any, problem: Any) -> None:
         if isinstance(value, kind):
             continue
         allowed, remedy = f"an fmab_jax {kind.__name__}", "make one with the package"
-        if isinstance(value, type) and issubclass(value, kind):
+        owner = known().get(value) if isinstance(value, str) and kind is Algorithm else value
+        if isinstance(owner, type) and issubclass(owner, kind):
             # The package calls its own by their files.
-            room, _, file = value.__module__.rpartition(".")
-            called = file if room == "fmab_jax.algorithms" else value.__name__
-            remedy = f"call it: {called}()"
+            room, _, file = owner.__module__.rpartition(".")
+            own = room == "fmab_jax.algorithms"
+            called = f"fmab_jax.{file}" if own else owner.__name__
+            remedy = f"call {called} with its parameters" + f"; see {help_of(called)}" * own
         refuse(field, value, allowed, remedy)
     whole_class(type(algorithm), algorithm.name or "a family")
 

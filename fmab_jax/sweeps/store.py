@@ -102,7 +102,7 @@ class Store:
         except OSError as error:
             if error.errno not in _NO_FOLDER:
                 raise
-            self._refuse(str(error.strerror))
+            self._refuse(f"check the path ({str(error.strerror).lower()})")
         strange = sorted(n for n in names if not n.startswith(".") and not _OURS.fullmatch(n))
         kept = {"chunks", *filter(_MANIFEST.fullmatch, names)} & set(names)
         if strange and not ("run.json" in names and kept):

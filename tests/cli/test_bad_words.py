@@ -28,7 +28,7 @@ SEED = (
 INCREASING = "must be increasing; sort the slots and drop repeated ones"
 GRAPH = (
     "must be one of complete, star, ring, path, grid, regular-D, random, random-P, preferential, "
-    "preferential-m, a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
+    "preferential-m, or a .txt, .edgelist, .csv or .graphml file"
 )
 INSTANCE = (
     "must be a whole number in [0, 4,294,967,295]; give the seed whose means all seeds shall have"
@@ -117,14 +117,14 @@ WORDS = {
     "give the price of one link",
     "run cdp --peer-price inf": "--peer-price inf: must be a number in [0, 1e+100]; "
     "give the price of one link",
-    "run ddp --graph rng": f"--graph rng: {GRAPH}; did you mean 'ring'?",
+    "run ddp --graph rng": f"--graph rng: {GRAPH}; did you mean ring?",
     "run hdp --components 20x4:star": "--components 20x4:star: must be sizes that sum to --agents "
     "100 (they sum to 80); "
     "change the sizes or the number of agents",
     "run hdp --weights sinks": "--weights sinks: must be 'agents' or 'components'; "
     "'agents' is unbiased",
     "run cdp --means nowhere.csv": "--means nowhere.csv: must be a readable file; "
-    "No such file or directory",
+    "check the path (no such file or directory)",
     "run cdp --means nowhere.csv --arms 3": "--arms 3: must be left out with --means "
     "nowhere.csv; the file fixes it: drop one",
     "run cdp --out nowhere/x": "--out nowhere/x.png: must be in an existing folder; "

@@ -331,11 +331,11 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "one row; loosen it\n",
         "show eps --sort speed": "--sort speed: must be one of epsilon, rounds, regret",
         "show eps --sort eps": "--sort eps: must be one of epsilon, rounds, regret, cost, seeds, "
-        "lost, worse; did you mean 'epsilon'?\n",
+        "lost, worse; did you mean epsilon?\n",
         "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
-        "cost, seeds, lost, worse, leak, links_server, links; did you mean 'epsilon'?\n",
+        "cost, seeds, lost, worse, leak, links_server, links; did you mean epsilon?\n",
         "show eps --columns seed": "--columns seed: must be among epsilon, rounds, leak, regret, "
-        "interval, percent, links, cost, seeds, lost, worse; did you mean 'seeds'?\n",
+        "interval, percent, links, cost, seeds, lost, worse; did you mean seeds?\n",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; did you mean "
         "epsilon?\n",
         "plot eps --x eps": "--x eps: must be one of epsilon, rounds; did you mean epsilon?\n",

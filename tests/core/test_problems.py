@@ -537,11 +537,17 @@ def test_rows_that_contradict_agents(folder):
 def test_paths_that_are_no_means(folder):
     """Catches a traceback from the file system."""
     found = refusal("none.csv")
-    assert found == "means='none.csv': must be a readable file; No such file or directory"
+    assert (
+        found
+        == "means='none.csv': must be a readable file; check the path (no such file or directory)"
+    )
     assert refusal("means.txt") == "means='means.txt': must be a .csv or .npz file; convert it"
     assert refusal("means") == "means='means': must be a .csv or .npz file; convert it"
     Path("folder.csv").mkdir()
-    assert refusal("folder.csv") == "means='folder.csv': must be a readable file; Is a directory"
+    assert (
+        refusal("folder.csv")
+        == "means='folder.csv': must be a readable file; check the path (is a directory)"
+    )
 
 
 def test_files_are_refused_by_size(folder, monkeypatch):
@@ -1022,7 +1028,10 @@ def test_links_to_plain_files_are_read(folder):
     assert Problem.from_file("means.csv").means.tolist() == [[0.1, 0.2], [0.3, 0.4]]
     Path("lost.csv").symlink_to("nothing.csv")
     found = refusal("lost.csv")
-    assert found == "means='lost.csv': must be a readable file; No such file or directory"
+    assert (
+        found
+        == "means='lost.csv': must be a readable file; check the path (no such file or directory)"
+    )
 
 
 @pytest.mark.parametrize("path", [None, 3, b"means.csv", "means\0.csv", ["means.csv"]])

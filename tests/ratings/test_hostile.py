@@ -300,12 +300,12 @@ ARCHIVES = {
 }
 
 FILES = {
-    "a folder": Case(there(lambda: Path("t.csv").mkdir()), "Is a directory"),
+    "a folder": Case(there(lambda: Path("t.csv").mkdir()), "check the path (is a directory)"),
     "a pipe": Case(there(lambda: os.mkfifo("t.csv")), "it is a pipe or a device"),
     "a socket": Case(there(listen), "it is a pipe or a device"),
     "a device": Case(lambda: "/dev/zero", "it is a pipe or a device"),
     "a link in a circle": Case(there(lambda: os.symlink("t.csv", "t.csv")), "must be a readable"),
-    "a link to nowhere": Case(there(lambda: os.symlink("none.csv", "t.csv")), "No such file"),
+    "a link to nowhere": Case(there(lambda: os.symlink("none.csv", "t.csv")), "(no such file"),
     "a link to a table": Case(there(link), READ, True),
     "no path": Case(lambda: None, "path=None: must be a path"),
     "a number": Case(lambda: 3, "must be a path"),
@@ -458,7 +458,7 @@ PARQUET = {
         lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "must be a Parquet file"
     ),
     "a folder called Parquet": Case(
-        there(lambda: Path("t.parquet").mkdir(), "t.parquet"), "Is a directory"
+        there(lambda: Path("t.parquet").mkdir(), "t.parquet"), "check the path (is a directory)"
     ),
 }
 

@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     ),
     "means missing": (
         TOP + PARAMETERS + '[problem]\nmeans = "nowhere.csv"',
-        "means='nowhere.csv': must be a readable file; No such file or directory",
+        "means='nowhere.csv': must be a readable file; check the path (no such file or directory)",
     ),
     "means 5": (TOP + PARAMETERS + "[problem]\nmeans = 5", "means=5: must be the name of a CSV"),
     "means twice": (
