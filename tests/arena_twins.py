@@ -4,8 +4,6 @@ Every function takes a `Chance` in place of random numbers, so that a run can be
 draw, with the very numbers that the package draws, or in law.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from statistics import NormalDist
@@ -205,7 +203,7 @@ def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
     every = []
     for i in range(agents):
         pulls, mean, seen = [0] * arms, [0.0] * arms, [0] * arms
-        buffer: list[list[float]] = [[] for _ in range(arms)]
+        buffer = [[] for _ in range(arms)]
         for t in range(1, horizon + 1):
             drawn = []
             for k in range(arms):
@@ -226,12 +224,12 @@ def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
     return Run(actions, [], every, [set(range(arms))] * agents)
 
 
-def lcc_ucb(chance, agents, arms, horizon, graph: nx.Graph | None = None):
+def lcc_ucb(chance, agents, arms, horizon, graph=None):
     share = -(-arms // agents)
     net = nx.complete_graph(agents) if graph is None else graph
     most = share + max(degree for _, degree in net.degree)
     sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
-    told: list[set[int]] = [set() for _ in range(agents)]
+    told = [set() for _ in range(agents)]
     actions = np.empty((horizon, agents), int)
     talks, t, part = [], 0, 0
     while t < horizon:
@@ -260,7 +258,7 @@ def lcc_ucb(chance, agents, arms, horizon, graph: nx.Graph | None = None):
     return Run(actions, talks, pulls, playing)
 
 
-def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
+def dec_ucb(chance, agents, arms, horizon, graph):
     beside = [sorted(graph[i]) for i in range(agents)]
     size = [len(x) + 1 for x in beside]
     actions = np.empty((horizon, agents), int)
@@ -338,7 +336,7 @@ def trees(chance, agents, arms):
     return [[tree(i, k) for k in range(arms)] for i in range(agents)]
 
 
-def gossip_ucb(chance, agents, arms, horizon, graph: nx.Graph, scaled=False, epsilon=None):
+def gossip_ucb(chance, agents, arms, horizon, graph, scaled=False, epsilon=None):
     """With an epsilon, Fed_UCB."""
     beside = [sorted(graph[i]) for i in range(agents)]
     factor = 1 if scaled else agents
@@ -417,7 +415,7 @@ def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
     return Run(actions, [], every, [set(range(arms))] * agents)
 
 
-def mixing_matrix(graph: nx.Graph):
+def mixing_matrix(graph):
     """P = I - (D - A) / (d_max + 1)"""
     nodes = graph.number_of_nodes()
     beside = np.array([[float(graph.has_edge(i, j)) for j in range(nodes)] for i in range(nodes)])
@@ -425,7 +423,7 @@ def mixing_matrix(graph: nx.Graph):
     return np.eye(nodes) - (np.diag(degree) - beside) / (degree.max() + 1)
 
 
-def mixing_steps(graph: nx.Graph, error=1 / 22, accelerated=True):
+def mixing_steps(graph, error=1 / 22, accelerated=True):
     """C, and the second largest absolute eigenvalue of P."""
     size = sorted(abs(np.linalg.eigvals(mixing_matrix(graph))), reverse=True)
     second = size[1] if len(size) > 1 and size[1] > 1e-12 else 0.0
@@ -450,7 +448,7 @@ def mixed(matrix, second, steps, values, accelerated=True):
     return new / w_new
 
 
-def dducb(chance, agents, arms, horizon, graph: nx.Graph, accelerated=True, eta=2.0, sigma=0.5):
+def dducb(chance, agents, arms, horizon, graph, accelerated=True, eta=2.0, sigma=0.5):
     matrix = mixing_matrix(graph)
     steps, second = mixing_steps(graph, accelerated=accelerated)
     actions = np.empty((horizon, agents), int)

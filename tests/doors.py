@@ -4,8 +4,6 @@ Prints a line of JSON for each door: its name and, by value, what became of it: 
 "accepted", "started" (it would have compiled), or the exception that it must not end in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import enum
@@ -47,53 +45,53 @@ class Colour(enum.Enum):
 class Rude(float):
     """A number that answers nothing."""
 
-    def __float__(self) -> float:
+    def __float__(self):
         raise RuntimeError("no")
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other):
         raise RuntimeError("no")
 
     __gt__ = __le__ = __ge__ = __lt__
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         raise RuntimeError("no")
 
 
 class Mute:
     """An object whose every question fails."""
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_, **__):
         raise RuntimeError("no")
 
-    def __fspath__(self) -> str:
+    def __fspath__(self):
         raise RuntimeError("no")
 
-    def __len__(self) -> int:
+    def __len__(self):
         raise RuntimeError("no")
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         raise RuntimeError("no")
 
 
 @functools.cache
-def deep(levels: int) -> Any:
+def deep(levels):
     """Returns lists in lists; made once, since making them takes a while."""
-    nested: Any = 1
+    nested = 1
     for _ in range(levels):
         nested = [nested]
     return nested
 
 
-def wide(levels: int) -> Any:
+def wide(levels):
     """Returns lists of the same lists, 100 ** levels entries in a few kilobytes."""
-    nested: Any = 1
+    nested = 1
     for _ in range(levels):
         nested = [nested] * 100
     return nested
 
 
 # Made anew for each door: generators are used up.
-VALUES: dict[str, Callable[[], Any]] = {
+VALUES = {
     "None": lambda: None,
     "True": lambda: True,
     "np.True_": lambda: np.True_,
@@ -212,7 +210,7 @@ CURVES = xr.DataArray(np.arange(12.0).reshape(4, 3), dims=("seed", "time"))
 EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
-def result() -> xr.Dataset:
+def result():
     """Returns something in the shape of a result of `simulate`."""
     links = xr.DataArray(np.ones((4, 3, 2), int), dims=("seed", "time", "meter"))
     data = xr.Dataset(
@@ -239,15 +237,15 @@ WHOLE = DATA.assign(
 )
 
 
-def swept(**changes: Any) -> Any:
+def swept(**changes):
     """Sweeps a small grid with something changed."""
-    given: dict[str, Any] = {"epsilon": [0.5, 1], "horizon": 50, "seeds": 2, "progress": False}
+    given = {"epsilon": [0.5, 1], "horizon": 50, "seeds": 2, "progress": False}
     given |= {"problem": PROBLEM, "algorithm": fmab.cdp_mab} | changes
     return fmab.sweep(given.pop("algorithm"), given.pop("problem"), **given)
 
 
 @functools.cache
-def stored() -> str:
+def stored():
     """Returns a finished sweep's folder, made as it would be; nothing is compiled for it."""
     from fmab_jax.sweeps import grid, study
     from fmab_jax.sweeps.store import Store
@@ -266,7 +264,7 @@ def stored() -> str:
     return "stored"
 
 
-def ends() -> xr.Dataset:
+def ends():
     """Returns something in the shape of `final_table`'s."""
     table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
     meter = {"side": "server", "priced": True, "counts": "links"}
@@ -293,7 +291,7 @@ TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2,
 NUMBERS = iter(range(10**9))
 
 
-def bases() -> dict[str, dict[str, Any]]:
+def bases():
     """Returns arguments with which every public callable that takes some succeeds, or starts."""
     pair = {"first": CURVES, "second": CURVES, "resamples": 100}
     return {
@@ -332,12 +330,12 @@ def bases() -> dict[str, dict[str, Any]]:
     }
 
 
-def named(name: str) -> Any:
+def named(name):
     """Returns a public callable."""
     return operator.attrgetter(name)(fmab)
 
 
-def given(owner: str, **changes: Any) -> Any:
+def given(owner, **changes):
     """Calls a public callable with its usual arguments, some of them changed."""
     return named(owner)(**bases()[owner] | changes)
 
@@ -373,7 +371,7 @@ USUAL = {
     ),
 }
 # Of other calls.
-BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
+BY_NAME = {
     "cdp_mab": [
         (fmab.cdp_mab, "epsilon epsilon_message"),
         (partial(fmab.cdp_mab, 1.0), "rounds schedule_gap participation"),
@@ -402,12 +400,12 @@ BY_NAME |= {
 }
 
 
-def door(call: Callable[..., Any], name: str) -> Door:
+def door(call, name):
     """Returns the door to one argument of a call."""
     return lambda value: call(**{name: value})
 
 
-DOORS: dict[str, Door] = {
+DOORS = {
     f"{owner.removeprefix('ratings.')}({name})": door(call, name)
     for owner, calls in BY_NAME.items()
     for call, names in calls
@@ -455,18 +453,18 @@ class Started(BaseException):
 class Executable:
     """Stands in for what compiles."""
 
-    def __call__(self, *_: Any) -> Any:
+    def __call__(self, *_):
         """Stops the run."""
         raise Started
 
-    def cache_info(self) -> Any:
+    def cache_info(self):
         """Returns what a sweep asks for."""
         import types
 
         return types.SimpleNamespace(misses=0)
 
 
-def outcome(door: Door, value: Any) -> str:
+def outcome(door, value):
     """Returns what became of a value."""
     signal.alarm(HANGS_S)
     try:
@@ -485,10 +483,10 @@ def outcome(door: Door, value: Any) -> str:
     return "accepted"
 
 
-def main() -> None:
+def main():
     """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
-    batches.executable = Executable()  # type: ignore[assignment]
-    auditing.exposed = Executable()  # type: ignore[assignment]
+    batches.executable = Executable()
+    auditing.exposed = Executable()
     with contextlib.suppress(ImportError):
         import resource
 
@@ -503,7 +501,7 @@ def main() -> None:
         print(json.dumps([name, found]), flush=True)
 
 
-def _stop(*_: Any) -> None:
+def _stop(*_):
     # An exception could be taken for the value's.
     faulthandler.dump_traceback()
     os._exit(3)

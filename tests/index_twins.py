@@ -25,11 +25,11 @@ class Run(NamedTuple):
     """[agent] arms in play at the end."""
 
 
-def lowest_best(values: list[float]) -> int:
+def lowest_best(values):
     return values.index(max(values))
 
 
-def bound(pulls: int, total: float, width: float) -> float:
+def bound(pulls, total, width):
     return total / pulls + math.sqrt(width / pulls) if pulls else math.inf
 
 
@@ -127,10 +127,10 @@ def given_chance(means, graph, rewards, neighbours):
     return reward, neighbour
 
 
-def regret(run: Run, gaps: np.ndarray) -> np.ndarray:
+def regret(run, gaps):
     """[slot 0..T]"""
     return np.concatenate([[0.0], np.cumsum(gaps[run.actions].sum(axis=1))])
 
 
-def ring(agents: int) -> nx.Graph:
+def ring(agents):
     return nx.cycle_graph(agents) if agents > 2 else nx.path_graph(agents)

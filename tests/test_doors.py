@@ -1,7 +1,5 @@
 """Every public function refuses hostile values in one line, or does with them what it documents."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

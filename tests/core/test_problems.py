@@ -1,7 +1,5 @@
 """Instances against the laws they are said to follow; files good and bad; refusals word by word."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct
@@ -9,7 +7,6 @@ import tracemalloc
 import zipfile
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +15,6 @@ from refusals import refused, refuses
 from scipy import stats
 
 from fmab_jax.core import keys, tables
-from fmab_jax.core.instances import BoundProblem, Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian, Ratings
 
@@ -27,13 +23,11 @@ SEEDS = 20_000
 
 
 @jax.jit
-def _drawn(bound: BoundProblem, root_seed: Any, seeds: Any) -> Instance:
+def _drawn(bound, root_seed, seeds):
     return jax.vmap(lambda seed: bound.draw(keys.seed_key(root_seed, seed)))(seeds)
 
 
-def instances(
-    problem: Problem, seeds: int = SEEDS, root_seed: int = 0, room: int | None = None
-) -> Instance:
+def instances(problem, seeds=SEEDS, root_seed=0, room=None):
     """Returns the instances of seeds 0, 1, ... as NumPy arrays with a leading seed axis."""
     with jax.enable_x64(True):
         number = np.arange(seeds, dtype=np.uint32)
@@ -41,12 +35,12 @@ def instances(
         return jax.tree.map(np.asarray, found)
 
 
-def global_means(found: Instance) -> np.ndarray:
+def global_means(found):
     """Returns [seed, arm] means over the agents."""
     return found.means.mean(axis=1)
 
 
-def uncorrelated(columns: np.ndarray) -> bool:
+def uncorrelated(columns):
     """Whether no two columns are correlated, all pairs considered."""
     pairs = np.corrcoef(columns.T)[np.triu_indices(columns.shape[1], 1)]
     p_value = 2 * stats.norm.sf(np.abs(pairs).max() * np.sqrt(len(columns)))
@@ -245,7 +239,7 @@ def test_means_are_copied_and_frozen():
     with pytest.raises(ValueError, match="read-only"):
         problem.means[0, 0] = 0.5
     with pytest.raises(AttributeError):
-        problem.agents = 3  # type: ignore[misc]
+        problem.agents = 3
 
 
 # --- refusals ---
@@ -353,7 +347,7 @@ def folder(tmp_path, monkeypatch):
     assert not [path for path in tmp_path.iterdir() if path.suffix.lower() not in (".csv", ".npz")]
 
 
-def refusal(path: str, agents: int | None = None) -> str:
+def refusal(path, agents=None):
     """Returns the text that reading a file must end in."""
     return refused(Problem.from_file, path, agents)
 
@@ -430,7 +424,7 @@ RETURN = CSV.format("carriage return that ends no line")
 HEAD = b"agent,arm,value\n"
 
 
-def at(line: int, text: str) -> str:
+def at(line, text):
     """Returns the refusal of a line of means.csv."""
     return f"means='means.csv, line {line}': {text}"
 
@@ -605,13 +599,13 @@ def test_names_of_arms_in_files_of_ratings(folder):
     assert tables.read("means.csv").arm_labels == ("9", "10")
 
 
-def npy(shape: str, descr: str = "'<f8'", data: bytes = b"", version: int = 1) -> bytes:
+def npy(shape, descr="'<f8'", data=b"", version=1):
     """Returns the bytes of an array file that claims what it likes."""
     header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H", len(header)) + header + data
 
 
-def write_zip(*members: tuple[str, bytes]) -> str:
+def write_zip(*members):
     """Writes means.npz from raw members."""
     with zipfile.ZipFile("means.npz", "w") as archive:
         for name, data in members:
@@ -710,7 +704,7 @@ def test_every_damaged_npz_is_refused_or_read_right(folder):
     assert refused > 100
 
 
-def damaged_npz(how: str) -> None:
+def damaged_npz(how):
     """Writes a compressed means.npz, damaged in one of the ways that zipfile has names for."""
     np.savez_compressed("means.npz", means=np.random.default_rng(0).random((5, 50)))
     data = bytearray(Path("means.npz").read_bytes())
@@ -837,7 +831,7 @@ def test_room_is_at_least_the_agents():
 def test_bound_problems_differ_where_compilations_do():
     """Catches a value in the tree's structure, which would compile anew for each."""
 
-    def structure(problem: Problem) -> Any:
+    def structure(problem):
         return jax.tree.structure(problem.bind())
 
     assert structure(Problem.uniform(5, 4)) == structure(Problem.uniform(9, 4))
@@ -937,7 +931,7 @@ def test_refusals_of_laws(call, text):
 
 
 class _Loud:
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_, **__):
         raise TypeError("no array")
 
 

@@ -1,7 +1,5 @@
 """Every measured row of CLAIMS.md, judged on made-up regrets whose answers are written by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -91,18 +89,18 @@ def judge_of(quote, place=0):
 class Cells(Data):
     """Results in which every cell has a regret of its own, alike in all seeds."""
 
-    def __init__(self, draw: int) -> None:
+    def __init__(self, draw):
         super().__init__(self.made, HORIZONS, SEEDS, None)
         self.draw, self.kept = draw, {}
 
-    def cells(self, name: str, horizon: int) -> xr.Dataset:
+    def cells(self, name, horizon):
         """Returns one experiment at T, without time."""
         if (name, horizon) not in self.kept:
             axes = {key: np.array(given, object) for key, given in axes_of(name).items()}
             shape = tuple(len(given) for given in axes.values())
             rng = np.random.default_rng([self.draw, horizon, *name.encode()])
 
-            def drawn(low: float, high: float) -> tuple:
+            def drawn(low, high):
                 values = rng.uniform(low, high, shape)[..., None] * np.ones(SEEDS)
                 return (*axes, "seed"), values
 
@@ -117,7 +115,7 @@ class Cells(Data):
             self.kept[name, horizon] = xr.Dataset(data, coords, {"agents": 5})
         return self.kept[name, horizon]
 
-    def made(self, name: str) -> dict[int, xr.Dataset]:
+    def made(self, name):
         """Returns one experiment; half of everything was so at the slot before the last."""
         ends = {T: self.cells(name, T) for T in HORIZONS}
         whole = {T: xr.concat([0.5 * end, end], "time") for T, end in ends.items()}
@@ -141,7 +139,7 @@ class Cells(Data):
         )
         return self.cells(short, int(horizon or 0))
 
-    def at(self, name: str, T: int, what: str = "regret", **cell) -> float:
+    def at(self, name, T, what="regret", **cell):
         """Returns the number of one cell."""
         return float(self.cells(name, T)[what].sel(cell).values.flat[0])
 
@@ -362,7 +360,7 @@ BY_HAND = {
 }  # fmt: skip
 
 
-def rule(kind: str, found: float, value: float | None, scale: float) -> bool:
+def rule(kind, found, value, scale):
     """Returns whether a number without an interval agrees, by the rule on the page."""
     reach = 0.05 * scale
     return {
@@ -375,7 +373,7 @@ def rule(kind: str, found: float, value: float | None, scale: float) -> bool:
     }[kind]()
 
 
-def agree(findings, wanted, kind, value_of) -> None:
+def agree(findings, wanted, kind, value_of):
     """Asserts that findings have these numbers by condition, and the verdicts of the rule."""
     kind_of = kind if callable(kind) else lambda condition: kind
     assert {each.condition for each in findings} == set(wanted)

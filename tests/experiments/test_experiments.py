@@ -1,7 +1,5 @@
 """The paper's experiments: their settings, their hand-computed costs, what they draw and write."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import math
@@ -358,7 +356,7 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
             means = {T: final(data, **cell).mean() for T, data in results.items()}
             told = [f"{mean:,.0f} (T = {common.whole(T)})" for T, mean in means.items()]
             assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
-        rows: dict = {}
+        rows = {}
         for row in picture.rows:
             if not row["quantity"].startswith("cost"):
                 rows.setdefault((row["T"], row["quantity"], row["curve"]), []).append(row)

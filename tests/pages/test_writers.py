@@ -1,7 +1,5 @@
 """Writers with one wrong line: the page that they write has a fault that the reader finds."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -25,12 +23,12 @@ OF_CLAIMS = ("verdicts", "claims", "multiverse", "multiverse_figures")
 NEEDED = ("fmab_jax", "experiments", "tests")
 
 
-def page_of(mutant: Mutant) -> str:
+def page_of(mutant):
     """Returns which pages are written with a mutant."""
     return "claims" if Path(mutant.file).stem in OF_CLAIMS else "arena"
 
 
-def faults(copy: Path, what: str, folder: Path) -> list[str]:
+def faults(copy, what, folder):
     """Returns the faults of the pages that a copy of the project writes."""
     written = subprocess.run(
         [sys.executable, str(copy / HERE.relative_to(mutants.ROOT) / "writers.py"), what, folder],

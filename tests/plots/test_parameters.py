@@ -1,7 +1,5 @@
 """Figures of a sweep show the numbers of its table, readable at column width."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -9,8 +7,6 @@ import math
 import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, Normalize, to_hex
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from plots.made import BAND, EPSILONS, GRAPHS, NAMES, caption, table
 
@@ -19,18 +15,18 @@ from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
 
 
-def lines(figure: Figure) -> dict[str, Line2D]:
+def lines(figure):
     """Returns the lines of means by label."""
     found = {str(line.get_label()): line for line in figure.axes[0].lines}
     return {label: line for label, line in found.items() if not label.startswith("_")}
 
 
-def ticks(axis) -> list[str]:
+def ticks(axis):
     """Returns the texts of an axis's ticks."""
     return [label.get_text() for label in axis.get_majorticklabels()]
 
 
-def bars(figure: Figure) -> list[np.ndarray]:
+def bars(figure):
     """Returns the ends of the drawn bars, [bar, end, xy], collection by collection."""
     return [np.array(part.get_segments()) for part in figure.axes[0].collections]
 

@@ -1,14 +1,11 @@
 """Figures show the numbers they claim to, readable at column width, and are written whole."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,13 +42,13 @@ def test_lines_are_means_and_shades_are_bands(kind):
         assert shade.get_facecolor()[0, :3] == pytest.approx(to_rgb(line.get_color()))
 
 
-def after(drawn: np.ndarray) -> np.ndarray:
+def after(drawn):
     """Returns what is drawn after slot 0, where every curve has to begin with 0."""
     assert drawn[0] == 0
     return drawn[1:]
 
 
-def links(data: xr.Dataset, meter: str) -> xr.DataArray:
+def links(data, meter):
     """Returns the mean links so far on one meter."""
     return data.links.sel(meter=meter).mean("seed")
 
@@ -150,7 +147,7 @@ def test_caption_of_several_runs_says_once_what_they_share():
 
 
 BASE = fmab.Problem.uniform(20, 5)
-VARIANTS: dict[str, Callable[[], tuple[fmab.Algorithm, fmab.Problem, int]]] = {
+VARIANTS = {
     "plain": lambda: (fmab.cdp_mab(0.5), BASE, 1000),
     "privacy": lambda: (fmab.cdp_mab(0.50000001), BASE, 1000),
     "no noise": lambda: (fmab.cdp_mab(None), BASE, 1000),
@@ -330,7 +327,7 @@ def test_a_failed_save_leaves_the_old_figure(tmp_path, monkeypatch, step):
     path.write_bytes(b"old")
     figure = plot_runs(result())
 
-    def fail(*args: object, **kwargs: object) -> None:
+    def fail(*args, **kwargs):
         if step == "savefig":
             Path(args[0]).write_bytes(b"half a figure")
         raise OSError(28, "No space left on device")

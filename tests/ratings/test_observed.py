@@ -1,12 +1,9 @@
 """Observed ratings against hand counts, pandas' own tables, and tastes that are known."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +13,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.cli.tables import arms_run
-from fmab_jax.ratings import cells, from_table, observed
+from fmab_jax.ratings import cells, from_table
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/ratings"
 
@@ -49,14 +46,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def table(rows: str, names: str = "agent arm value") -> pd.DataFrame:
+def table(rows, names="agent arm value"):
     """Returns a data frame of rows that are separated by commas, cells by spaces."""
     cells = [row.split() for row in rows.split(",")]
     frame = pd.DataFrame(cells, columns=names.split())
     return frame.assign(value=frame.value.astype(float))
 
 
-def counted(frame: pd.DataFrame, **options: Any) -> observed.ObservedRatings:
+def counted(frame, **options):
     """Returns the ratings of a data frame with the plain names of columns."""
     return from_table(frame, "agent", "arm", "value", **options)
 
@@ -250,10 +247,10 @@ def test_tastes_are_what_the_documentation_says():
     frame = pd.DataFrame({"agent": rng.integers(0, 9, 90), "arm": rng.integers(0, 5, 90)}).assign(
         value=rng.integers(1, 6, 90)
     )
-    seen: list[np.ndarray] = []
+    seen = []
     keep = cells.clusters
 
-    def watched(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
+    def watched(points, groups, seed):
         seen.append(points)
         return keep(points, groups, seed)
 
@@ -420,13 +417,13 @@ def test_the_page_runs_and_shows_the_summary_that_it_prints(folder, capsys, monk
     shown = page.split("```\nsource")[1].split("```")[0]
     problems = []
 
-    def run(algorithm: Any, problem: fmab.Problem, **_: Any) -> xr.Dataset:
+    def run(algorithm, problem, **_):
         problems.append(problem)
         return xr.Dataset({"chosen_arm": ("seed", [-1, 4]), "regret": ("seed", [0.0, 1.0])})
 
     # The simulation itself has its own tests, and takes longer to compile.
     monkeypatch.setattr(fmab, "simulate", run, raising=False)
-    names: dict[str, Any] = {}
+    names = {}
     exec(code, names)
     assert capsys.readouterr().out == f"source{shown}"
     assert problems == [names["found"].problem] and names["found"].points == 4.5

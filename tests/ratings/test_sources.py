@@ -1,11 +1,8 @@
 """Tables of ratings in every published layout, and what is none: each refused in one line."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,30 +25,30 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def lines(rows: list[tuple[Any, ...]], separator: str) -> str:
+def lines(rows, separator):
     return "".join(separator.join(map(str, row)) + "\n" for row in rows)
 
 
-def movielens() -> Path:
+def movielens():
     Path("ratings.csv").write_text("userId,movieId,rating,timestamp\n" + timed(",", 2))
     films = [(film, f'"{title}"', genres) for film, title, genres in FILMS]
     Path("movies.csv").write_text("movieId,title,genres\n" + lines(films, ","), encoding="utf-8")
     return Path("ratings.csv")
 
 
-def timed(separator: str, halves: int = 1) -> str:
+def timed(separator, halves=1):
     rows = [(*row[:2], row[2] if halves == 1 else f"{row[2]:.1f}", 9) for row in RATED]
     return lines(rows, separator)
 
 
-def movielens_1m() -> Path:
+def movielens_1m():
     Path("ratings.dat").write_text(timed("::"))
     Path("movies.dat").write_bytes(lines(FILMS, "::").encode("latin-1"))
     Path("users.dat").write_text(lines(PEOPLE, "::"))
     return Path("ratings.dat")
 
 
-def movielens_100k() -> Path:
+def movielens_100k():
     Path("u.data").write_text(timed("\t"))
     films = []
     for film, title, genres in FILMS:
@@ -131,7 +128,7 @@ COMMAS = (
 )
 NAMED = "path='t.csv': must be a table whose columns have names; {}: write it without"
 FEWER = "; or have fewer agents (groups=10) or fewer arms (most_arms=10)"
-BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+BAD = {
     "semicolons": (CSV.replace(",", ";"), {}, COMMAS.format("a semicolon")),
     "tabs": (CSV.replace(",", "\t"), {}, COMMAS.format("a tab")),
     "two colons": ("1::2::3::4\n", {}, COMMAS.format("'::'")),
@@ -237,7 +234,7 @@ def test_bad_tables_beside_the_ratings():
     """Would catch a user with two groups, or a table that is joined by the wrong column."""
     frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
 
-    def refusal(users: pd.DataFrame | str) -> str:
+    def refusal(users):
         with pytest.raises(ValueError) as refused:
             from_table(frame, "clinic", "what", "stars", users=users)
         return str(refused.value)
@@ -262,7 +259,7 @@ def test_bad_tables_beside_the_ratings():
 def test_lines_are_those_of_the_file():
     """Would catch lines that are counted without the header, empty lines, or lines in a cell."""
 
-    def refusal(file: str, **options: str) -> str:
+    def refusal(file, **options):
         with pytest.raises(ValueError) as refused:
             from_table(file, **options)
         return str(refused.value)

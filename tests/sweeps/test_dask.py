@@ -1,7 +1,5 @@
 """Sweeps on Dask workers: the bytes of one process, whatever happens to workers and scheduler."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib.util
@@ -64,9 +62,9 @@ class Doubling(fmab.cdp_mab):
 class Told(Counted):
     """Counts what is computed and keeps what is told of workers; may do something at a chunk."""
 
-    def __init__(self, at: int = 10**9, do=None, client=None) -> None:
+    def __init__(self, at=10**9, do=None, client=None):
         super().__init__()
-        self.told: list[tuple[int, int]] = []
+        self.told = []
         self.held = 0
         self.at, self.do, self.client = at, do, client
 
@@ -105,7 +103,7 @@ def client(local):
         yield made
 
 
-def idle(client) -> bool:
+def idle(client):
     """Waits until no worker has anything to do; tells whether that came."""
     for _ in range(100):
         if not client.futures and not any(client.processing().values()):
@@ -333,7 +331,7 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
 
 
 @contextlib.contextmanager
-def listening(answer: bytes | None):
+def listening(answer):
     """Accepts connections; answers the first bytes with something, or with nothing, ever."""
     with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as stack:
 
@@ -459,7 +457,7 @@ def test_lines_say_that_workers_are_waited_for(capsys):
     assert len(warned) == 1 and capsys.readouterr().err == ""
 
 
-def example(name: str):
+def example(name):
     """Imports an example of the documents."""
     path = Path(__file__).parents[2] / "docs/examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -573,7 +571,7 @@ def test_a_late_worker_of_another_version_is_named(tmp_path, client):
 
 
 @contextlib.contextmanager
-def scheduler_and_worker(folder: Path, of_scheduler: dict[str, str]):
+def scheduler_and_worker(folder, of_scheduler):
     """Starts the two as processes; gives the scheduler's process and the file that it wrote."""
     path = folder / "scheduler.json"
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]

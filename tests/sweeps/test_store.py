@@ -1,7 +1,5 @@
 """The folder of chunks: faults at every step of a write, damage anywhere, hostile files, locks."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import io
@@ -14,12 +12,10 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import fresh
 import numpy as np
@@ -38,7 +34,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 needs_flock = pytest.mark.skipif(locks.fcntl is None, reason="needs fcntl.flock")
 
 
-def arrays_of(chunk: str) -> dict[str, np.ndarray]:
+def arrays_of(chunk):
     """Returns arrays that differ from chunk to chunk but not in size."""
     rng = np.random.default_rng(int(chunk, 16))
     return {
@@ -49,7 +45,7 @@ def arrays_of(chunk: str) -> dict[str, np.ndarray]:
     }
 
 
-def filled(path: Path, chunks: list[str], writer: str = "main") -> dict[str, Entry]:
+def filled(path, chunks, writer="main"):
     """Returns the entries of a new folder with these chunks in it."""
     folder = Store(path, create=True)
     folder.write_header({"title": "old"})
@@ -57,7 +53,7 @@ def filled(path: Path, chunks: list[str], writer: str = "main") -> dict[str, Ent
         return {chunk: folder.put(chunk, arrays_of(chunk), {"chunk": chunk}) for chunk in chunks}
 
 
-def assert_reads(folder: Store, entry: Entry) -> None:
+def assert_reads(folder, entry):
     """Asserts that a chunk is intact and holds what was put."""
     assert folder.check(entry) is None
     read = folder.read(entry, arrays_of(entry.chunk))
@@ -67,16 +63,16 @@ def assert_reads(folder: Store, entry: Entry) -> None:
 
 
 @contextmanager
-def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
+def faulty(fault, at, root):
     """Lets the at-th system call of a write below `root` fail, or the process end before it.
 
     Opening, writing, flushing, renaming and unlinking count; a write does half its work first.
     """
-    calls: list[str] = []
-    names: dict[int, str] = {}
+    calls = []
+    names = {}
     real = {name: getattr(os, name) for name in ("open", "write", "fsync", "replace", "rename")}
 
-    def step(what: str, path: str, half: Callable[[], object] | None = None) -> None:
+    def step(what, path, half=None):
         if not path.startswith(str(root)):
             return
         calls.append(f"{what} {Path(path).name}")
@@ -90,23 +86,23 @@ def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
         # As the system does: calls that are given a descriptor know no name.
         raise OSError(number, os.strerror(number), *([] if what in {"write", "fsync"} else [path]))
 
-    def fake_open(path: Any, *args: Any, **options: Any) -> int:
+    def fake_open(path, *args, **options):
         step("open", os.fspath(path))
         descriptor = real["open"](path, *args, **options)
         names[descriptor] = os.fspath(path)
         return descriptor
 
-    def fake_write(descriptor: int, data: Any) -> int:
+    def fake_write(descriptor, data):
         half = lambda: real["write"](descriptor, data[: len(data) // 2])  # noqa: E731
         step("write", names.get(descriptor, ""), half)
         return real["write"](descriptor, data)
 
-    def fake_fsync(descriptor: int) -> None:
+    def fake_fsync(descriptor):
         step("fsync", names.get(descriptor, ""))
         real["fsync"](descriptor)
 
-    def fake_move(name: str) -> Callable[[Any, Any], None]:
-        def move(source: Any, target: Any) -> None:
+    def fake_move(name):
+        def move(source, target):
             step(name, os.fspath(source))
             real[name](source, target)
 
@@ -122,7 +118,7 @@ def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
             setattr(os, name, function)
 
 
-def act(what: str, folder: Store) -> None:
+def act(what, folder):
     """Does the write under test."""
     if what == "header":
         folder.write_header({"title": "new"})
@@ -132,7 +128,7 @@ def act(what: str, folder: Store) -> None:
         folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {"chunk": CHUNKS[2]})
 
 
-def killed_at(what: str, path: Path, at: int) -> None:
+def killed_at(what, path, at):
     """Does the write in a forked child that ends, without any clean-up, before the at-th call."""
     child = os.fork()
     if child == 0:
@@ -211,7 +207,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         shutil.rmtree(path)
 
 
-def broken(folder: Store, entries: dict[str, Entry]) -> set[str]:
+def broken(folder, entries):
     """Returns the chunks that are lost, asserting that all others are as they were put."""
     there = {entry.chunk: entry for entry in folder.entries()[0]}
     lost = set()
@@ -503,20 +499,20 @@ def test_a_chunk_that_is_no_plain_file_is_damaged(tmp_path):
     assert outside.read_bytes() == data
 
 
-def accepted(folder: Store, data: bytes) -> Entry:
+def accepted(folder, data):
     """Puts any bytes where a chunk lies, with the entry that a forger would write for them."""
     chunk = CHUNKS[0]
     (folder.path / "chunks" / f"{chunk}.npz").write_bytes(data)
     return Entry(chunk, len(data), store_module.hashlib.sha256(data).hexdigest(), {})
 
 
-def npy(head: str, body: bytes = b"") -> bytes:
+def npy(head, body=b""):
     """Returns a .npy file with any head."""
     text = head.encode() + b" \n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body
 
 
-def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(members, method=zipfile.ZIP_STORED):
     """Returns an archive of any members."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", method) as archive:
@@ -525,13 +521,13 @@ def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes
     return whole.getvalue()
 
 
-def one_float(name: str = "x", shape: str = "(1,)", descr: str = "'<f8'") -> dict[str, bytes]:
+def one_float(name="x", shape="(1,)", descr="'<f8'"):
     """Returns a member with eight bytes of data, described as asked."""
     head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
     return {f"{name}.npy": npy(head, b"\0" * 8)}
 
 
-def hostile_archives() -> dict[str, bytes]:
+def hostile_archives():
     """Returns files that fit their digest and are no chunks."""
     objects = io.BytesIO()
     np.savez(objects, x=np.array([{"a": 1}], dtype=object))
@@ -620,7 +616,7 @@ def test_only_plain_arrays_and_json_are_put(tmp_path):
         {f"x{number}": np.zeros(1) for number in range(1001)},
         {"x": np.broadcast_to(0.0, (2**28,))},
     ]
-    facts: list[Any] = [{"x": np.float32(1)}, {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}]
+    facts = [{"x": np.float32(1)}, {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}]
     with folder.writing():
         for bad in arrays:
             refuses(r"^arrays=", folder.put, CHUNKS[0], bad, {})
@@ -730,7 +726,7 @@ def test_locks_within_one_process(tmp_path):
 def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, number):
     """Would catch a network file system on which every writer thinks it is alone."""
 
-    def flock(descriptor: int, how: int) -> None:
+    def flock(descriptor, how):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
@@ -754,13 +750,13 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     assert sorted(os.listdir(path)) == ["chunks"]
 
 
-def met(at: int, one: Store, two: Store, mine: Any, other: Any) -> tuple[int, bool, bool]:
+def met(at, one, two, mine, other):
     """Lets `two` come at the at-th system call of `one` taking its lock; returns who got in."""
-    calls: list[str] = []
-    second: list[bool] = []
+    calls = []
+    second = []
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
 
-        def step(name: str, real: Callable[..., Any], *arguments: Any) -> Any:
+        def step(name, real, *arguments):
             calls.append(name)
             if len(calls) == at:
                 second.append(False)
@@ -915,7 +911,7 @@ def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch
     one, two = Store(path, create=True), Store(path)
     real, late = locks.fcntl.flock, []
 
-    def flock(descriptor: int, how: int) -> None:
+    def flock(descriptor, how):
         real(descriptor, how)
         if not late:
             # Between opening and locking, the old holder removed the file and a third made another.
