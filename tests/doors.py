@@ -5,24 +5,23 @@ Prints a line of JSON for each door: its name and, by value, what became of it: 
 """
 
 import contextlib
-import datetime
+import datetime  # noqa: F401
 import enum
 import faulthandler
 import functools
 import json
 import operator
 import os
+import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
+from decimal import Decimal  # noqa: F401
+from fractions import Fraction  # noqa: F401
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import networkx as nx
+import networkx as nx  # noqa: F401
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -45,16 +44,10 @@ class Colour(enum.Enum):
 class Rude(float):
     """A number that answers nothing."""
 
-    def __float__(self):
+    def __float__(self, *_):
         raise RuntimeError("no")
 
-    def __lt__(self, other):
-        raise RuntimeError("no")
-
-    __gt__ = __le__ = __ge__ = __lt__
-
-    def __repr__(self):
-        raise RuntimeError("no")
+    __lt__ = __gt__ = __le__ = __ge__ = __repr__ = __float__
 
 
 class Mute:
@@ -63,150 +56,51 @@ class Mute:
     def __array__(self, *_, **__):
         raise RuntimeError("no")
 
-    def __fspath__(self):
-        raise RuntimeError("no")
-
-    def __len__(self):
-        raise RuntimeError("no")
-
-    def __repr__(self):
-        raise RuntimeError("no")
+    __fspath__ = __len__ = __repr__ = __array__
 
 
 @functools.cache
-def deep(levels):
+def deep(levels, times=1):
     """Returns lists in lists; made once, since making them takes a while."""
     nested = 1
     for _ in range(levels):
-        nested = [nested]
+        nested = [nested] * times
     return nested
 
 
-def wide(levels):
-    """Returns lists of the same lists, 100 ** levels entries in a few kilobytes."""
-    nested = 1
-    for _ in range(levels):
-        nested = [nested] * 100
-    return nested
+def curves(values, *more):
+    """Returns something in the shape of regret."""
+    return xr.DataArray(values, dims=(*more, "seed", "time"))
 
 
-# Made anew for each door: generators are used up.
-VALUES = {
-    "None": lambda: None,
-    "True": lambda: True,
-    "np.True_": lambda: np.True_,
-    "0": lambda: 0,
-    "-1": lambda: -1,
-    "-0.5": lambda: -0.5,
-    "10**30": lambda: 10**30,
-    "10**400": lambda: 10**400,
-    "-10**400": lambda: -(10**400),
-    "10**5000": lambda: 10**5000,
-    "2**64": lambda: 2**64,
-    "nan": lambda: float("nan"),
-    "inf": lambda: float("inf"),
-    "-inf": lambda: float("-inf"),
-    "1e308": lambda: 1e308,
-    "5e-324": lambda: 5e-324,
-    "longdouble 1e4000": lambda: np.longdouble("1e4000"),
-    "longdouble 1e-4000": lambda: np.longdouble("1e-4000"),
-    "float16 inf": lambda: np.float16("inf"),
-    "Fraction": lambda: Fraction(7, 3),
-    "Fraction 1e400": lambda: Fraction(10**400, 3),
-    "Fraction 1e-400": lambda: Fraction(1, 10**400),
-    "Decimal": lambda: Decimal("0.5"),
-    "Decimal nan": lambda: Decimal("sNaN"),
-    "Decimal huge": lambda: Decimal("1e999999"),
-    "timedelta64": lambda: np.timedelta64(3, "s"),
-    "timedelta64 NaT": lambda: np.timedelta64("NaT"),
-    "datetime64": lambda: np.datetime64("2020-01-01"),
-    "timedelta": lambda: datetime.timedelta(3),
-    "date": lambda: datetime.date(2020, 1, 1),
-    "complex": lambda: 0.5 + 0j,
-    "np.complex128": lambda: np.complex128(0.5),
-    "array 0-d": lambda: np.array(3),
-    "array 0-d float": lambda: np.array(0.5),
-    "array of one": lambda: np.array([[[3]]]),
-    "array of complex": lambda: np.array([0.5 + 1j, 0.25]),
-    "array of bool": lambda: np.array([True, False]),
-    "array of text": lambda: np.array(["0.5", "0.25"]),
-    "array of objects": lambda: np.array([Fraction(1, 2), None], object),
-    "array of timedelta64": lambda: np.array([1, 2], "m8[s]"),
-    "array of datetime64": lambda: np.array(["2020", "2021"], "M8[Y]"),
-    "array of records": lambda: np.array([(1, 2.0)], "i4,f8"),
-    "array of nothing": lambda: np.zeros((0, 3)),
-    "array of nothing, wide": lambda: np.zeros((3, 0)),
-    "array 5-d": lambda: np.zeros((1, 1, 1, 1, 1)),
-    "array of 8 TB": lambda: np.broadcast_to(np.float64(0.5), 10**12),
-    "masked": lambda: np.ma.masked,
-    "array masked": lambda: np.ma.array([0.5, 0.25], mask=[True, False]),
-    "rude number": lambda: Rude(0.5),
-    "mute": Mute,
-    "enum": lambda: Colour.RED,
-    "text": lambda: "0.5",
-    "text empty": lambda: "",
-    "text Arabic": lambda: "\u0661\u0662",
-    "text NUL": lambda: "a\0b",
-    "text NUL.nc": lambda: "a\0b.nc",
-    "text surrogate": lambda: "a\ud800.nc",
-    "text of 10 MB": lambda: 10_000_000 * "x",
-    "text of lines": lambda: "a\nb\r\n\x1b[2Jc",
-    "bytes": lambda: b"x",
-    "bytearray": lambda: bytearray(b"x.nc"),
-    "list empty": list,
-    "list nested": lambda: [[1, 2], [3]],
-    "list of None": lambda: [None, None],
-    "list of text": lambda: ["0.5", "x"],
-    "list of bool": lambda: [True, False],
-    "list with bool": lambda: [True, 5],
-    "list of huge": lambda: [10**400, 10**400],
-    "list of nan": lambda: [float("nan"), 0.5],
-    "list of lists": lambda: [[1]],
-    "list of range(10**12)": lambda: [range(10**12), range(10**12)],
-    "list twice": lambda: [3, 3],
-    "list deep": lambda: deep(100_000),
-    "list wide": lambda: wide(12),
-    "tuple empty": tuple,
-    "range(10**12)": lambda: range(10**12),
-    "range(10**30)": lambda: range(10**30),
-    "range(0)": lambda: range(0),
-    "set": lambda: {1, 2},
-    "frozenset": lambda: frozenset([0.5]),
-    "dict": lambda: {"a": 1},
-    "dict empty": dict,
-    "dict of None": lambda: {None: None},
-    "generator": lambda: (i for i in range(3)),
-    "endless": lambda: iter(int, 1),
-    "map": lambda: map(float, "12"),
-    "function": lambda: deep,
-    "class": lambda: int,
-    "module": lambda: os,
-    "slice": lambda: slice(3),
-    "ellipsis": lambda: ...,
-    "object": object,
-    "graph": nx.Graph,
-    "DataArray empty": lambda: xr.DataArray(np.zeros((0, 0)), dims=("seed", "time")),
-    "DataArray of one seed": lambda: xr.DataArray(np.zeros((1, 3)), dims=("seed", "time")),
-    "DataArray without slots": lambda: xr.DataArray(np.zeros((3, 0)), dims=("seed", "time")),
-    "DataArray without cells": lambda: xr.DataArray(
-        np.zeros((0, 3, 2)), dims=("p", "seed", "time")
-    ),
-    "DataArray complex": lambda: xr.DataArray(np.zeros((3, 2), complex), dims=("seed", "time")),
-    "DataArray text": lambda: xr.DataArray(np.full((3, 2), "1"), dims=("seed", "time")),
-    "DataArray nan": lambda: xr.DataArray(np.full((3, 2), np.nan), dims=("seed", "time")),
-    "DataArray objects": lambda: xr.DataArray(np.full((3, 2), None), dims=("seed", "time")),
-    "Dataset empty": xr.Dataset,
-    "Dataset bare": lambda: xr.Dataset({"regret": (("seed", "time"), np.zeros((3, 2)))}),
-    "Problem": lambda: PROBLEM,
-    "algorithm": lambda: RUN,
-    "maker": lambda: fmab.cdp_mab,
-}
+# What is thrown, by how it is written; made anew for each door, since generators are used up. Lists
+# of the same lists have 100 ** 12 entries in a few kilobytes.
+WRITTEN = r"""
+None; True; np.True_; 0; -1; -0.5; 10**30; 10**400; -10**400; 10**5000; 2**64; np.nan; np.inf;
+-np.inf; 1e308; 5e-324; np.longdouble('1e4000'); np.longdouble('1e-4000'); np.float16('inf');
+Fraction(7, 3); Fraction(10**400, 3); Fraction(1, 10**400); Decimal('0.5'); Decimal('sNaN');
+Decimal('1e999999'); np.timedelta64(3, 's'); np.timedelta64('NaT'); np.datetime64('2020-01-01');
+datetime.timedelta(3); datetime.date(2020, 1, 1); 0.5 + 0j; np.complex128(0.5); np.array(3);
+np.array(0.5); np.array([[[3]]]); np.array([0.5 + 1j, 0.25]); np.array([True, False]);
+np.array(['0.5', '0.25']); np.array([Fraction(1, 2), None], object); np.array([1, 2], 'm8[s]');
+np.array(['2020', '2021'], 'M8[Y]'); np.array([(1, 2.0)], 'i4,f8'); np.zeros((0, 3));
+np.zeros((3, 0)); np.zeros((1, 1, 1, 1, 1)); np.broadcast_to(np.float64(0.5), 10**12);
+np.ma.masked; np.ma.array([0.5, 0.25], mask=[True, False]); Rude(0.5); Mute(); Colour.RED; '0.5';
+''; '\u0661\u0662'; 'a\0b'; 'a\0b.nc'; 'a\ud800.nc'; 10_000_000 * 'x'; 'a\nb\r\n\x1b[2Jc'; b'x';
+bytearray(b'x.nc'); []; [[1, 2], [3]]; [None, None]; ['0.5', 'x']; [True, False]; [True, 5];
+[10**400, 10**400]; [np.nan, 0.5]; [[1]]; [range(10**12), range(10**12)]; [3, 3]; deep(100_000);
+deep(12, 100); (); range(10**12); range(10**30); range(0); {1, 2}; frozenset([0.5]); {'a': 1}; {};
+{None: None}; (i for i in range(3)); iter(int, 1); map(float, '12'); deep; int; os; slice(3); ...;
+object(); nx.Graph(); curves(np.zeros((0, 0))); curves(np.zeros((1, 3))); curves(np.zeros((3, 0)));
+curves(np.zeros((0, 3, 2)), 'p'); curves(np.zeros((3, 2), complex)); curves(np.full((3, 2), '1'));
+curves(np.full((3, 2), np.nan)); curves(np.full((3, 2), None)); xr.Dataset();
+curves(np.zeros((3, 2))).to_dataset(name='regret'); PROBLEM; RUN; fmab.cdp_mab
+"""
+VALUES = {each: eval(f"lambda: {each}") for each in re.split(r";\s", WRITTEN.strip())}
 
 PROBLEM = fmab.Problem([0.9, 0.5, 0.5, 0.1], agents=3)
 RUN = fmab.cdp_mab(1.0)
-CURVES = xr.DataArray(np.arange(12.0).reshape(4, 3), dims=("seed", "time"))
-
-
+CURVES = curves(np.arange(12.0).reshape(4, 3))
 EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
@@ -286,7 +180,6 @@ def ends():
 
 
 FINALS = ends()
-Door = Callable[[Any], Any]
 TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
 NUMBERS = iter(range(10**9))
 
