@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -11,12 +10,9 @@ import pytest
 from pages import reader
 
 from tests import mutants
-from tests.mutants import Mutant
 
 HERE = Path(__file__).parent
-# By file: why, and the texts of the line and of its mutant.
-BY_FILE = tomllib.loads((HERE / "writers.toml").read_text("utf-8"))
-LISTED = [Mutant(f, *texts, why) for f, own in BY_FILE.items() for why, texts in own.items()]
+LISTED = mutants.read(HERE / "writers.toml")
 # Which pages a file writes: those of the claims, or else of the arena.
 OF_CLAIMS = ("verdicts", "claims", "multiverse", "multiverse_figures")
 # What the writers need.
