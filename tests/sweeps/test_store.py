@@ -260,19 +260,18 @@ def test_every_damage_is_seen(tmp_path):
             assert len(lost) == len(CHUNKS) - data[:place].count(b"\n")
         target.write_bytes(data)
     for number in range(10):
-        (path / "aside").unlink(missing_ok=True)
         files[number].rename(path / "aside")
         assert broken(folder, entries) == {CHUNKS[number]}
         assert folder.check(entries[CHUNKS[number]]) == "missing"
         (path / "aside").rename(files[number])
     for number in range(10):
-        one, two = files[number], files[(number + 3) % len(files)]
-        first, second = one.read_bytes(), two.read_bytes()
-        one.write_bytes(second)
-        two.write_bytes(first)
-        assert broken(folder, entries) == {one.stem, two.stem}
-        one.write_bytes(first)
-        two.write_bytes(second)
+        pair = files[number], files[(number + 3) % len(files)]
+        both = [file.read_bytes() for file in pair]
+        for file, data in zip(pair, both[::-1], strict=True):
+            file.write_bytes(data)
+        assert broken(folder, entries) == {file.stem for file in pair}
+        for file, data in zip(pair, both, strict=True):
+            file.write_bytes(data)
     assert broken(folder, entries) == set()
 
 
@@ -362,17 +361,9 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
     bad = [two + three, b"", b"\0" * 100, b"nonsense", b'{"chunk":1}']
     bad += [one.replace(b'"seal"', b'"soul"'), store_module._seal_of(b"[" * 100_000) + b"x"]
     names = [*HOSTILE, CHUNKS[0].upper().replace("0", "A")]
-    hostile = [
-        *({**good, "chunk": f"{name}"} for name in names),
-        {**good, "chunk": 7},
-        {**good, "chunk": CHUNKS[0] + "\n"},
-        {**good, "size": -1},
-        {**good, "size": True},
-        {**good, "size": 1e3},
-        {**good, "sha256": "0"},
-        {**good, "facts": []},
-        {"facts": {}},
-    ]
+    changes = [*({"chunk": name} for name in (*names, 7, CHUNKS[0] + "\n")), {"sha256": "0"}]
+    changes += [*({"size": size} for size in (-1, True, 1e3)), {"facts": []}]
+    hostile = [*({**good, **change} for change in changes), {"facts": {}}]
     bad += [store_module._seal(line, "facts").rstrip(b"\n") for line in hostile]
     deep = b'{"a":' + b"[" * 100_000
     bad.append(deep + store_module._seal_of(deep))
@@ -392,20 +383,17 @@ def test_hostile_names_are_refused(tmp_path, name):
         refuses(r"^chunk=.*: must be", folder.put, name, {}, {})
         refuses(r"^chunk=", folder.quarantine, Entry(name, 0, "0" * 64, {}), "")
     refuses(r"^chunk=", folder.check, Entry(name, 0, "0" * 64, {}))
-    with pytest.raises(Refusal, match=r"^writer=.*: must be"), folder.writing(name):
-        pass
+    refuses(r"^writer=.*: must be", folder.writing(name).__enter__)
     assert sorted(os.listdir(tmp_path / "run")) == ["manifest-main.jsonl", "chunks"][1:]
 
 
 def test_only_a_store_is_opened(tmp_path):
     """Would catch a folder of other things that is written into, a traceback for a bad path, and a
     new folder that a file manager has looked into, refused."""
-    (tmp_path / "file").write_text("")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("")
-    (tmp_path / "other" / "chunks").mkdir()
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / ".DS_Store").write_text("")
+    for name in ("other", "other/chunks", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("file", "other/thesis.tex", "empty/.DS_Store"):
+        (tmp_path / name).write_text("")
     for create in (False, True):
         bad = ["file", "file/below", "other", "a\0b", "a" * 300]
         for name in [*bad, *([] if create else ["empty", "missing"])]:
@@ -447,8 +435,7 @@ def test_a_store_that_lost_its_chunks_folder_is_mended(tmp_path, what):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs links")
 @pytest.mark.parametrize(
-    "name",
-    ["chunks", "quarantine", "run.json", "manifest-main.jsonl", "manifest-x.jsonl", "lock-x"],
+    "name", "chunks quarantine run.json manifest-main.jsonl manifest-x.jsonl lock-x".split()
 )
 def test_links_inside_are_refused(tmp_path, name):
     """Would catch a link through which something outside the folder is read or written."""
@@ -463,8 +450,7 @@ def test_links_inside_are_refused(tmp_path, name):
         outside.write_text("")
     (path / name).symlink_to(outside)
     refuses(rf"^store=.*{name} in it is a link", Store, path)
-    with pytest.raises(Refusal, match=r"^store="), opened.writing():
-        pass
+    refuses(r"^store=", opened.writing().__enter__)
     (path / name).unlink()
     if name != "chunks":
         os.mkfifo(path / name)
@@ -606,16 +592,11 @@ def test_names_are_exactly_those_expected(tmp_path):
 def test_only_plain_arrays_and_json_are_put(tmp_path):
     """Would catch something put that cannot be read back, or that is stored as a pickle."""
     folder = Store(tmp_path / "run", create=True)
-    arrays = [
-        {"x": np.array([None])},
-        {"x": np.array(["2020-01-01"], "M8[s]")},
-        {"x": np.zeros(2, [("a", "f8")])},
-        {"../x": np.zeros(1)},
-        {"": np.zeros(1)},
-        {"x\n": np.zeros(1)},
-        {f"x{number}": np.zeros(1) for number in range(1001)},
-        {"x": np.broadcast_to(0.0, (2**28,))},
-    ]
+    dates, records = np.array(["2020-01-01"], "M8[s]"), np.zeros(2, [("a", "f8")])
+    large = np.broadcast_to(0.0, (2**28,))
+    arrays = [{"x": each} for each in (np.array([None]), dates, records, large)]
+    arrays += [{name: np.zeros(1)} for name in ("../x", "", "x\n")]
+    arrays.append({f"x{number}": np.zeros(1) for number in range(1001)})
     facts = [{"x": np.float32(1)}, {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}]
     with folder.writing():
         for bad in arrays:
@@ -704,10 +685,8 @@ def test_locks_within_one_process(tmp_path):
     one, two = Store(path, create=True), Store(path)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), one.writing():
-            with pytest.raises(Refusal, match=rf"process {os.getpid()} "), two.writing():
-                pass
-            with pytest.raises(Refusal, match=r"^writer="), one.writing("other"):
-                pass
+            refuses(rf"process {os.getpid()} ", two.writing().__enter__)
+            refuses(r"^writer=", one.writing("other").__enter__)
             with two.writing("other"):
                 two.put(CHUNKS[0], {}, {})
             one.put(CHUNKS[1], {}, {})
@@ -734,15 +713,13 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     one, two = Store(path, create=True), Store(path)
     with one.writing():
         said = rf"process {os.getpid()} on .*delete lock-main\.pid once"
-        with pytest.raises(Refusal, match=said), two.writing():
-            pass
+        refuses(said, two.writing().__enter__)
     marker = path / "lock-main.pid"
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     for holder in [f"{dead.pid}\nelsewhere\n", "1\n", "", "x\ny\n", f"{10**30}\nhere\n", "-1\nz\n"]:
         marker.write_text(holder)
-        with pytest.raises(Refusal, match=r"delete lock-main\.pid once"), two.writing():
-            pass
+        refuses(r"delete lock-main\.pid once", two.writing().__enter__)
         assert marker.read_text() == holder
     marker.unlink()
     with two.writing():
@@ -808,8 +785,7 @@ def test_a_signature_left_by_the_dead_is_named_where_it_cannot_be_judged(tmp_pat
     file.write_text("12\nelsewhere\n")
     monkeypatch.setattr(locks, "fcntl", None)
     said = r"process 12 on elsewhere .* since 20\d\d-.*delete lock-main once it is gone$"
-    with pytest.raises(Refusal, match=said), store.writing():
-        pass
+    refuses(said, store.writing().__enter__)
     assert sorted(os.listdir(path)) == ["chunks", "lock-main"]
     # A signature without its end was not finished: nobody has passed the gate with it.
     file.write_text("12\nels")
@@ -842,8 +818,7 @@ def test_a_forked_child_that_ends_frees_nothing(tmp_path, monkeypatch, kind):
         finally:
             os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    with pytest.raises(Refusal, match=rf"process {os.getpid()} on "), two.writing():
-        pass
+    refuses(rf"process {os.getpid()} on ", two.writing().__enter__)
     held.__exit__(None, None, None)
     with two.writing():
         pass
@@ -920,8 +895,7 @@ def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
     with one.writing():
-        with pytest.raises(Refusal, match=r"^store="), two.writing():
-            pass
+        refuses(r"^store=", two.writing().__enter__)
 
 
 def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
