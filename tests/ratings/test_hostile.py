@@ -25,6 +25,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+import refusals
 
 from fmab_jax.cli.main import main
 from fmab_jax.core import tables
@@ -556,9 +557,7 @@ def check(case):
         assert found.dropped == case.dropped
         assert found.rows == sum(rows_of(case.due).values()) + sum(case.dropped.values())
         return
-    with pytest.raises(Refusal) as refusal:
-        from_table(given, **options)
-    told = str(refusal.value)
+    told = refusals.refused(from_table, given, **options)
     assert any(due in told for due in case.due.split("|")), told
     assert told.isprintable() and len(told) < 600, told
 
@@ -626,9 +625,7 @@ def test_archives_may_grow_so_far(monkeypatch):
             assert from_table("t.csv.gz", **PLAIN).rows == 4 * 99
             continue
         most = max(small, times * len(squeezed))
-        with pytest.raises(Refusal) as refusal:
-            from_table("t.csv.gz", **PLAIN)
-        assert str(refusal.value) == (
+        assert refusals.refused(from_table, "t.csv.gz", **PLAIN) == (
             f"path='t.csv.gz': must be at most {most:,} bytes once unpacked, of its first "
             f"{len(squeezed):,}; unpack it with gunzip, and name that file"
         )
@@ -639,8 +636,8 @@ def test_a_large_archive_is_refused_as_early_as_a_small_one():
     bomb, rest = packed(HEAD + ROWS * 2_000_000), packed(np.random.default_rng(0).bytes(1 << 20))
     Path("t.csv.gz").write_bytes(bomb + rest)
     assert 100 * len(bomb + rest) > len(ROWS) * 2_000_000 > 2 * tables._SMALL
-    with pytest.raises(Refusal, match="must be at most 1[67],[0-9,]* bytes once unpacked"):
-        from_table("t.csv.gz", **PLAIN)
+    line = "must be at most 1[67],[0-9,]* bytes once unpacked"
+    refusals.refuses(line, from_table, "t.csv.gz", **PLAIN)
 
 
 def test_lines_may_be_so_long(monkeypatch):
@@ -653,16 +650,16 @@ def test_lines_may_be_so_long(monkeypatch):
     assert from_table("t.csv", **PLAIN).rows == 8
     long = b"a" * 600_000
     Path("t.csv").write_bytes(HEAD + ROWS + long + b",x,1\n")
-    with pytest.raises(Refusal, match=r"line 6': must be a line of at most 200,000 bytes; end"):
-        from_table("t.csv", **PLAIN)
+    line = "line 6': must be a line of at most 200,000 bytes; end"
+    refusals.refuses(line, from_table, "t.csv", **PLAIN)
 
 
 def test_rows_of_parquet_need_room(monkeypatch):
     """Would catch a small file of very many equal rows that takes all memory."""
     path = stored()()
     monkeypatch.setattr("fmab_jax.resources.available_bytes", lambda: 40)
-    with pytest.raises(Refusal, match=r"^memory='0.0 GB': must be at most 90% .*; use a part of"):
-        from_table(path, **PLAIN)
+    line = "^memory='0.0 GB': must be at most 90% .*; use a part of"
+    refusals.refuses(line, from_table, path, **PLAIN)
 
 
 # --- what is read, counted again ---

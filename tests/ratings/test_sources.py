@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from refusals import refused
 
 from fmab_jax.ratings import from_table, layouts, sources
 
@@ -225,9 +226,7 @@ def test_bad_tables_and_options(name):
     text, options, due = BAD[name]
     Path("t.csv").write_text(text)
     given = {"agent": "agent", "arm": "arm", "value": "value"} | options
-    with pytest.raises(ValueError) as refused:
-        from_table("t.csv", **given)
-    assert str(refused.value) == due
+    assert refused(from_table, "t.csv", **given) == due
 
 
 def test_bad_tables_beside_the_ratings():
@@ -235,9 +234,7 @@ def test_bad_tables_beside_the_ratings():
     frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
 
     def refusal(users):
-        with pytest.raises(ValueError) as refused:
-            from_table(frame, "clinic", "what", "stars", users=users)
-        return str(refused.value)
+        return refused(from_table, frame, "clinic", "what", "stars", users=users)
 
     twice = pd.DataFrame({"who": [1, 1, 2], "clinic": ["a", "b", "b"]})
     assert refusal(twice) == (
@@ -258,26 +255,21 @@ def test_bad_tables_beside_the_ratings():
 
 def test_lines_are_those_of_the_file():
     """Would catch lines that are counted without the header, empty lines, or lines in a cell."""
-
-    def refusal(file, **options):
-        with pytest.raises(ValueError) as refused:
-            from_table(file, **options)
-        return str(refused.value)
-
     Path("t.csv").write_text('agent,arm,value\n\na,"x\ny",1\n"b",y,bad\nc,x,bad\n')
     plain = {"agent": "agent", "arm": "arm", "value": "value"}
     due = "must be a number; mend it, or leave it empty"
-    assert refusal("t.csv", **plain) == f"value=\"t.csv, line 5, 'bad'\": {due}"
+    assert refused(from_table, "t.csv", **plain) == f"value=\"t.csv, line 5, 'bad'\": {due}"
     Path("t.csv.gz").write_bytes(gzip.compress(Path("t.csv").read_bytes()))
-    assert refusal("t.csv.gz", **plain).startswith("value=\"t.csv.gz, line 5, 'bad'\"")
+    told = refused(from_table, "t.csv.gz", **plain)
+    assert told.startswith("value=\"t.csv.gz, line 5, 'bad'\"")
     Path("ratings.dat").write_text("1::10::4::1\r\n2::10::bad::1\r\n")
-    assert refusal("ratings.dat", arm="movieId").startswith("value=\"ratings.dat, line 2, 'bad'\"")
+    told = refused(from_table, "ratings.dat", arm="movieId")
+    assert told.startswith("value=\"ratings.dat, line 2, 'bad'\"")
     frame = pd.DataFrame({"agent": [1, 2], "arm": [1, 2], "value": ["1", "bad"]}, index=[7, 8])
-    with pytest.raises(ValueError, match=r"^value=\"a data frame, row 2, 'bad'\""):
-        from_table(frame, **plain)
+    assert refused(from_table, frame, **plain).startswith("value=\"a data frame, row 2, 'bad'\"")
     Path("ratings.csv").write_text("agent,arm,value\na,x,1\na,x,2\n")
     Path("items.csv").write_text('arm,kind\n\nx,"a\nb"\ny\n')
-    told = refusal("ratings.csv", **plain | {"arm": "kind"}, items="items.csv")
+    told = refused(from_table, "ratings.csv", **plain | {"arm": "kind"}, items="items.csv")
     assert told.startswith("items='items.csv, line 5': must be a row of 2 cells; it has 1")
 
 
@@ -296,8 +288,8 @@ def test_lines_end_where_the_file_says():
 def test_parquet_needs_a_package(monkeypatch):
     """Would catch an ImportError in place of what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ValueError, match=r'pip install "fmab_jax\[export\]", or save the table'):
-        from_table("x.parquet", "agent", "arm", "value")
+    told = refused(from_table, "x.parquet", "agent", "arm", "value")
+    assert 'pip install "fmab_jax[export]", or save the table' in told
 
 
 def test_flags_of_a_film_by_hand():
