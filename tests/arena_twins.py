@@ -4,15 +4,13 @@ Every function takes a `Chance` in place of random numbers, so that a run can be
 draw, with the very numbers that the package draws, or in law.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from statistics import NormalDist
 
 import networkx as nx
 import numpy as np
-from index_twins import Run, bound, lowest_best
+from index_twins import Run, blank, bound, looped, lowest_best
 
 
 class Chance:
@@ -63,9 +61,7 @@ class Given(Chance):
 
 
 def uniform_play(chance, agents, arms, horizon):
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(agents)]
-    sums = [[0.0] * arms for _ in range(agents)]
+    actions, pulls, sums = blank(horizon, agents, arms)
     for t in range(1, horizon + 1):
         for i in range(agents):
             k = int(chance.uniform("choose", t, i) * arms)
@@ -74,25 +70,6 @@ def uniform_play(chance, agents, arms, horizon):
             sums[i][k] += chance.reward(t, i, k)
     best = [[sums[i][k] / max(pulls[i][k], 1) for k in range(arms)] for i in range(agents)]
     return Run(actions, [], best, [set(range(arms))] * agents)
-
-
-def looped(chance, agents, arms, horizon, choose, pooled=False, seen=None):
-    """Slot by slot: a row chooses an arm by its pulls and sums, of one agent or pooled of all."""
-    rows = 1 if pooled else agents
-    seen = seen or chance.reward
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(rows)]
-    sums = [[0.0] * arms for _ in range(rows)]
-    for t in range(1, horizon + 1):
-        played = [choose(t, i, pulls[i], sums[i]) for i in range(rows)]
-        for i in range(agents):
-            row = 0 if pooled else i
-            k = played[row]
-            actions[t - 1, i] = k
-            pulls[row][k] += 1
-            sums[row][k] += seen(t, i, k)
-    talks = list(range(1, horizon + 1)) if pooled else []
-    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
 
 
 def thompson(chance, agents, arms, horizon, pooled=False):
@@ -105,7 +82,7 @@ def thompson(chance, agents, arms, horizon, pooled=False):
             drawn.append(sums[k] / (pulls[k] + 1) + deviate / math.sqrt(pulls[k] + 1))
         return lowest_best(drawn)
 
-    return looped(chance, agents, arms, horizon, choose, pooled)
+    return looped(chance.reward, agents, arms, horizon, choose, pooled)
 
 
 def kl(p, q):
@@ -138,7 +115,7 @@ def kl_ucb(chance, agents, arms, horizon, constant=0.0, pooled=False):
         # What two ways of solving for q leave open is no difference.
         return lowest_best([round(x, 7) for x in index])
 
-    return looped(chance, agents, arms, horizon, choose, pooled)
+    return looped(chance.reward, agents, arms, horizon, choose, pooled)
 
 
 def ldp_ucb(chance, agents, arms, horizon, epsilon, bits=False, pooled=False):
@@ -161,7 +138,7 @@ def ldp_ucb(chance, agents, arms, horizon, epsilon, bits=False, pooled=False):
         one = reward * kept + (1 - reward) * (1 - kept)
         return float(chance.uniform("release", t, i) > 1 - one)
 
-    return looped(chance, agents, arms, horizon, choose, pooled, released)
+    return looped(released, agents, arms, horizon, choose, pooled)
 
 
 def adap_index(t, mean, length, epsilon, alpha, kl):
@@ -205,7 +182,7 @@ def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
     every = []
     for i in range(agents):
         pulls, mean, seen = [0] * arms, [0.0] * arms, [0] * arms
-        buffer: list[list[float]] = [[] for _ in range(arms)]
+        buffer = [[] for _ in range(arms)]
         for t in range(1, horizon + 1):
             drawn = []
             for k in range(arms):
@@ -226,18 +203,17 @@ def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
     return Run(actions, [], every, [set(range(arms))] * agents)
 
 
-def lcc_ucb(chance, agents, arms, horizon, graph: nx.Graph | None = None):
+def lcc_ucb(chance, agents, arms, horizon, graph=None):
     share = -(-arms // agents)
     net = nx.complete_graph(agents) if graph is None else graph
     most = share + max(degree for _, degree in net.degree)
     sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
-    told: list[set[int]] = [set() for _ in range(agents)]
+    told = [set() for _ in range(agents)]
     actions = np.empty((horizon, agents), int)
     talks, t, part = [], 0, 0
     while t < horizon:
         length = most * (most + 1) * 2 ** (part // max(1, nx.diameter(net)))
-        pulls = [[0] * arms for _ in range(agents)]
-        sums = [[0.0] * arms for _ in range(agents)]
+        _, pulls, sums = blank(0, agents, arms)
         for here in range(1, min(length, horizon - t) + 1):
             for i in range(agents):
                 mine = sticky[i] | told[i]
@@ -260,14 +236,17 @@ def lcc_ucb(chance, agents, arms, horizon, graph: nx.Graph | None = None):
     return Run(actions, talks, pulls, playing)
 
 
-def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
+def most_around(own, theirs, beside):
+    """The largest of an agent's own number and those of its neighbours, arm by arm."""
+    rows = ([mine, *(theirs[j] for j in beside[i])] for i, mine in enumerate(own))
+    return [list(map(max, zip(*row, strict=True))) for row in rows]
+
+
+def dec_ucb(chance, agents, arms, horizon, graph):
     beside = [sorted(graph[i]) for i in range(agents)]
     size = [len(x) + 1 for x in beside]
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(agents)]
-    sums = [[0.0] * arms for _ in range(agents)]
-    z = [[0.0] * arms for _ in range(agents)]
-    m = [[0] * arms for _ in range(agents)]
+    actions, pulls, sums = blank(horizon, agents, arms)
+    _, m, z = blank(0, agents, arms)
     talks = []
     for t in range(1, horizon + 1):
         change = [[0.0] * arms for _ in range(agents)]
@@ -276,12 +255,8 @@ def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
             if late:
                 k = late[int(chance.uniform("choose", t, i) * len(late))]
             else:
-                index = [
-                    z[i][k] + math.sqrt(3 * math.log(t) / (size[i] * pulls[i][k]))
-                    if pulls[i][k]
-                    else math.inf
-                    for k in range(arms)
-                ]
+                width = 3 * math.log(t)
+                index = [z[i][k] + bound(size[i] * pulls[i][k], 0.0, width) for k in range(arms)]
                 # Sums over neighbours in another order are no difference.
                 k = lowest_best([round(x, 13) for x in index])
             actions[t - 1, i] = k
@@ -306,10 +281,7 @@ def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
                 ]
                 for i in range(agents)
             ]
-            m = [
-                [max([m[i][k]] + [m[j][k] for j in beside[i]]) for k in range(arms)]
-                for i in range(agents)
-            ]
+            m = most_around(m, m, beside)
     return Run(actions, talks, pulls, [set(range(arms))] * agents)
 
 
@@ -338,7 +310,7 @@ def trees(chance, agents, arms):
     return [[tree(i, k) for k in range(arms)] for i in range(agents)]
 
 
-def gossip_ucb(chance, agents, arms, horizon, graph: nx.Graph, scaled=False, epsilon=None):
+def gossip_ucb(chance, agents, arms, horizon, graph, scaled=False, epsilon=None):
     """With an epsilon, Fed_UCB."""
     beside = [sorted(graph[i]) for i in range(agents)]
     factor = 1 if scaled else agents
@@ -385,10 +357,7 @@ def gossip_ucb(chance, agents, arms, horizon, graph: nx.Graph, scaled=False, eps
                 both = [(v[first][k] + v[second][k]) / 2 for k in range(arms)]
                 v[first], v[second] = both, list(both)
             v = [[v[i][k] + change[i][k] for k in range(arms)] for i in range(agents)]
-            heard = [
-                [max([n[i][k]] + [heard[j][k] for j in beside[i]]) for k in range(arms)]
-                for i in range(agents)
-            ]
+            heard = most_around(n, heard, beside)
     return Run(actions, talks, n, [set(range(arms))] * agents)
 
 
@@ -402,12 +371,7 @@ def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
     for i in range(agents):
         n, total, told = [0] * arms, [0.0] * arms, [0.0] * arms
         for t in range(1, horizon + 1):
-            index = [
-                told[k] / n[k] + math.sqrt(2 * math.log(t) / n[k]) + covered / n[k]
-                if n[k]
-                else math.inf
-                for k in range(arms)
-            ]
+            index = [bound(n[k], told[k] + covered, 2 * math.log(t)) for k in range(arms)]
             k = lowest_best([round(value, 9) for value in index])
             actions[t - 1, i] = k
             n[k] += 1
@@ -417,7 +381,7 @@ def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
     return Run(actions, [], every, [set(range(arms))] * agents)
 
 
-def mixing_matrix(graph: nx.Graph):
+def mixing_matrix(graph):
     """P = I - (D - A) / (d_max + 1)"""
     nodes = graph.number_of_nodes()
     beside = np.array([[float(graph.has_edge(i, j)) for j in range(nodes)] for i in range(nodes)])
@@ -425,7 +389,7 @@ def mixing_matrix(graph: nx.Graph):
     return np.eye(nodes) - (np.diag(degree) - beside) / (degree.max() + 1)
 
 
-def mixing_steps(graph: nx.Graph, error=1 / 22, accelerated=True):
+def mixing_steps(graph, error=1 / 22, accelerated=True):
     """C, and the second largest absolute eigenvalue of P."""
     size = sorted(abs(np.linalg.eigvals(mixing_matrix(graph))), reverse=True)
     second = size[1] if len(size) > 1 and size[1] > 1e-12 else 0.0
@@ -450,7 +414,7 @@ def mixed(matrix, second, steps, values, accelerated=True):
     return new / w_new
 
 
-def dducb(chance, agents, arms, horizon, graph: nx.Graph, accelerated=True, eta=2.0, sigma=0.5):
+def dducb(chance, agents, arms, horizon, graph, accelerated=True, eta=2.0, sigma=0.5):
     matrix = mixing_matrix(graph)
     steps, second = mixing_steps(graph, accelerated=accelerated)
     actions = np.empty((horizon, agents), int)

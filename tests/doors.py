@@ -4,27 +4,24 @@ Prints a line of JSON for each door: its name and, by value, what became of it: 
 "accepted", "started" (it would have compiled), or the exception that it must not end in.
 """
 
-from __future__ import annotations
-
 import contextlib
-import datetime
+import datetime  # noqa: F401
 import enum
 import faulthandler
 import functools
 import json
 import operator
 import os
+import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
+from decimal import Decimal  # noqa: F401
+from fractions import Fraction  # noqa: F401
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import networkx as nx
+import networkx as nx  # noqa: F401
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -47,172 +44,67 @@ class Colour(enum.Enum):
 class Rude(float):
     """A number that answers nothing."""
 
-    def __float__(self) -> float:
+    def __float__(self, *_):
         raise RuntimeError("no")
 
-    def __lt__(self, other: Any) -> bool:
-        raise RuntimeError("no")
-
-    __gt__ = __le__ = __ge__ = __lt__
-
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
+    __lt__ = __gt__ = __le__ = __ge__ = __repr__ = __float__
 
 
 class Mute:
     """An object whose every question fails."""
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_, **__):
         raise RuntimeError("no")
 
-    def __fspath__(self) -> str:
-        raise RuntimeError("no")
-
-    def __len__(self) -> int:
-        raise RuntimeError("no")
-
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
+    __fspath__ = __len__ = __repr__ = __array__
 
 
 @functools.cache
-def deep(levels: int) -> Any:
+def deep(levels, times=1):
     """Returns lists in lists; made once, since making them takes a while."""
-    nested: Any = 1
+    nested = 1
     for _ in range(levels):
-        nested = [nested]
+        nested = [nested] * times
     return nested
 
 
-def wide(levels: int) -> Any:
-    """Returns lists of the same lists, 100 ** levels entries in a few kilobytes."""
-    nested: Any = 1
-    for _ in range(levels):
-        nested = [nested] * 100
-    return nested
+def curves(values, *more):
+    """Returns something in the shape of regret."""
+    return xr.DataArray(values, dims=(*more, "seed", "time"))
 
 
-# Made anew for each door: generators are used up.
-VALUES: dict[str, Callable[[], Any]] = {
-    "None": lambda: None,
-    "True": lambda: True,
-    "np.True_": lambda: np.True_,
-    "0": lambda: 0,
-    "-1": lambda: -1,
-    "-0.5": lambda: -0.5,
-    "10**30": lambda: 10**30,
-    "10**400": lambda: 10**400,
-    "-10**400": lambda: -(10**400),
-    "10**5000": lambda: 10**5000,
-    "2**64": lambda: 2**64,
-    "nan": lambda: float("nan"),
-    "inf": lambda: float("inf"),
-    "-inf": lambda: float("-inf"),
-    "1e308": lambda: 1e308,
-    "5e-324": lambda: 5e-324,
-    "longdouble 1e4000": lambda: np.longdouble("1e4000"),
-    "longdouble 1e-4000": lambda: np.longdouble("1e-4000"),
-    "float16 inf": lambda: np.float16("inf"),
-    "Fraction": lambda: Fraction(7, 3),
-    "Fraction 1e400": lambda: Fraction(10**400, 3),
-    "Fraction 1e-400": lambda: Fraction(1, 10**400),
-    "Decimal": lambda: Decimal("0.5"),
-    "Decimal nan": lambda: Decimal("sNaN"),
-    "Decimal huge": lambda: Decimal("1e999999"),
-    "timedelta64": lambda: np.timedelta64(3, "s"),
-    "timedelta64 NaT": lambda: np.timedelta64("NaT"),
-    "datetime64": lambda: np.datetime64("2020-01-01"),
-    "timedelta": lambda: datetime.timedelta(3),
-    "date": lambda: datetime.date(2020, 1, 1),
-    "complex": lambda: 0.5 + 0j,
-    "np.complex128": lambda: np.complex128(0.5),
-    "array 0-d": lambda: np.array(3),
-    "array 0-d float": lambda: np.array(0.5),
-    "array of one": lambda: np.array([[[3]]]),
-    "array of complex": lambda: np.array([0.5 + 1j, 0.25]),
-    "array of bool": lambda: np.array([True, False]),
-    "array of text": lambda: np.array(["0.5", "0.25"]),
-    "array of objects": lambda: np.array([Fraction(1, 2), None], object),
-    "array of timedelta64": lambda: np.array([1, 2], "m8[s]"),
-    "array of datetime64": lambda: np.array(["2020", "2021"], "M8[Y]"),
-    "array of records": lambda: np.array([(1, 2.0)], "i4,f8"),
-    "array of nothing": lambda: np.zeros((0, 3)),
-    "array of nothing, wide": lambda: np.zeros((3, 0)),
-    "array 5-d": lambda: np.zeros((1, 1, 1, 1, 1)),
-    "array of 8 TB": lambda: np.broadcast_to(np.float64(0.5), 10**12),
-    "masked": lambda: np.ma.masked,
-    "array masked": lambda: np.ma.array([0.5, 0.25], mask=[True, False]),
-    "rude number": lambda: Rude(0.5),
-    "mute": Mute,
-    "enum": lambda: Colour.RED,
-    "text": lambda: "0.5",
-    "text empty": lambda: "",
-    "text Arabic": lambda: "\u0661\u0662",
-    "text NUL": lambda: "a\0b",
-    "text NUL.nc": lambda: "a\0b.nc",
-    "text surrogate": lambda: "a\ud800.nc",
-    "text of 10 MB": lambda: 10_000_000 * "x",
-    "text of lines": lambda: "a\nb\r\n\x1b[2Jc",
-    "bytes": lambda: b"x",
-    "bytearray": lambda: bytearray(b"x.nc"),
-    "list empty": list,
-    "list nested": lambda: [[1, 2], [3]],
-    "list of None": lambda: [None, None],
-    "list of text": lambda: ["0.5", "x"],
-    "list of bool": lambda: [True, False],
-    "list with bool": lambda: [True, 5],
-    "list of huge": lambda: [10**400, 10**400],
-    "list of nan": lambda: [float("nan"), 0.5],
-    "list of lists": lambda: [[1]],
-    "list of range(10**12)": lambda: [range(10**12), range(10**12)],
-    "list twice": lambda: [3, 3],
-    "list deep": lambda: deep(100_000),
-    "list wide": lambda: wide(12),
-    "tuple empty": tuple,
-    "range(10**12)": lambda: range(10**12),
-    "range(10**30)": lambda: range(10**30),
-    "range(0)": lambda: range(0),
-    "set": lambda: {1, 2},
-    "frozenset": lambda: frozenset([0.5]),
-    "dict": lambda: {"a": 1},
-    "dict empty": dict,
-    "dict of None": lambda: {None: None},
-    "generator": lambda: (i for i in range(3)),
-    "endless": lambda: iter(int, 1),
-    "map": lambda: map(float, "12"),
-    "function": lambda: deep,
-    "class": lambda: int,
-    "module": lambda: os,
-    "slice": lambda: slice(3),
-    "ellipsis": lambda: ...,
-    "object": object,
-    "graph": nx.Graph,
-    "DataArray empty": lambda: xr.DataArray(np.zeros((0, 0)), dims=("seed", "time")),
-    "DataArray of one seed": lambda: xr.DataArray(np.zeros((1, 3)), dims=("seed", "time")),
-    "DataArray without slots": lambda: xr.DataArray(np.zeros((3, 0)), dims=("seed", "time")),
-    "DataArray without cells": lambda: xr.DataArray(
-        np.zeros((0, 3, 2)), dims=("p", "seed", "time")
-    ),
-    "DataArray complex": lambda: xr.DataArray(np.zeros((3, 2), complex), dims=("seed", "time")),
-    "DataArray text": lambda: xr.DataArray(np.full((3, 2), "1"), dims=("seed", "time")),
-    "DataArray nan": lambda: xr.DataArray(np.full((3, 2), np.nan), dims=("seed", "time")),
-    "DataArray objects": lambda: xr.DataArray(np.full((3, 2), None), dims=("seed", "time")),
-    "Dataset empty": xr.Dataset,
-    "Dataset bare": lambda: xr.Dataset({"regret": (("seed", "time"), np.zeros((3, 2)))}),
-    "Problem": lambda: PROBLEM,
-    "algorithm": lambda: RUN,
-    "maker": lambda: fmab.cdp_mab,
-}
+# What is thrown, by how it is written; made anew for each door, since generators are used up. Lists
+# of the same lists have 100 ** 12 entries in a few kilobytes.
+WRITTEN = r"""
+None; True; np.True_; 0; -1; -0.5; 10**30; 10**400; -10**400; 10**5000; 2**64; np.nan; np.inf;
+-np.inf; 1e308; 5e-324; np.longdouble('1e4000'); np.longdouble('1e-4000'); np.float16('inf');
+Fraction(7, 3); Fraction(10**400, 3); Fraction(1, 10**400); Decimal('0.5'); Decimal('sNaN');
+Decimal('1e999999'); np.timedelta64(3, 's'); np.timedelta64('NaT'); np.datetime64('2020-01-01');
+datetime.timedelta(3); datetime.date(2020, 1, 1); 0.5 + 0j; np.complex128(0.5); np.array(3);
+np.array(0.5); np.array([[[3]]]); np.array([0.5 + 1j, 0.25]); np.array([True, False]);
+np.array(['0.5', '0.25']); np.array([Fraction(1, 2), None], object); np.array([1, 2], 'm8[s]');
+np.array(['2020', '2021'], 'M8[Y]'); np.array([(1, 2.0)], 'i4,f8'); np.zeros((0, 3));
+np.zeros((3, 0)); np.zeros((1, 1, 1, 1, 1)); np.broadcast_to(np.float64(0.5), 10**12);
+np.ma.masked; np.ma.array([0.5, 0.25], mask=[True, False]); Rude(0.5); Mute(); Colour.RED; '0.5';
+''; '\u0661\u0662'; 'a\0b'; 'a\0b.nc'; 'a\ud800.nc'; 10_000_000 * 'x'; 'a\nb\r\n\x1b[2Jc'; b'x';
+bytearray(b'x.nc'); []; [[1, 2], [3]]; [None, None]; ['0.5', 'x']; [True, False]; [True, 5];
+[10**400, 10**400]; [np.nan, 0.5]; [[1]]; [range(10**12), range(10**12)]; [3, 3]; deep(100_000);
+deep(12, 100); (); range(10**12); range(10**30); range(0); {1, 2}; frozenset([0.5]); {'a': 1}; {};
+{None: None}; (i for i in range(3)); iter(int, 1); map(float, '12'); deep; int; os; slice(3); ...;
+object(); nx.Graph(); curves(np.zeros((0, 0))); curves(np.zeros((1, 3))); curves(np.zeros((3, 0)));
+curves(np.zeros((0, 3, 2)), 'p'); curves(np.zeros((3, 2), complex)); curves(np.full((3, 2), '1'));
+curves(np.full((3, 2), np.nan)); curves(np.full((3, 2), None)); xr.Dataset();
+curves(np.zeros((3, 2))).to_dataset(name='regret'); PROBLEM; RUN; fmab.cdp_mab
+"""
+VALUES = {each: eval(f"lambda: {each}") for each in re.split(r";\s", WRITTEN.strip())}
 
 PROBLEM = fmab.Problem([0.9, 0.5, 0.5, 0.1], agents=3)
 RUN = fmab.cdp_mab(1.0)
-CURVES = xr.DataArray(np.arange(12.0).reshape(4, 3), dims=("seed", "time"))
-
-
+CURVES = curves(np.arange(12.0).reshape(4, 3))
 EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
-def result() -> xr.Dataset:
+def result():
     """Returns something in the shape of a result of `simulate`."""
     links = xr.DataArray(np.ones((4, 3, 2), int), dims=("seed", "time", "meter"))
     data = xr.Dataset(
@@ -239,15 +131,15 @@ WHOLE = DATA.assign(
 )
 
 
-def swept(**changes: Any) -> Any:
+def swept(**changes):
     """Sweeps a small grid with something changed."""
-    given: dict[str, Any] = {"epsilon": [0.5, 1], "horizon": 50, "seeds": 2, "progress": False}
+    given = {"epsilon": [0.5, 1], "horizon": 50, "seeds": 2, "progress": False}
     given |= {"problem": PROBLEM, "algorithm": fmab.cdp_mab} | changes
     return fmab.sweep(given.pop("algorithm"), given.pop("problem"), **given)
 
 
 @functools.cache
-def stored() -> str:
+def stored():
     """Returns a finished sweep's folder, made as it would be; nothing is compiled for it."""
     from fmab_jax.sweeps import grid, study
     from fmab_jax.sweeps.store import Store
@@ -266,7 +158,7 @@ def stored() -> str:
     return "stored"
 
 
-def ends() -> xr.Dataset:
+def ends():
     """Returns something in the shape of `final_table`'s."""
     table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
     meter = {"side": "server", "priced": True, "counts": "links"}
@@ -288,12 +180,11 @@ def ends() -> xr.Dataset:
 
 
 FINALS = ends()
-Door = Callable[[Any], Any]
 TABLE = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
 NUMBERS = iter(range(10**9))
 
 
-def bases() -> dict[str, dict[str, Any]]:
+def bases():
     """Returns arguments with which every public callable that takes some succeeds, or starts."""
     pair = {"first": CURVES, "second": CURVES, "resamples": 100}
     return {
@@ -332,12 +223,12 @@ def bases() -> dict[str, dict[str, Any]]:
     }
 
 
-def named(name: str) -> Any:
+def named(name):
     """Returns a public callable."""
     return operator.attrgetter(name)(fmab)
 
 
-def given(owner: str, **changes: Any) -> Any:
+def given(owner, **changes):
     """Calls a public callable with its usual arguments, some of them changed."""
     return named(owner)(**bases()[owner] | changes)
 
@@ -373,7 +264,7 @@ USUAL = {
     ),
 }
 # Of other calls.
-BY_NAME: dict[str, list[tuple[Callable[..., Any], str]]] = {
+BY_NAME = {
     "cdp_mab": [
         (fmab.cdp_mab, "epsilon epsilon_message"),
         (partial(fmab.cdp_mab, 1.0), "rounds schedule_gap participation"),
@@ -402,12 +293,12 @@ BY_NAME |= {
 }
 
 
-def door(call: Callable[..., Any], name: str) -> Door:
+def door(call, name):
     """Returns the door to one argument of a call."""
     return lambda value: call(**{name: value})
 
 
-DOORS: dict[str, Door] = {
+DOORS = {
     f"{owner.removeprefix('ratings.')}({name})": door(call, name)
     for owner, calls in BY_NAME.items()
     for call, names in calls
@@ -455,18 +346,18 @@ class Started(BaseException):
 class Executable:
     """Stands in for what compiles."""
 
-    def __call__(self, *_: Any) -> Any:
+    def __call__(self, *_):
         """Stops the run."""
         raise Started
 
-    def cache_info(self) -> Any:
+    def cache_info(self):
         """Returns what a sweep asks for."""
         import types
 
         return types.SimpleNamespace(misses=0)
 
 
-def outcome(door: Door, value: Any) -> str:
+def outcome(door, value):
     """Returns what became of a value."""
     signal.alarm(HANGS_S)
     try:
@@ -485,10 +376,10 @@ def outcome(door: Door, value: Any) -> str:
     return "accepted"
 
 
-def main() -> None:
+def main():
     """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
-    batches.executable = Executable()  # type: ignore[assignment]
-    auditing.exposed = Executable()  # type: ignore[assignment]
+    batches.executable = Executable()
+    auditing.exposed = Executable()
     with contextlib.suppress(ImportError):
         import resource
 
@@ -503,7 +394,7 @@ def main() -> None:
         print(json.dumps([name, found]), flush=True)
 
 
-def _stop(*_: Any) -> None:
+def _stop(*_):
     # An exception could be taken for the value's.
     faulthandler.dump_traceback()
     os._exit(3)

@@ -25,42 +25,42 @@ class Run(NamedTuple):
     """[agent] arms in play at the end."""
 
 
-def lowest_best(values: list[float]) -> int:
+def lowest_best(values):
     return values.index(max(values))
 
 
-def bound(pulls: int, total: float, width: float) -> float:
+def bound(pulls, total, width):
     return total / pulls + math.sqrt(width / pulls) if pulls else math.inf
 
 
-def ucb1(means, agents, horizon, reward, alpha=2.0):
-    arms = len(means[0])
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(agents)]
-    sums = [[0.0] * arms for _ in range(agents)]
+def blank(horizon, agents, arms, rows=None):
+    """Actions [slot, agent], and pulls and sums [row][arm] of nothing; agents have a row each."""
+    pulls, sums = ([[none] * arms for _ in range(rows or agents)] for none in (0, 0.0))
+    return np.empty((horizon, agents), int), pulls, sums
+
+
+def looped(reward, agents, arms, horizon, choose, pooled=False):
+    """Slot by slot: a row chooses an arm by its pulls and sums, of one agent or pooled of all."""
+    rows = 1 if pooled else agents
+    actions, pulls, sums = blank(horizon, agents, arms, rows)
     for t in range(1, horizon + 1):
+        played = [choose(t, i, pulls[i], sums[i]) for i in range(rows)]
         for i in range(agents):
-            width = alpha * math.log(t)
-            k = lowest_best([bound(pulls[i][k], sums[i][k], width) for k in range(arms)])
-            pulls[i][k] += 1
-            sums[i][k] += reward(t, i, k)
+            row = 0 if pooled else i
+            k = played[row]
             actions[t - 1, i] = k
-    return Run(actions, [], pulls, [set(range(arms))] * agents)
+            pulls[row][k] += 1
+            sums[row][k] += reward(t, i, k)
+    talks = list(range(1, horizon + 1)) if pooled else []
+    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
 
 
-def pooled_ucb1(means, agents, horizon, reward, alpha=2.0):
-    arms = len(means[0])
-    actions = np.empty((horizon, agents), int)
-    pulls, sums = [0] * arms, [0.0] * arms
-    for t in range(1, horizon + 1):
-        width = alpha * math.log(agents * t)
-        k = lowest_best([bound(pulls[k], sums[k], width) for k in range(arms)])
-        for i in range(agents):
-            pulls[k] += 1
-            sums[k] += reward(t, i, k)
-        actions[t - 1] = k
-    talks = list(range(1, horizon + 1))
-    return Run(actions, talks, [pulls] * agents, [set(range(arms))] * agents)
+def ucb1(means, agents, horizon, reward, alpha=2.0, pooled=False):
+    def choose(t, i, pulls, sums):
+        width = alpha * math.log(agents * t if pooled else t)
+        return lowest_best([bound(n, s, width) for n, s in zip(pulls, sums, strict=True)])
+
+    return looped(reward, agents, len(means[0]), horizon, choose, pooled)
 
 
 def gosine(means, agents, horizon, reward, neighbour, alpha=4.0):
@@ -69,9 +69,7 @@ def gosine(means, agents, horizon, reward, neighbour, alpha=4.0):
     sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
     upper = [(i * share + share) % arms for i in range(agents)]
     lower = [(i * share + share + 1) % arms for i in range(agents)]
-    actions = np.empty((horizon, agents), int)
-    pulls = [[0] * arms for _ in range(agents)]
-    sums = [[0.0] * arms for _ in range(agents)]
+    actions, pulls, sums = blank(horizon, agents, arms)
     lately = [[0] * arms for _ in range(agents)]
     talks, phase = [], 1
     for t in range(1, horizon + 1):
@@ -127,10 +125,10 @@ def given_chance(means, graph, rewards, neighbours):
     return reward, neighbour
 
 
-def regret(run: Run, gaps: np.ndarray) -> np.ndarray:
+def regret(run, gaps):
     """[slot 0..T]"""
     return np.concatenate([[0.0], np.cumsum(gaps[run.actions].sum(axis=1))])
 
 
-def ring(agents: int) -> nx.Graph:
+def ring(agents):
     return nx.cycle_graph(agents) if agents > 2 else nx.path_graph(agents)

@@ -1,7 +1,5 @@
 """Figures while they are drawn: whether they can be read at their width, and their words."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import re

@@ -99,8 +99,10 @@ class Tried(NamedTuple):
 
 
 def read(path: Path = LIST) -> list[Mutant]:
-    """Returns all mutants of a list."""
-    return [Mutant(**each) for each in tomllib.loads(path.read_text("utf-8"))["mutant"]]
+    """Returns all mutants of a list: tables called mutant, or by file why, and both texts."""
+    by_file = tomllib.loads(path.read_text("utf-8"))
+    whole = [Mutant(**each) for each in by_file.pop("mutant", [])]
+    return whole + [Mutant(f, *two, why) for f, own in by_file.items() for why, two in own.items()]
 
 
 def ordered(mutant: Mutant) -> list[str]:

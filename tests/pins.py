@@ -7,15 +7,11 @@ hash of the source that was found to give these bits: where no row differs, this
 and stores stay usable. Source that it has not seen is another engine.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 if __name__ == "__main__":
     # The package beside this file, not one that is installed elsewhere.
@@ -24,7 +20,6 @@ if __name__ == "__main__":
 import jax
 import networkx as nx
 import numpy as np
-import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import named
@@ -43,24 +38,24 @@ ROWS = fmab.Problem(np.clip(MEANS + np.linspace(-0.1, 0.1, 11)[:, None], 0, 1))
 T = 20_000
 
 
-def run(algorithm: Any, problem: Any = UNIFORM, horizon: int = T, **options: Any) -> Callable:
+def run(algorithm, problem=UNIFORM, horizon=T, **options):
     """Returns what computes one row: a run of a few seeds."""
     options = {"seeds": 12, "times": 20, "batch": 8} | options
     return lambda: seeds_digest(fmab.simulate(algorithm, problem, horizon, **options))
 
 
-def whole(algorithm: Any, problem: Any, horizon: int = 5000) -> Callable:
+def whole(algorithm, problem, horizon=5000):
     """Returns what computes one row: a run of a few seeds, and all that is kept of it."""
     few = {"seeds": 12, "times": 20, "batch": 8}
 
-    def digest() -> str:
+    def digest():
         data = fmab.simulate(algorithm, problem, horizon, **few)
         return _digest([data[name].values for name in sorted(data.data_vars) if name != "seeds"])
 
     return digest
 
 
-def swept(**options: Any) -> Callable:
+def swept(**options):
     """Returns what computes one row: a summarised sweep."""
     options = {"agents": 11, "arms": 20, "seeds": 40, "times": 20, "keep": "summary"} | options
     algorithm = options.pop("algorithm")
@@ -68,7 +63,7 @@ def swept(**options: Any) -> Callable:
 
 
 ROUNDS = {"rounds": 3, "schedule_gap": 0.1}
-ROW: dict[str, Callable[[], str]] = {
+ROW = {
     "cdp": run(fmab.cdp_mab(0.5)),
     "cdp, no noise": run(fmab.cdp_mab(None)),
     "cdp, epsilon 0.01": run(fmab.cdp_mab(0.01)),
@@ -156,7 +151,7 @@ ROW |= {
 }
 
 
-def shipped() -> dict[str, Callable[[], str]]:
+def shipped():
     """Returns a row for every algorithm on few agents, and for the other value of each flag."""
     rows = {}
     for told in fmab.list_algorithms():
@@ -175,7 +170,7 @@ def shipped() -> dict[str, Callable[[], str]]:
 ROW |= shipped()
 
 
-def seeds_digest(data: xr.Dataset) -> str:
+def seeds_digest(data):
     """Returns a digest of all that a run's seeds produced, whatever the variables are called."""
     none = np.zeros(data.regret.shape, np.int64)
     peers = [data.links.sel(meter=name).values for name in data.meter.values if name != "server"]
@@ -193,14 +188,14 @@ def seeds_digest(data: xr.Dataset) -> str:
     return _digest(arrays)
 
 
-def summary_digest(data: xr.Dataset) -> str:
+def summary_digest(data):
     """Returns a digest of a summarised sweep."""
     names = ("regret_mean", "regret_covariance", "waiting_regret_mean", "regret_quantile")
     names += ("regret_histogram", "best_arm_lost", "undecided", "rounds_histogram")
     return _digest([data[name].values for name in names])
 
 
-def _digest(arrays: list[np.ndarray]) -> str:
+def _digest(arrays):
     whole = hashlib.sha256()
     for array in arrays:
         plain = np.ascontiguousarray(array, "<f8" if array.dtype.kind == "f" else "<i8")
@@ -208,13 +203,13 @@ def _digest(arrays: list[np.ndarray]) -> str:
     return whole.hexdigest()[:32]
 
 
-def platform() -> str:
+def platform():
     """Returns what bits depend on besides the code: the kind of device and JAX's minor version."""
     minor = ".".join(jax.__version__.split(".")[:2])
     return f"{jax.devices()[0].platform}, jax {minor}"
 
 
-def main() -> None:
+def main():
     """Compares, and with ``--write`` replaces."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", metavar="REASON")
@@ -235,7 +230,7 @@ def main() -> None:
         ENGINE.write_text(f"{engine(known['history'])}\n{study.engine_source()}\n")
 
 
-def engine(history: list[dict[str, Any]]) -> str:
+def engine(history):
     """Returns what stands for the engine: a hash of all changes of what was pinned before.
 
     What a new platform or a new algorithm gives changes no bit of any store.

@@ -4,8 +4,6 @@ A program's key holds the program itself, the compiler and its options, so that 
 compiles anew and no test loses power. JAX's key says nothing of the processor: the folder does.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import hashlib
@@ -27,7 +25,7 @@ UNOPTIMISED = {"xla_backend_optimization_level": 0}
 MOST_BYTES = 1_000_000_000
 
 
-def folder() -> Path:
+def folder():
     """Returns where the programs are kept: $FMAB_TEST_PROGRAMS, or among this user's caches."""
     if chosen := os.environ.get("FMAB_TEST_PROGRAMS"):
         return Path(chosen)
@@ -35,14 +33,14 @@ def folder() -> Path:
     return Path(caches).expanduser() / "fmab_jax-tests" / key()
 
 
-def key() -> str:
+def key():
     """Returns a name for all that decides about machine code besides a program."""
     parts = [version("jax"), version("jaxlib"), platform.machine(), _processor()]
     parts += [os.environ.get(name, "") for name in ("XLA_FLAGS", "JAX_PLATFORMS")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _processor() -> str:
+def _processor():
     """Returns the processor's name and what it can do."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
@@ -50,7 +48,7 @@ def _processor() -> str:
     return platform.processor()
 
 
-def use(path: Path) -> None:
+def use(path):
     """Has this process, and those that it starts, keep their programs there, and compile faster.
 
     Where nothing can be kept, they share a folder that goes with this process.
@@ -74,7 +72,7 @@ def use(path: Path) -> None:
     heal(path)  # which imports JAX, and JAX reads these
 
 
-def heal(path: Path) -> None:
+def heal(path):
     """Removes programs that a killed process left half-written: JAX would never replace them."""
     from jax._src import compilation_cache
 

@@ -1,12 +1,10 @@
 """The sizes of problems whose size is no test's subject: each other one is another program."""
 
-from __future__ import annotations
-
 SMALL = {"agents": 4, "arms": 3}
 MIDDLE = {"agents": 11, "arms": 20}
 LARGE = {"agents": 50, "arms": 100}
 
 
-def words(size: dict[str, int]) -> str:
+def words(size):
     """Returns a size as options of the command line."""
     return " ".join(f"--{name} {value}" for name, value in size.items())

@@ -1,7 +1,5 @@
 """A bar tells how far something is: on a terminal, in lines, or not at all."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys
@@ -16,12 +14,12 @@ from fmab_jax.progress import Bar, place
 class Terminal(io.StringIO):
     """A terminal, in memory."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         """Says that it is one."""
         return True
 
 
-def last(text: str) -> str:
+def last(text):
     """Returns the last line that a terminal shows, without its bar."""
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
     line = plain.replace("\r", "\n").rstrip().rpartition("\n")[2]

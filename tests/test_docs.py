@@ -1,7 +1,5 @@
 """The pages for people: their Python runs, their commands parse, and their links lead somewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import itertools
@@ -37,19 +35,19 @@ SMALL = (
 )
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def blocks(page, language):
     """Returns the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
-def small(code: str) -> str:
+def small(code):
     """Returns code at small sizes."""
     for large, little in SMALL:
         code = re.sub(large, little, code)
     return code
 
 
-def executed(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> ModuleType:
+def executed(page, monkeypatch, folder):
     """Runs the Python blocks of a page, one after the other, in a folder; returns their names."""
     monkeypatch.chdir(folder)
     matplotlib.use("Agg")
@@ -60,7 +58,7 @@ def executed(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Modul
     return module
 
 
-def commands(page: Path) -> list[str]:
+def commands(page):
     """Returns the lines of a page's shell blocks that start fmab, and those inside its text."""
     lines = [
         line
@@ -120,7 +118,7 @@ def test_the_study_of_the_page_is_one(monkeypatch, tmp_path):
     assert list(tomllib.loads(entry)["project"]["entry-points"]) == ["fmab_jax.algorithms"]
 
 
-def executed_classes(page: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def executed_classes(page, monkeypatch):
     """Runs only the definitions of a page: imports, functions and classes."""
     import ast
 
@@ -210,7 +208,7 @@ def test_tables_of_the_readme_are_whole():
 HELD = re.compile(r"<!-- test: (.*?) -->", re.S)
 
 
-def promises(text: str) -> list[tuple[str, list[str]]]:
+def promises(text):
     """Returns the sentences of "What you can rely on", each with the tests named after it.
 
     What stands between two comments is a sentence; where there are several, or no comment follows,
@@ -231,7 +229,7 @@ def promises(text: str) -> list[tuple[str, list[str]]]:
     return made
 
 
-def in_the_default_run(names: set[str], session: pytest.Session) -> set[str]:
+def in_the_default_run(names, session):
     """Returns those tests that `python -m pytest` runs, in part or as a whole."""
     mine = {item.nodeid.partition("[")[0] for item in session.items}
     if "not slow" == session.config.getoption("markexpr"):
@@ -303,7 +301,7 @@ def test_main_and_test_commands_are_marked_once():
         assert len(re.findall(rf"^<!-- {marker} -->\n```bash\n.+\n```", readme, re.M)) == 1
 
 
-def first_command() -> list[str]:
+def first_command():
     """Returns the words of the README's first run."""
     readme = (ROOT / "README.md").read_text("utf-8")
     (line,) = re.findall(r"^<!-- main-command -->\n```bash\n(.+)\n```", readme, re.M)

@@ -1,7 +1,5 @@
 """Every public function refuses hostile values in one line, or does with them what it documents."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -23,9 +21,9 @@ LET_IN = {
         "cdp_mab(rounds) / hdp_mab(components) / Problem.with_gap(gap) / from_table(layout) / "
         "from_table(items) / from_table(users) / from_table(groups) / from_table(levels) / "
         "from_table(most_arms) / from_table(fill) / simulate(batch) / simulate(devices) / "
-        "communication_cost(meter) / compare(labels) / sweep(until) / sweep(chunk) / sweep(batch)"
-        " / sweep(devices) / plot_pareto(hue) / audit(agents) / audit(view) / overview(sort) / "
-        "overview(arms) / sweep(problem, 3 x 3)"
+        "communication_cost(meter) / compare(labels) / sweep(until) / sweep(chunk) / "
+        "sweep(batch) / sweep(devices) / plot_pareto(hue) / audit(agents) / audit(view) / "
+        "overview(sort) / overview(arms) / sweep(problem, 3 x 3)"
     ): "None",
     (
         "from_table(groups_seed) / Problem.fixed(seed) / Problem.fixed(root_seed) / "
@@ -34,58 +32,59 @@ LET_IN = {
     ): "0",
     (
         "cdp_mab(participation) / confidence_band(level) / compare(level) / "
-        "until_precise(relative) / until_precise(level) / plot_runs(level) / compare_all(level) /"
-        " audit(level) / write_report(level)"
+        "until_precise(relative) / until_precise(level) / plot_runs(level) / "
+        "compare_all(level) / audit(level) / write_report(level)"
     ): "5e-324",
     (
         "communication_cost(server_price) / communication_cost(peer_price) / "
         "plot_runs(server_price) / overview(server_price) / final_table(peer_price)"
-    ): "0 / 10**30 / 2**64 / 5e-324 / Fraction",
+    ): "0 / 10**30 / 2**64 / 5e-324 / Fraction(7, 3)",
     (
         "simulate(algorithm) / check_algorithm(algorithm) / privacy_ledger(algorithm) / "
         "audit(algorithm)"
-    ): "algorithm",
-    "Exchange(links) / sweep(allow_changes) / Exchange(views) / overview(where)": (
-        "list empty / tuple empty"
-    ),
+    ): "RUN",
+    "Exchange(links) / sweep(allow_changes) / Exchange(views) / overview(where)": "[] / ()",
     "cdp_mab(epsilon) / cdp_mab(epsilon_message) / single_mab(epsilon)": (
-        "10**30 / 2**64 / 5e-324 / Fraction / None / float16 inf / inf"
+        "10**30 / 2**64 / 5e-324 / Fraction(7, 3) / None / np.float16('inf') / np.inf"
     ),
     "cdp_mab(schedule_gap) / overview(level) / final_table(level)": "5e-324 / None",
     "simulate(sum_agents) / ddp_mab(private_waiting) / sweep(sum_agents)": "True",
-    "check_algorithm(problem) / sweep(problem)": "None / Problem",
-    "sweep(horizon) / sweep(agents)": "dict",
-    "plot_runs(bounds) / open_sweep(chunks)": "Dataset empty / None / dict empty",
-    "Problem(means)": "DataArray of one seed / list of lists",
+    "check_algorithm(problem) / sweep(problem)": "None / PROBLEM",
+    "sweep(horizon) / sweep(agents)": "{'a': 1}",
+    "plot_runs(bounds) / open_sweep(chunks)": "xr.Dataset() / None / {}",
+    "Problem(means)": "curves(np.zeros((1, 3))) / [[1]]",
     "Problem.heterogeneous(spread)": "0 / 5e-324",
-    "Gaussian(sd)": "5e-324 / Fraction",
+    "Gaussian(sd)": "5e-324 / Fraction(7, 3)",
     "from_table(split)": (
-        "None / text / text Arabic / text NUL / text NUL.nc / text of 10 MB / text of lines / "
-        "text surrogate"
+        r"None / '0.5' / '\u0661\u0662' / 'a\0b' / 'a\0b.nc' / 10_000_000 * 'x' / "
+        r"'a\nb\r\n\x1b[2Jc' / 'a\ud800.nc'"
     ),
-    "from_table(smoothing)": "0 / 5e-324 / Fraction",
-    "ObservedRatings.named(arms)": "-1 / 0 / list of lists",
-    "simulate(problem)": "Problem",
-    "check_algorithm(reference)": "None / class / function / maker",
-    "laplace_sum_epsilon(scale)": "10**30 / 2**64 / 5e-324 / Fraction",
-    "sweep(algorithm)": "maker",
+    "from_table(smoothing)": "0 / 5e-324 / Fraction(7, 3)",
+    "ObservedRatings.named(arms)": "-1 / 0 / [[1]]",
+    "simulate(problem)": "PROBLEM",
+    "check_algorithm(reference)": "None / int / deep / fmab.cdp_mab",
+    "laplace_sum_epsilon(scale)": "10**30 / 2**64 / 5e-324 / Fraction(7, 3)",
+    "sweep(algorithm)": "fmab.cdp_mab",
     "sweep(epsilon)": (
-        "10**30 / 2**64 / 5e-324 / Fraction / None / array of objects / dict / dict of None / "
-        "float16 inf / inf"
+        "10**30 / 2**64 / 5e-324 / Fraction(7, 3) / None / "
+        "np.array([Fraction(1, 2), None], object) / {'a': 1} / {None: None} / "
+        "np.float16('inf') / np.inf"
     ),
-    "sweep(participation)": "5e-324 / dict",
-    "sweep(components)": "None / dict of None / list nested",
-    "sweep(spread)": "0 / 5e-324 / dict",
-    "sweep(fixed_instance)": "0 / None / dict / dict of None",
-    "sweep(schedule_gap)": "5e-324 / None / array of objects / dict / dict of None",
-    "sweep(instance_gap)": "None / array of objects / dict of None",
-    "sweep(store)": "None / text / text Arabic / text of lines",
-    "sweep(worker)": "None / list twice",
-    "save(data)": "Dataset bare / Dataset empty",
-    "export(data)": "Dataset bare",
-    "overview(columns)": "None / list empty / tuple empty",
+    "sweep(participation)": "5e-324 / {'a': 1}",
+    "sweep(components)": "None / {None: None} / [[1, 2], [3]]",
+    "sweep(spread)": "0 / 5e-324 / {'a': 1}",
+    "sweep(fixed_instance)": "0 / None / {'a': 1} / {None: None}",
+    "sweep(schedule_gap)": (
+        "5e-324 / None / np.array([Fraction(1, 2), None], object) / {'a': 1} / {None: None}"
+    ),
+    "sweep(instance_gap)": "None / np.array([Fraction(1, 2), None], object) / {None: None}",
+    "sweep(store)": r"None / '0.5' / '\u0661\u0662' / 'a\nb\r\n\x1b[2Jc'",
+    "sweep(worker)": "None / [3, 3]",
+    "save(data)": "curves(np.zeros((3, 2))).to_dataset(name='regret') / xr.Dataset()",
+    "export(data)": "curves(np.zeros((3, 2))).to_dataset(name='regret')",
+    "overview(columns)": "None / [] / ()",
     "write_report(title)": (
-        "None / text / text Arabic / text NUL / text NUL.nc / text of lines / text surrogate"
+        r"None / '0.5' / '\u0661\u0662' / 'a\0b' / 'a\0b.nc' / 'a\nb\r\n\x1b[2Jc' / 'a\ud800.nc'"
     ),
 }
 ACCEPTED = {

@@ -5,15 +5,10 @@ has an example only if it makes another object of its class, as `Problem.uniform
 shown together, in the filling of their family's docstring.
 """
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import jax
 import matplotlib.pyplot
@@ -35,7 +30,7 @@ PACKAGE = Path(fmab.__file__).parent
 NAMES = [name for name in fmab.__all__ if name != "__version__"]
 
 
-def makers(owner: type) -> Iterator[tuple[str, Any]]:
+def makers(owner):
     """Yields the methods of a class that return another object of it."""
     for name, value in vars(owner).items():
         method = getattr(value, "__func__", value)
@@ -44,7 +39,7 @@ def makers(owner: type) -> Iterator[tuple[str, Any]]:
                 yield f"{owner.__name__}.{name}", method
 
 
-def written_in(module: ModuleType) -> Iterator[tuple[str, Any]]:
+def written_in(module):
     """Yields the public functions and classes of a module that is public as a whole."""
     for name, value in vars(module).items():
         if not name.startswith("_") and getattr(value, "__module__", "").startswith(
@@ -54,9 +49,9 @@ def written_in(module: ModuleType) -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
-def public() -> dict[str, Any]:
+def public():
     """Returns everything that has to have an example, once each."""
-    found: dict[str, Any] = {f"{each.__module__}.{each.__qualname__}": each for each in BESIDES}
+    found = {f"{each.__module__}.{each.__qualname__}": each for each in BESIDES}
     for name in NAMES:
         value = getattr(fmab, name)
         if inspect.ismodule(value):
@@ -89,7 +84,7 @@ def settings():
     matplotlib.pyplot.close("all")
 
 
-def shown_in(tree: ast.AST, inside: str = "") -> Iterator[str]:
+def shown_in(tree, inside=""):
     """Yields the qualified names, of what stands in a file, whose docstrings hold examples."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
     if isinstance(tree, kinds) and ">>> " in (ast.get_docstring(tree) or ""):
@@ -136,7 +131,7 @@ def test_an_example_does_what_it_shows(name, monkeypatch, tmp_path):
     finder = doctest.DocTestFinder(recurse=False)
     flags = doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags, verbose=False)
-    told: list[str] = []
+    told = []
     for test in finder.find(PUBLIC[name], name, globs={"__name__": "__main__"}):
         assert test.examples, name
         runner.run(test, out=told.append)

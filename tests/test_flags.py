@@ -1,12 +1,8 @@
 """Every truth value that the public interface takes is one, or is refused by its name."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import doors
 import jax.numpy as jnp
@@ -28,9 +24,9 @@ NUMBERS = itertools.count()
 ABSTRACT = ("Algorithm.bind(sum_agents)",)
 
 
-def taken() -> Iterator[str]:
+def taken():
     """Yields every argument of the public interface that is a truth value: "save(overwrite)"."""
-    found: dict[str, Any] = {}
+    found = {}
     for name in fmab.__all__:
         each = getattr(fmab, name)
         rooms = {f"{name}.{n}": getattr(each, n) for n in getattr(each, "__all__", ())}
@@ -46,14 +42,14 @@ def taken() -> Iterator[str]:
                 yield f"{name}({argument.name})"
 
 
-def taken_file(ending: str) -> Path:
+def taken_file(ending):
     """Returns a file that is there already."""
     path = Path(f"{next(NUMBERS)}{ending}")
     path.write_bytes(b"old")
     return path
 
 
-def bound(name: str, value: Any) -> Any:
+def bound(name, value):
     """Binds an algorithm, drawing totals or not."""
     owner = getattr(fmab, {"Elimination": "cdp_mab", "IndexPolicy": "ucb1"}.get(name, name))
     known = parameters_of(owner)
@@ -62,7 +58,7 @@ def bound(name: str, value: Any) -> Any:
     return made.bind(doors.PROBLEM, 50, exchange=made.exchange(3), sum_agents=value)
 
 
-def totals(law: Any, *parameters: float, small: Any) -> Any:
+def totals(law, *parameters, small):
     """Draws totals of a law."""
     key = jnp.zeros(1, jnp.uint32)
     own = [jnp.full(1, each, jnp.float32) for each in parameters]
@@ -70,7 +66,7 @@ def totals(law: Any, *parameters: float, small: Any) -> Any:
     return type(law).totals(law, key, key, lane, pulls, *own, small=small)
 
 
-CALLS: dict[str, Callable[[Any], Any]] = {
+CALLS = {
     "Exchange(alone)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), alone=v),
     "Exchange(exact)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), exact=v),
     "Law.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
@@ -97,7 +93,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def call_of(door: str) -> Callable[[Any], Any]:
+def call_of(door):
     """Returns what hands a value to an argument, all others being right."""
     name, field = door.rstrip(")").split("(")
     if name.endswith(".bind"):

@@ -1,7 +1,5 @@
 """Imports run only downwards, heavy libraries load late, and importing changes no jax setting."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess
@@ -26,19 +24,19 @@ ROOF = ("__main__",)
 DRAWING = ("plots",)
 
 
-def module_of(path: Path) -> str:
+def module_of(path):
     """Returns the dotted name of a file of the package, below the package."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def floor(module: str) -> int | None:
+def floor(module):
     """Returns the floor of a module's room, None if it has none."""
     room = module.partition(".")[0]
     return len(ROOMS) if room in ROOF else ROOMS.index(room) if room in ROOMS else None
 
 
-def imported_names(source: str) -> set[str]:
+def imported_names(source):
     """Returns the absolute dotted names that a module of the package imports, wherever it does."""
     names = set()
     for node in ast.walk(ast.parse(source)):
@@ -51,7 +49,7 @@ def imported_names(source: str) -> set[str]:
     return names
 
 
-def violations(module: str, source: str) -> list[str]:
+def violations(module, source):
     """Returns one line for every import of `module` that the floors forbid."""
     found = []
     if floor(module) is None:
@@ -77,13 +75,13 @@ def violations(module: str, source: str) -> list[str]:
     return found
 
 
-def cycles(imports: dict[str, set[str]]) -> list[str]:
+def cycles(imports):
     """Returns the modules that import one another in a ring, whether at the top or inside."""
     graph = nx.DiGraph((a, b) for a, targets in imports.items() for b in targets)
     return [" -> ".join(sorted(ring)) for ring in nx.simple_cycles(graph)]
 
 
-def run_fresh(script: str) -> dict:
+def run_fresh(script):
     """Runs `script` in a new interpreter from the project root; returns the JSON it prints."""
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=PACKAGE.parent
@@ -92,7 +90,7 @@ def run_fresh(script: str) -> dict:
     return json.loads(result.stdout)
 
 
-def sources() -> dict[str, str]:
+def sources():
     """Returns the text of every module of the package but `fmab_jax` itself, by name."""
     found = {module_of(path): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
     # The package names every public module, and loads each only when it is asked for.
@@ -111,7 +109,7 @@ def test_no_two_modules_need_each_other():
     """Would catch modules of one room that lean on each other in a ring."""
     found = sources()
 
-    def target(name: str) -> str:
+    def target(name):
         while name and name not in found:
             name = name.rpartition(".")[0]
         return name

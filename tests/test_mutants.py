@@ -1,7 +1,5 @@
 """The list of mutants fits the sources, and the runner tells who is caught; a sample is run."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 

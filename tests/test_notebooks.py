@@ -1,11 +1,8 @@
 """In a notebook everything shows itself, progress is a line with a bar, and Ctrl-C ends cleanly."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import time
-from typing import Any
 
 import pytest
 
@@ -38,22 +35,22 @@ def kernel():
         manager.shutdown_kernel(now=True)
 
 
-def ran(talk: Any, code: str, timeout: float = 300) -> list[dict[str, Any]]:
+def ran(talk, code, timeout=300):
     """Runs a cell; returns all messages that it sends."""
-    sent: list[dict[str, Any]] = []
+    sent = []
     talk.execute_interactive(
         code, timeout=timeout, output_hook=lambda message: sent.append(message), stop_on_error=False
     )
     return sent
 
 
-def texts(messages: list[dict[str, Any]], kind: str) -> list[str]:
+def texts(messages, kind):
     """Returns what was displayed, as HTML."""
     found = [each["content"]["data"] for each in messages if each["msg_type"] == kind]
     return [each.get("text/html", "") for each in found]
 
 
-def streams(messages: list[dict[str, Any]]) -> str:
+def streams(messages):
     """Returns all that was written or warned."""
     errors = [str(each["content"]) for each in messages if each["msg_type"] == "error"]
     written = [each["content"]["text"] for each in messages if each["msg_type"] == "stream"]

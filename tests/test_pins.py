@@ -1,7 +1,5 @@
 """Results are, bit by bit, those whose digests are committed."""
 
-from __future__ import annotations
-
 import json
 
 import pins

@@ -1,7 +1,5 @@
 """The folder of compiled programs: what names it, what is thrown away, what stays."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a release says of itself: one version everywhere, and types for those who build on it."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib import resources

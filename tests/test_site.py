@@ -1,7 +1,5 @@
 """The site is built without a warning, holds what it is to hold, and asks nobody for anything."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,13 +1,9 @@
 """The tutorials run as a reader runs them, say what is so, and show what they compute."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -56,13 +52,13 @@ RUN = [*QUICK, pytest.param("own_algorithm", marks=pytest.mark.slow)]
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Returns what gives a tutorial after it ran with few seeds; the quick ones run together."""
-    done: dict[str, Any] = {}
+    done = {}
 
-    def run(name: str) -> Any:
+    def run(name):
         folder = tmp_path_factory.mktemp(name)
         return tutorials.executed(name, folder, seeds=SEEDS, last=EXPORTS[name])
 
-    def ran(name: str) -> Any:
+    def ran(name):
         if name not in done:
             names = QUICK if name in QUICK else (name,)
             with ThreadPoolExecutor() as threads:
@@ -72,12 +68,12 @@ def runs(tmp_path_factory):
     return ran
 
 
-def exported(runs: Callable[[str], Any], name: str) -> Any:
+def exported(runs, name):
     """Returns what the last cell printed."""
     return json.loads(runs(name).cells[-1].outputs[0].text)
 
 
-def kinds(cell: Any) -> list[Any]:
+def kinds(cell):
     """Returns what a cell shows, without its values."""
     return [
         (each.output_type, each.get("name"), sorted(each.get("data", ()))) for each in cell.outputs

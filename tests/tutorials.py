@@ -3,8 +3,6 @@
 ``python tests/tutorials.py [NAME...]`` executes them as they stand and writes their outputs.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import hashlib
@@ -14,7 +12,6 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -28,12 +25,12 @@ KERNEL = {
 }
 
 
-def notebook(name: str) -> Any:
+def notebook(name):
     """Returns a tutorial as it is in the repository."""
     return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
 
 
-def executed(name: str, folder: Path, *, seeds: int | None = None, last: str | None = None) -> Any:
+def executed(name, folder, *, seeds=None, last=None):
     """Returns a tutorial after it ran.
 
     Args:
@@ -71,18 +68,18 @@ def executed(name: str, folder: Path, *, seeds: int | None = None, last: str | N
     return book
 
 
-def code_cells(book: Any) -> list[Any]:
+def code_cells(book):
     """Returns the cells that run."""
     return [cell for cell in book.cells if cell.cell_type == "code"]
 
 
-def digest(book: Any) -> str:
+def digest(book):
     """Returns a digest of all that runs; with another one, outputs are those of other code."""
     code = "\n\n".join(cell.source for cell in code_cells(book))
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
-def write(name: str) -> None:
+def write(name):
     """Executes a tutorial, and writes it with its outputs: nothing of the machine, no times."""
     with tempfile.TemporaryDirectory(prefix="fmab-tutorial-") as folder:
         book = executed(name, Path(folder))
@@ -98,12 +95,12 @@ def write(name: str) -> None:
     nbformat.write(book, FOLDER / f"{name}.ipynb")
 
 
-def _is_progress(output: Any) -> bool:
+def _is_progress(output):
     """Tells whether an output is the line with a bar, which ends with the time it took."""
     return output.get("data", {}).get("text/html", "").startswith("<progress")
 
 
-def _smaller(picture: str) -> str:
+def _smaller(picture):
     """Returns a picture with at most 256 colours, which is what its lines need."""
     from PIL import Image
 
@@ -114,7 +111,7 @@ def _smaller(picture: str) -> str:
     return base64.b64encode(out.getvalue()).decode() + "\n"
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments):
     """Writes the outputs of the tutorials that are named, or of all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME")

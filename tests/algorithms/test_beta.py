@@ -1,7 +1,5 @@
 """Beta draws by rejection: their law, and that nobody else's tries change them."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -216,11 +216,11 @@ class Setting(NamedTuple):
     epsilon: float | None = None
 
     @property
-    def algorithm(self) -> Any:
+    def algorithm(self):
         return fmab.demab(self.epsilon)
 
     @property
-    def problem(self) -> Any:
+    def problem(self):
         return fmab.Problem(self.means, agents=self.agents)
 
 

@@ -1,7 +1,5 @@
 """The loop against the slow reference, the exact oracle, its own limits, and generated settings."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from types import SimpleNamespace
@@ -20,7 +18,6 @@ import scipy.stats
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families import alone, epochs, rounds
-from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import laplace
 from fmab_jax.run import batches
 
@@ -43,7 +40,7 @@ PARTS = [nx.path_graph(3), nx.complete_graph(2)]
 THREE_AND_TWO = "3:path+2:complete"
 
 
-def gossip_on_a_path(tolerance: float) -> reference.Exchange:
+def gossip_on_a_path(tolerance):
     """Returns what gossip of five agents on a path costs, played message by message."""
     path = {agent: [n for n in (agent - 1, agent + 1) if 0 <= n < 5] for agent in range(5)}
     played = protocols.gossip(path, tolerance)
@@ -89,7 +86,7 @@ SETTINGS = {
 }
 
 
-def same_counts(first: np.ndarray, second: np.ndarray) -> float:
+def same_counts(first, second):
     """Returns the chi-square p-value that two samples of categories have one law."""
     values, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
     table = np.array(
@@ -105,7 +102,7 @@ def same_counts(first: np.ndarray, second: np.ndarray) -> float:
     return 1.0 if table.shape[1] < 2 else scipy.stats.chi2_contingency(table).pvalue
 
 
-def same_law(first: np.ndarray, second: np.ndarray) -> float:
+def same_law(first, second):
     """Returns the smaller p-value of Kolmogorov-Smirnov and of the t-test on the means, doubled."""
     # Equal up to rounding is equal.
     first, second = np.round(first, 6), np.round(second, 6)
@@ -115,19 +112,19 @@ def same_law(first: np.ndarray, second: np.ndarray) -> float:
     return min(1.0, 2 * min(ks, scipy.stats.ttest_ind(first, second, equal_var=False).pvalue))
 
 
-def simulated(name: str, seeds: int, **more):
+def simulated(name, seeds, **more):
     means, horizon, epsilon, algorithm, _, rules = SETTINGS[name]
     times = [horizon // 5, horizon // 2, horizon]
     run = algorithm(epsilon, **rules)
     return fmab.simulate(run, fmab.Problem(means), horizon, seeds, times=times, **more)
 
 
-def simulated_exchange(name: str) -> exchange.Exchange:
+def simulated_exchange(name):
     means, _, epsilon, algorithm, _, rules = SETTINGS[name]
     return algorithm(epsilon, **rules).exchange(len(means))
 
 
-def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, float]:
+def compare_with_reference(name, slow_runs, seeds):
     """Returns a p-value for each statistic of a setting."""
     means, horizon, epsilon, _, setting, rules = SETTINGS[name]
     rng = np.random.default_rng(20240607)
@@ -141,10 +138,10 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
             runs.append(reference.run(rng, means, horizon, epsilon, **more))
     data = simulated(name, seeds)
 
-    def slow(field: str) -> np.ndarray:
+    def slow(field):
         return np.array([getattr(run, field) for run in runs])
 
-    def slow_curve(field: str, slot: int) -> np.ndarray:
+    def slow_curve(field, slot):
         return np.array([np.interp(slot, run.knots, getattr(run, field)) for run in runs])
 
     p = {"rounds": same_counts(slow("rounds"), data.rounds_made.values)}
@@ -206,7 +203,7 @@ def test_the_comparison_sees_a_small_change():
     assert same_law(first, waited.waiting_regret.values[:, -1]) < ALPHA
 
 
-def oracle_p_values(seeds: int) -> dict[str, float]:
+def oracle_p_values(seeds):
     p = {}
     for cell in oracle.CELLS:
         exact = oracle.elimination_probabilities(*cell)
@@ -347,7 +344,7 @@ def test_fed1_ucb_needs_the_means_of_all_agents():
     assert (data.chosen_arm == 9).mean() > 0.9 and 0 < data.links[:, -1].values.max() < 1000
 
 
-def ends_at(arms: int, agents: int, wait: int) -> tuple[int, int]:
+def ends_at(arms, agents, wait):
     """Returns a horizon at which the first round ends, its wait included, and its pulls per arm."""
     for horizon in range(100, 500):
         pulls, before = (
@@ -753,7 +750,7 @@ def test_certain_rewards_give_the_run_computed_by_hand():
 
 
 # Algorithms whose shapes repeat, so that hundreds of settings need six compilations.
-def generated(rng: np.random.Generator):
+def generated(rng):
     agents, arms = 6, 5
     epsilon = None if rng.random() < 0.15 else float(10 ** rng.uniform(-2, 1))
     rules = {"rounds": None if rng.random() < 0.5 else int(rng.integers(1, 8))}
@@ -779,7 +776,7 @@ def generated(rng: np.random.Generator):
     return algorithm, problem, horizon
 
 
-def rules_of(algorithm) -> bool:
+def rules_of(algorithm):
     return algorithm.rounds is not None
 
 

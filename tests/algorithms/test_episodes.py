@@ -1,7 +1,5 @@
 """Policies of episodes and KL-SE against slow twins, draw by draw."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

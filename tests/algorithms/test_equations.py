@@ -5,8 +5,6 @@ equal. So no factor, power or argument drops out. What is worked out by hand has
 sources, in plain `math`.
 """
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

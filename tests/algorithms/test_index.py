@@ -31,14 +31,15 @@ SHARED = [[0.62, 0.31, 0.5, 0.83, 0.47, 0.12, 0.77, 0.29]]
 # Agents whose own best arms differ.
 UNEQUAL = np.random.default_rng(5).uniform(size=(5, 8)).round(2).tolist()
 AGENTS, HORIZON = 5, 350
+POOLED = partial(twins.ucb1, pooled=True)
 
 # name: (package's algorithm, twin, whether it is told of neighbours, means)
 SETTINGS = {
     "alone": (fmab.ucb1(), twins.ucb1, False, SHARED),
     "alone, narrow": (fmab.ucb1(alpha=0.3), partial(twins.ucb1, alpha=0.3), False, SHARED),
     "alone, unequal": (fmab.ucb1(), twins.ucb1, False, UNEQUAL),
-    "pooled": (fmab.ucb1(pooled=True), twins.pooled_ucb1, False, SHARED),
-    "pooled, unequal": (fmab.ucb1(pooled=True), twins.pooled_ucb1, False, UNEQUAL),
+    "pooled": (fmab.ucb1(pooled=True), POOLED, False, SHARED),
+    "pooled, unequal": (fmab.ucb1(pooled=True), POOLED, False, UNEQUAL),
     "gosine, ring": (fmab.gosine(twins.ring(AGENTS)), twins.gosine, True, SHARED),
     "gosine, narrow": (
         fmab.gosine(twins.ring(AGENTS), alpha=0.5),
@@ -135,7 +136,7 @@ def test_edges_are_those_of_the_slow_twin(name, edge):
     graph = nx.complete_graph(agents)
     algorithm, twin, talks = {
         "alone": (fmab.ucb1(), twins.ucb1, False),
-        "pooled": (fmab.ucb1(pooled=True), twins.pooled_ucb1, False),
+        "pooled": (fmab.ucb1(pooled=True), POOLED, False),
         "gosine": (fmab.gosine(), twins.gosine, True),
     }[name]
     times = np.arange(horizon + 1)

@@ -1,7 +1,5 @@
 """Agents on a graph: what they mix, how fast, what their exchanges say, and agents without any."""
 
-from __future__ import annotations
-
 import functools
 
 import arena_twins as twins

@@ -1,7 +1,5 @@
 """The two oracles of this suite against hand computation and against each other."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import oracle
@@ -15,7 +13,7 @@ from scipy.stats import binom, binomtest, chisquare, kstest
 CERTAIN = np.array([[1.0, 1.0, 0.0]] * 4 + [[0.0, 1.0, 0.0]])
 
 
-def _certain(horizon: int, exchange: reference.Exchange, epsilon: float | None = None):
+def _certain(horizon, exchange, epsilon=None):
     rng = np.random.default_rng(1)
     return reference.run(rng, CERTAIN, horizon, epsilon, exchange=exchange)
 

@@ -1,11 +1,8 @@
 """The schedule against its equations evaluated in 60 decimal digits, and at the paper's corners."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from decimal import Decimal, getcontext
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +24,7 @@ def x64():
     getcontext().prec = digits
 
 
-def exact_pulls(a: int, r: int, dt: Any, before: int, K: int, N: int, eps: float, T: int) -> int:
+def exact_pulls(a, r, dt, before, K, N, eps, T):
     """Returns S_r = max(ceil(S(r)), S_{r-1} + 1) as the page writes it."""
     dt, root_n = Decimal(dt), Decimal(N) ** Decimal("1.5")
     pulls = 8 * (8 * Decimal(a) * r * r * T).ln() / (N * dt * dt)
@@ -37,7 +34,7 @@ def exact_pulls(a: int, r: int, dt: Any, before: int, K: int, N: int, eps: float
     return max(math.ceil(pulls), before + 1)
 
 
-def exact_radius(a: int, r: int, pulls: int, K: int, N: int, eps: float, T: int) -> Decimal:
+def exact_radius(a, r, pulls, K, N, eps, T):
     """Returns C(r) as the page writes it."""
     radius = ((8 * Decimal(a) * r * r * T).ln() / (2 * N * pulls)).sqrt()
     if eps != INF:
@@ -46,7 +43,7 @@ def exact_radius(a: int, r: int, pulls: int, K: int, N: int, eps: float, T: int)
     return radius
 
 
-def f64(value: float) -> jax.Array:
+def f64(value):
     """Returns a float64 scalar."""
     return jnp.float64(value)
 
@@ -68,26 +65,24 @@ def _target(gap, rounds, epoch):
     return schedule.target_gap(schedule.shrink_ratio(gap, rounds), epoch)
 
 
-def pulls_per_arm(a, r, dt, before, K, N, eps, T) -> float:
+def pulls_per_arm(a, r, dt, before, K, N, eps, T):
     """Calls the package with plain numbers."""
     return float(_pulls(*map(f64, (a, r, dt, before, K, N, eps, T))))
 
 
-def confidence_radius(a, r, pulls, K, N, eps, T) -> float:
+def confidence_radius(a, r, pulls, K, N, eps, T):
     """Calls the package with plain numbers."""
     return float(_radius(*map(f64, (a, r, pulls, K, N, eps, T))))
 
 
-def target_gap(gap: float, rounds: float, r: int) -> float:
+def target_gap(gap, rounds, r):
     """Calls the package with plain numbers."""
     return float(_target(*map(f64, (gap, rounds, r))))
 
 
-def lengths(
-    gap: float, rounds: float, K: int, N: int, eps: float, T: int, epochs: int
-) -> list[int]:
+def lengths(gap, rounds, K, N, eps, T, epochs):
     """Returns the package's S_1, S_2, ... with all arms in play, fed back as the loop does."""
-    found: list[int] = []
+    found = []
     for r in range(1, epochs + 1):
         before = found[-1] if found else 0
         pulls = pulls_per_arm(K, r, target_gap(gap, rounds, r), before, K, N, eps, T)
@@ -212,7 +207,7 @@ def test_a_target_too_small_for_a_float(gap):
 def test_noise_scale():
     """Catches a scale on the mean instead of the sum, or 2 / epsilon, or N left out."""
 
-    def scale(N: float, eps: float) -> float:
+    def scale(N, eps):
         return float(schedule.noise_scale(f64(N), f64(eps)))
 
     assert scale(50, 0.5) == 1 / 25
@@ -256,10 +251,10 @@ def test_monotone_where_the_paper_needs_it(eps):
     """Catches a swapped division: S and C against each argument, one at a time."""
     base = dict(a=20, r=3, dt=0.125, before=0, K=100, N=10, eps=eps, T=10**9)
 
-    def pulls(**changed: float) -> float:
+    def pulls(**changed):
         return pulls_per_arm(**(base | changed))
 
-    def radius(**changed: float) -> float:
+    def radius(**changed):
         kept = {k: v for k, v in base.items() if k not in ("dt", "before")}
         return confidence_radius(**(kept | {"pulls": 5000} | changed))
 

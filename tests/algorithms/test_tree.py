@@ -1,7 +1,5 @@
 """The tree's noise by itself: remembered, of the right variance, and everybody's own."""
 
-from __future__ import annotations
-
 import arena_twins as twins
 import jax
 import jax.numpy as jnp

@@ -12,8 +12,6 @@ Three kinds of rows, each with the smallest epsilon at delta:
   change; by the library's own Laplace mechanism and composition.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -27,7 +25,7 @@ PATH = Path(__file__).with_suffix(".json")
 POINTS, FAR = 4000, 60.0
 
 
-def epsilon(mass: np.ndarray, step: float, reach: float, delta: float) -> float:
+def epsilon(mass, step, reach, delta):
     """Returns the epsilon of a law on a grid against its shift by the reach."""
     lowest = {place: float(np.log(each)) for place, each in enumerate(mass) if each > 1e-300}
     shift = round(reach / step)
@@ -40,7 +38,7 @@ def epsilon(mass: np.ndarray, step: float, reach: float, delta: float) -> float:
     return float(found.get_epsilon_for_delta(delta))
 
 
-def of_sum(terms: int, reach: float, delta: float) -> float:
+def of_sum(terms, reach, delta):
     """Returns the epsilon of a sum of standard Laplace variables."""
     step = reach / max(50, round(POINTS * reach / (FAR * np.sqrt(terms))))
     edge = np.arange(0.5, FAR / step)
@@ -52,7 +50,7 @@ def of_sum(terms: int, reach: float, delta: float) -> float:
     return epsilon(mass, step, reach, delta)
 
 
-def of_share(left: int, shares: int, reach: float, delta: float) -> float:
+def of_share(left, shares, reach, delta):
     """Returns the epsilon of a difference of two Gamma(left / shares) variables."""
     step = reach / 2000
     edge = np.arange(0.0, FAR / 2 / step) * step
@@ -62,13 +60,13 @@ def of_share(left: int, shares: int, reach: float, delta: float) -> float:
     return epsilon(mass, step, reach, delta)
 
 
-def of_composition(times: int, reach: float, delta: float) -> float:
+def of_composition(times, reach, delta):
     """Returns the epsilon of several Laplace mechanisms together."""
     one = pld.from_laplace_mechanism(1.0 / reach, value_discretization_interval=1e-4)
     return float(one.self_compose(times).get_epsilon_for_delta(delta))
 
 
-def main() -> None:
+def main():
     """Writes the table."""
     rows = []
     for terms, reach in ((1, 1.0), (2, 2.0), (5, 1.0), (5, 5.0), (20, 2.0), (49, 1.0), (50, 5.0)):

@@ -1,11 +1,8 @@
 """The audit: close to a claim that is right, never above it, and above one that is wrong."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +33,7 @@ def _small_batches(monkeypatch):
     monkeypatch.setattr(streams, "BATCH", 2**13)
 
 
-def checked(found: module.Audit, least: float) -> None:
+def checked(found, least):
     """Holds every tight finding to a share of the claim, and all to the claim."""
     assert not found.contradicted
     for each in found.findings:
@@ -294,7 +291,7 @@ def test_no_noise_by_construction_has_no_epsilon(participation):
     assert not any(bare for bare, _ in told)
 
 
-def sources(algorithm: Any, agents: int, view: str) -> list[Any]:
+def sources(algorithm, agents, view):
     """Returns what shows an algorithm."""
     with own_settings():
         return exposures.exposed(algorithm, algorithm.exchange(agents), 0, (view,))[0]
@@ -379,7 +376,7 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy():
             assert drawn.tolist() == [played] * 5
 
 
-def leading(state: Any, episode: Any, own: Any) -> Any:
+def leading(state, episode, own):
     """Returns the arm of the larger mean, and one slot."""
     return jnp.argmax(state.sums / state.pulls), jnp.float64(1.0)
 
@@ -530,22 +527,22 @@ class Coins:
 
     view, size = "messages", 100
 
-    def __init__(self) -> None:
-        self.drawn_: list[tuple[int, int]] = []
+    def __init__(self):
+        self.drawn_ = []
 
-    def groups(self) -> list[list[Any]]:
+    def groups(self):
         row = Seen("one", "numbers", 1.0, "", 1)
         return [
             [streams.Stream(row, "first", -1, 0, (0,), 1, 1.0)],
             [streams.Stream(row, "last", -1, 2, (0, 1, 2), 1, 1.0)],
         ]
 
-    def drawn(self, data: int, batch: int) -> np.ndarray:
+    def drawn(self, data, batch):
         self.drawn_.append((data, batch))
         rng = np.random.default_rng([data + 1, batch])
         return rng.laplace(size=(self.size, 3)) + (np.arange(3) == data)
 
-    def seen(self, stream: Any, drawn: np.ndarray) -> Any:
+    def seen(self, stream, drawn):
         heard = list(stream.heard)
         names = [f"x{t}" for t in heard]
         return streams.Numbers(drawn[:, heard], np.ones(len(heard)), names, len(heard) - 1)
@@ -558,7 +555,7 @@ def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
     """Would catch runs that an event is chosen on and counted on, which claims too much; more runs
     than are asked for; and two data sets that share their noise."""
     monkeypatch.setattr(module, "_PILOT", 1000)
-    source: Any = Coins()
+    source = Coins()
     found = module._findings(source, module._How(runs, 1e-3, 0.0))
     first, second = [*range(pilots)], [*range(10, 10 + counted)]
     assert source.drawn_ == [(side, batch) for batch in first + second for side in (-1, 0, 2)]
@@ -631,7 +628,7 @@ def test_a_contradicted_claim_ends_with_status_1(monkeypatch, capsys):
     that does not reach the audit."""
     wrong = audited("no noise", 1000)
     assert len(fmab.plot_audit(wrong).axes) == 2
-    asked: list[Any] = []
+    asked = []
     monkeypatch.setattr(module, "audit", lambda *given, **how: asked.append((*given, how)) or wrong)
     words = "audit cdp --epsilon 0.25 --agents 7 --runs 5e3 --level 0.01 --root-seed 3"
     assert main([*words.split(), "--view", "messages", "--delta", "1e-3"]) == 1

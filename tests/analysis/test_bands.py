@@ -1,7 +1,5 @@
 """Bands over seeds: hand values, coverage with a control that must fail, memory, refusals."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
@@ -14,7 +12,7 @@ from fmab_jax.analysis import bands
 from fmab_jax.analysis.bands import confidence_band, lost_interval, moments_band, paired_difference
 
 
-def series(values: np.ndarray, **coords: object) -> xr.DataArray:
+def series(values, **coords):
     """Wraps (seed, time) values the way simulate does."""
     return xr.DataArray(
         values,
@@ -65,7 +63,7 @@ def test_critical_value_for_uncorrelated_slots_is_exact(times):
     critical = np.asarray(band.upper - band["mean"]) / error
     np.testing.assert_allclose(critical, critical[0], rtol=1e-12)
 
-    def covered(s: float) -> float:
+    def covered(s):
         inside = 2 * stats.norm.cdf(critical[0] * s) - 1
         return inside**times * stats.chi.pdf(s * np.sqrt(15), 15) * np.sqrt(15)
 
@@ -78,7 +76,7 @@ def test_more_slots_than_seeds_gives_the_same_critical_value(monkeypatch):
     """Would catch the two factorisations of the correlation having different laws."""
     values = np.random.default_rng(3).standard_normal((40, 60)).cumsum(axis=1)
 
-    def width(slots: np.ndarray) -> float:
+    def width(slots):
         band = confidence_band(series(slots), 0.9, resamples=50_000)
         return float((band.upper - band.lower)[3])
 
@@ -88,7 +86,7 @@ def test_more_slots_than_seeds_gives_the_same_critical_value(monkeypatch):
     assert few == pytest.approx(many, rel=0.02) and few != many
 
 
-def covers(kind: str, replications: int) -> int:
+def covers(kind, replications):
     """Counts how often a 95 % band covers the whole mean, 0, of a Gaussian random walk."""
     rng = np.random.default_rng(11)
     hits = 0
@@ -213,7 +211,7 @@ def test_lost_interval_is_clopper_pearson(lost, seeds, level):
     assert upper == 1 if lost == seeds else stats.binom.cdf(lost, seeds, upper) == tail
 
 
-def pair() -> tuple[xr.DataArray, xr.DataArray]:
+def pair():
     """Returns two series of the same 30 seeds, most of whose randomness is shared."""
     rng = np.random.default_rng(12)
     shared = rng.standard_normal((30, 6)).cumsum(axis=1)
@@ -257,7 +255,7 @@ def test_differences_of_swept_curves_have_a_band_each():
         paired_difference(both, both.isel(rounds=[0]))
 
 
-def slotted(values: xr.DataArray, slots: list[int]) -> xr.DataArray:
+def slotted(values, slots):
     """Returns a series of a sweep of horizons: its slots lie beside their numbers."""
     return values.drop_vars("time").assign_coords(slot=("time", slots))
 
@@ -328,7 +326,7 @@ def test_moments_without_spread_have_no_width():
     assert moments_band(10, np.ones(2), np.zeros((2, 2)), 0.95)[1].tolist() == [0.0, 0.0]
 
 
-def summarised() -> tuple[xr.Dataset, list[np.ndarray]]:
+def summarised():
     """Returns the summary of two cells of 30 and 50 seeds, and their curves."""
     rng = np.random.default_rng(14)
     cells = [rng.standard_normal((seeds, 5)).cumsum(axis=1) for seeds in (30, 50)]

@@ -1,7 +1,5 @@
 """Comparisons of two runs: against SciPy's t-tests, by simulation, and in words."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

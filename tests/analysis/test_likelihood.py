@@ -1,7 +1,5 @@
 """The bounds of elimination by likelihood, against arithmetic by hand, searches, and runs."""
 
-from __future__ import annotations
-
 import math
 
 import jax
@@ -22,21 +20,13 @@ MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])
 SIGMAS = 4.9
 
 
-def exponent(
-    tilts: tuple[float, float, float],
-    n: float,
-    m: float,
-    low: float,
-    high: float,
-    b: float,
-    epsilon: float,
-) -> float:
+def exponent(tilts, n, m, low, high, b, epsilon):
     """The exponent of docs/theory.md at given tilts l, k and scale s, with no algebra done."""
     l, k, s = tilts  # noqa: E741
     if not all(0 < x < min(epsilon, 300) for x in (l, k, s * l, s * k)):
         return math.inf
 
-    def noise(tilt: float) -> float:
+    def noise(tilt):
         return -math.log1p(-((tilt / epsilon) ** 2)) if m else 0.0
 
     q = np.linspace(0.0, 1.0, 4001)
@@ -83,7 +73,7 @@ def test_staying_is_as_unlikely_as_a_search_finds(case):
     assert told < -1.0 or m > 0.4 * n
 
 
-def prepared(b: float, n: float, m: float, epsilon: float) -> evidence.Prepared:
+def prepared(b, n, m, epsilon):
     """The tilts that an epoch is judged by."""
     with jax.enable_x64(True):
         given = jnp.float64(b), jnp.float64(n), jnp.array([m]), jnp.float64(epsilon)
@@ -98,7 +88,7 @@ def test_leading_is_as_unlikely_as_by_hand():
     assert free == pytest.approx(400 * math.log(2 * math.sqrt(0.21)), rel=1e-6)
     numbers = (200.0, 25.0, 0.3, 0.7, 0.5)
 
-    def by_tilt(tilt: float) -> float:
+    def by_tilt(tilt):
         n, m, low, high, epsilon = numbers
         told = math.log1p(low * math.expm1(tilt)) + math.log1p(high * math.expm1(-tilt))
         return n * told - 2 * m * math.log1p(-((tilt / epsilon) ** 2))
@@ -173,7 +163,7 @@ def test_arms_that_are_shared_out_cost_what_all_of_them_cost():
     assert each.regret_rounding == 0
 
 
-def configurations() -> dict[str, tuple]:
+def configurations():
     """Returns algorithm, problem and horizon."""
     alike = fmab_jax.Problem(MEANS, agents=8)
     tilt = np.linspace(-1, 1, 8)[:, None] * np.minimum(MEANS, 1 - MEANS)
@@ -270,7 +260,7 @@ def test_refusals(field, changed):
     refuses(f"^{field}=", likelihood.likelihood_bounds, **given)
 
 
-def lost(seeds: int, arms: int, agents: int, **given: object) -> tuple[int, float]:
+def lost(seeds, arms, agents, **given):
     """Returns how many runs lose the best of arms that are all but alike, and what is promised."""
     # Nothing tells them apart, so that whoever leaves first is soon the best of two.
     means = np.array([0.5 + 1e-9] + [0.5] * (arms - 1))

@@ -1,7 +1,5 @@
 """What every algorithm loses in the end, against arithmetic by hand and searches on a grid."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,7 +10,7 @@ from refusals import refuses
 from fmab_jax.analysis import theory
 
 
-def relative(x: float, y: float) -> float:
+def relative(x, y):
     return float(scipy.special.rel_entr(x, y) + scipy.special.rel_entr(1 - x, 1 - y))
 
 

@@ -1,7 +1,5 @@
 """The table of a result against NumPy and SciPy, cell by cell, on results made up for it."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io
@@ -39,7 +37,7 @@ LEAKS.append(("no bound", np.inf, "single messages"))
 PRICES = {"server_price": 25.0, "peer_price": 2.0}
 
 
-def result(seeds=SEEDS) -> xr.Dataset:
+def result(seeds=SEEDS):
     """Returns curves of 2 x 2 configurations, two of them unfinished."""
     rng = np.random.default_rng(1)
     shape = (*seeds.shape, 5)
@@ -79,11 +77,11 @@ def result(seeds=SEEDS) -> xr.Dataset:
     )
 
 
-def due(data: xr.Dataset, place: tuple[int, int], level: float) -> dict:
+def due(data, place, level):
     """Returns what a configuration ends with, by name."""
     number = int(SEEDS[place])
     cell = data.isel(participation=place[0], epsilon=place[1], seed=slice(number))
-    found: dict = {"seeds": number, "undecided": int((cell.chosen_arm < 0).sum())}
+    found = {"seeds": number, "undecided": int((cell.chosen_arm < 0).sum())}
     rounds = cell.rounds_made.values.astype(float)
     series = {"regret": cell.regret.values[:, -1], "rounds_made": rounds}
     series["cost"] = rounds * (25 * 3 + 2 * 7)
@@ -194,7 +192,7 @@ def test_regret_has_its_unit_in_rating_points(law, words):
     assert legend.split("Cost: ")[1].partition("\n")[2] == words
 
 
-def summed_up(data: xr.Dataset) -> xr.Dataset:
+def summed_up(data):
     """Returns what a sweep with keep="summary" keeps of such curves."""
     dims = ("participation", "epsilon")
     shape, slots = SEEDS.shape, data.sizes["time"]
@@ -298,7 +296,7 @@ def test_rows_are_sorted_by_the_column_that_is_named(sort, name, descending):
     assert [usual[each]["cost"] for each in told] == [r["cost"] for r in found if r["seeds"] > 1]
 
 
-def decided(undecided: int, rounds: int) -> xr.Dataset:
+def decided(undecided, rounds):
     """Returns a result of 200 seeds, so many of which still explore."""
     data = result().isel(participation=0, epsilon=0, seed=np.zeros(200, int)).assign(seeds=200)
     data = data.assign_coords(seed=np.arange(200), best_arm_lost=("seed", np.zeros(200, bool)))

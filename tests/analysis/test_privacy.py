@@ -1,14 +1,11 @@
 """The privacy ledger: the epsilon of sums against exact laws, and what every algorithm states."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,12 +35,12 @@ from fmab_jax.run import batches, facts
 RING = fmab.ddp_mab(1.0, "ring")
 
 
-def stating(owner: Any, *rows: Any) -> Any:
+def stating(owner, *rows):
     """Returns a plug-in that states its ledger."""
     return altered(owner, ledger=lambda self, exchange: rows)
 
 
-def rows_of(algorithm: Any, agents: int = 50) -> dict[str, privacy.LedgerRow]:
+def rows_of(algorithm, agents=50):
     """Returns the rows of a ledger by who sees them."""
     return {row.who: row for row in privacy_ledger(algorithm, agents)}
 
@@ -77,7 +74,7 @@ def test_ten_thousand_variables_are_normal(pure):
     """Would catch overflow or lost digits: the epsilon of the normal law of the same variance."""
     ratio = pure / math.sqrt(2e4)
 
-    def excess(epsilon: float) -> float:
+    def excess(epsilon):
         first, second = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
         return norm.cdf(first) - math.exp(epsilon) * norm.cdf(second) - 1e-6
 
@@ -114,14 +111,14 @@ def test_the_sum_of_few_bits_over_all_their_values(epsilon, delta):
     divergence: all bits of four agents, one by one, for all rewards of the other three."""
     kept = 1.0 / (1.0 + math.exp(-epsilon))
 
-    def law(rewards: tuple[int, ...]) -> np.ndarray:
+    def law(rewards):
         chances = np.zeros(len(rewards) + 1)
         for bits in itertools.product((0, 1), repeat=len(rewards)):
             right = sum(bit == reward for bit, reward in zip(bits, rewards, strict=True))
             chances[sum(bits)] += kept**right * (1.0 - kept) ** (len(rewards) - right)
         return chances
 
-    def divergence(at: float) -> float:
+    def divergence(at):
         found = []
         for others in itertools.product((0, 0.5, 1), repeat=3):
             mixed = [
@@ -210,7 +207,7 @@ def test_sources_are_credited_with_what_they_state():
     """Would catch a paper that is cited for a computation of this package: shares that somebody
     knows, trees with other levels, actions that follow from what it does state."""
 
-    def told(algorithm: Any, colluding: int = 0) -> list[str]:
+    def told(algorithm, colluding=0):
         papers = {algorithm.source: "paper", "": "", base.OWN: "own"}
         rows = privacy_ledger(algorithm, 6, colluding=colluding)
         return [papers.get(row.source, row.source) for row in rows]
@@ -360,8 +357,8 @@ def test_every_algorithm_states_who_sees_what(name):
     An algorithm that takes epsilon has no bound at all without it.
     """
     owner = known()[name]
-    private = "epsilon" in owner.__dataclass_fields__  # type: ignore[attr-defined]
-    rows = privacy_ledger(owner(0.5) if private else owner(), 50)  # type: ignore[call-arg]
+    private = "epsilon" in owner.__dataclass_fields__
+    rows = privacy_ledger(owner(0.5) if private else owner(), 50)
     assert rows[-1].who in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
     if not private and name not in COVERED:
         assert all(row.epsilon == math.inf for row in rows)
@@ -370,7 +367,7 @@ def test_every_algorithm_states_who_sees_what(name):
         # Who knows a share of the noise is hidden by the others'.
         assert all(row.epsilon <= COVERED[name] for row in rows if row.who != "an agent")
     if private:
-        bare = privacy_ledger(owner(None), 50)  # type: ignore[call-arg]
+        bare = privacy_ledger(owner(None), 50)
         assert len(bare) >= 1 and all(row.epsilon == math.inf for row in bare)
         assert all(row.epsilon_at_delta == math.inf for row in bare)
 
@@ -430,13 +427,13 @@ def test_a_ledger_that_is_none_is_refused():
     refuses("ledger returns", fmab.simulate, wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
 
 
-def told_of(algorithm: Any) -> str:
+def told_of(algorithm):
     """Returns what a result keeps of the ledger of an algorithm among six agents."""
     problem = fmab.Problem([0.2, 0.8], agents=6)
     return json.dumps(facts.ledger_rows(batches.bound(algorithm, problem, 200)))
 
 
-def lines_of(algorithm: Any) -> str:
+def lines_of(algorithm):
     """Returns what is printed of that ledger, on one line."""
     return " ".join(" ".join(privacy.lines(told_of(algorithm))).split())
 
@@ -602,7 +599,7 @@ def test_half_of_the_shares_bound_nothing():
 def test_a_coalition_is_never_guessed():
     """Would catch the ledger of one observer taken for that of several, or of outsiders."""
 
-    def relays(self: Any, agents: int) -> Any:
+    def relays(self, agents):
         usual = fmab.cdp_mab.exchange(self, agents)
         return dataclasses.replace(usual, views=(*usual.views, exchanges.View("relays", 5)))
 
@@ -682,7 +679,7 @@ def test_units_of_a_claim_cover_what_another_accountant_has():
     assert five and any(5 * math.exp(4 * 0.775) * 1e-6 <= at for at in five)
 
 
-def page_of(name: str) -> str:
+def page_of(name):
     """Returns a page of the documentation on one line."""
     docs = Path(__file__).parents[2] / "docs"
     return " ".join((docs / f"{name}.md").read_text(encoding="utf-8").split())
@@ -748,7 +745,7 @@ def test_few_variables_by_quadrature(agents, pure, delta):
     The density is the one with a Bessel function, which for 2 and 3 variables is a polynomial.
     """
 
-    def density(x: float) -> float:
+    def density(x):
         u = abs(x) * pure
         if agents == 2:
             return pure * (1 + u) * math.exp(-u) / 4
@@ -758,8 +755,8 @@ def test_few_variables_by_quadrature(agents, pure, delta):
     bessel = u ** (agents - 0.5) * kv(agents - 0.5, u) / 2 ** (agents - 0.5)
     assert density(1.7) == pytest.approx(pure * bessel / (math.sqrt(math.pi) * gamma(agents)))
 
-    def divergence(epsilon: float) -> float:
-        def excess(x: float) -> float:
+    def divergence(epsilon):
+        def excess(x):
             return max(density(x) - math.exp(epsilon) * density(x + 1), 0.0)
 
         kinks = [-1.0, -0.5, 0.0]
@@ -784,16 +781,16 @@ def test_shares_by_quadrature(left, shares, epsilon):
     """Would catch another shape, scale or shift: the density is integrated from Gamma laws."""
     shape = left / shares
 
-    def density(x: float) -> float:
+    def density(x):
         # Of a difference of two Gamma(shape) variables; y = u^(1 / shape) takes the pole away.
-        def inside(u: float) -> float:
+        def inside(u):
             y = u ** (1 / shape)
             return math.exp(-2 * y - x) * (x + y) ** (shape - 1)
 
         whole = quad(inside, 0.0, 60.0**shape, limit=400, epsabs=0, epsrel=1e-10)[0]
         return whole / (shape * math.gamma(shape) ** 2)
 
-    def ratio(x: float) -> float:
+    def ratio(x):
         return math.log(density(x) / density(x + epsilon))
 
     # At 0 in closed form: the integral of y^(2 a - 2) e^(-2 y).

@@ -1,7 +1,5 @@
 """What a comparison says of the runs besides their regret: leaks, views and links."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Moments, histograms and counts: against exact arithmetic, in any order, on any machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess
@@ -17,7 +15,7 @@ from fmab_jax.analysis import summary
 from fmab_jax.analysis.summary import BIN_WIDTH
 
 
-def two_pass(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def two_pass(curves):
     """Returns mean and covariance by the textbook, in 64 bits of mantissa."""
     wide = curves.astype(np.longdouble)
     mean = wide.mean(0)
@@ -26,7 +24,7 @@ def two_pass(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.array(products) / (len(curves) - 1)
 
 
-def assert_moments(found: summary.Moments, mean: np.ndarray, covariance: np.ndarray) -> None:
+def assert_moments(found, mean, covariance):
     """Compares with 1e-12 relative: a covariance relative to the two deviations."""
     np.testing.assert_allclose(found.mean, mean.astype(np.float64), rtol=1e-12, atol=0)
     deviation = np.sqrt(np.diag(covariance))
@@ -37,7 +35,7 @@ def assert_moments(found: summary.Moments, mean: np.ndarray, covariance: np.ndar
     assert float(wrong.max()) < 1e-12
 
 
-def walks(seeds: int, times: int, offset: float, seed: int = 0) -> np.ndarray:
+def walks(seeds, times, offset, seed=0):
     """Returns correlated curves of deviation about 1 around an offset."""
     rng = np.random.default_rng(seed)
     return offset + rng.standard_normal((seeds, times)).cumsum(1) / math.sqrt(times)
@@ -153,7 +151,7 @@ def test_memory_layout_changes_no_byte():
 LEVELS = np.array([0.01, 0.05, 0.07, 0.25, 0.5, 0.55, 0.75, 0.95, 0.99, 1.0])
 
 
-def order_statistics(values: np.ndarray) -> np.ndarray:
+def order_statistics(values):
     """Returns the smallest value whose share of values at or below reaches each level."""
     places = [math.ceil(Fraction(str(level)) * len(values)) - 1 for level in LEVELS]
     return np.sort(values)[places]

@@ -1,7 +1,5 @@
 """The bounds against arithmetic by hand, exact laws, the slow reference and simulated regret."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from functools import partial
@@ -152,7 +150,7 @@ def test_budget_spent_on_a_gap_too_large():
         assert oracle.regret_commitment == 0
 
 
-def laplace_pair_tail(t: float) -> float:
+def laplace_pair_tail(t):
     """Returns P(X + Y >= t) for two Laplace(1) variables."""
     return (0.5 + t / 4) * math.exp(-t)
 
@@ -187,7 +185,7 @@ def test_union_bound_by_hand():
     assert theory.pair_failure(1, 1, 1.0, 1000, 3) == theory.pair_failure(3, 1, 1.0, 1000, 0) == 0
 
 
-def chernoff(arms: int, reporting: int, horizon: int, r: int) -> float:
+def chernoff(arms, reporting, horizon, r):
     """Returns Chernoff's bound of epoch r by its own terms: 2 N r variables, a tilt solved for."""
     threshold = 2 * r * math.sqrt(8 * reporting * math.log(8 * arms * r**2 * horizon))
     number = 2 * reporting * r
@@ -333,7 +331,7 @@ def test_table_holds_in_every_epoch_of_the_reference(participation, epsilon, rou
     assert eliminated
 
 
-def configurations() -> dict[str, tuple]:
+def configurations():
     """Returns algorithm, problem, horizon and the arguments of `bounds`."""
     homogeneous = fmab_jax.Problem(MEANS, agents=8)
     tilt = np.linspace(-1, 1, 8)[:, None] * np.minimum(MEANS, 1 - MEANS)
@@ -420,7 +418,7 @@ def test_crossover_is_where_the_schedule_turns(epoch, active, ratio):
     due = epoch * ratio**epoch * math.sqrt(2 * math.log(80 * epoch**2 * 1e9))
     assert found == near(due / (2 * math.log(8 * active * epoch**2 * 1e9)))
 
-    def pulls(epsilon: float) -> float:
+    def pulls(epsilon):
         with jax.enable_x64(True):
             f64 = jax.numpy.float64
             common = {name: f64(value) for name, value in numbers.items()}
@@ -549,7 +547,7 @@ def test_a_wait_costs_slot_by_slot():
 def test_scaling_with_epsilon_and_agents():
     """Catches a privacy term that is not proportional to 1 / epsilon and 1 / sqrt(M)."""
 
-    def cost(epsilon: float | None, agents: int = 16, participation: float = 1.0) -> float:
+    def cost(epsilon, agents=16, participation=1.0):
         table = exchange.server(agents, participation)
         found = theory.closed_form(GAPS, table, 10**12, epsilon)
         return found.regret_exploration - agents * GAPS[1:] @ last
@@ -569,7 +567,7 @@ def test_monotone():
     """Catches a swapped quotient: each bound against each argument, one at a time."""
     base = dict(gaps=GAPS, horizon=10**7, epsilon=0.01, agents=8, participation=1.0)
 
-    def regret(**changed: object) -> float:
+    def regret(**changed):
         case = base | changed
         server = exchange.server(case["agents"], case["participation"])
         return theory.bounds(case["gaps"], server, case["horizon"], case["epsilon"]).regret

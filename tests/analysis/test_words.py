@@ -1,7 +1,5 @@
 """Numbers and labels in words, case by case."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -14,7 +12,7 @@ from fmab_jax.analysis import words
 EPSILON = {"symbol": "ε", "none": "no noise"}
 
 
-def coordinate(value, **attrs) -> xr.DataArray:
+def coordinate(value, **attrs):
     return xr.DataArray([value], dims="round_budget", name="round_budget", attrs=attrs)
 
 

@@ -1,13 +1,10 @@
 """`fmab benchmark`: suites, matched trust, standings, ranks and the card."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -96,9 +93,9 @@ def test_standings_of_other_suites_are_refused_in_a_line(tiny, tmp_path):
 def test_what_is_there_is_not_computed_again(tiny, monkeypatch):
     """Would catch a run that begins anew, and one that keeps what changed."""
     given, made = tiny
-    asked: list[Any] = []
+    asked = []
 
-    def play(planned: contest.Plan, suite: Any) -> Any:
+    def play(planned, suite):
         asked.append(next(iter(planned.algorithms.values())).name)
         return iter(())
 
@@ -172,7 +169,7 @@ def test_who_has_no_epsilon_in_a_view_is_told_why():
 def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch):
     """Catches a view both ranked and absent, later leaks dropped, and an error that is hidden."""
 
-    def leak_of(algorithm: Any, agents: int, view: str) -> float:
+    def leak_of(algorithm, agents, view):
         return 0.5 + algorithm.epsilon / (1.0 + algorithm.epsilon)
 
     monkeypatch.setattr(matching, "leak_of", leak_of)
@@ -183,7 +180,7 @@ def test_a_leak_out_of_range_leaves_the_others_in(monkeypatch):
     why = "because no epsilon in its range leaks 0.1 or 10"
     assert none == ({}, dict.fromkeys(matching.VIEWS, why))
 
-    def broken(algorithm: Any, agents: int, view: str) -> float:
+    def broken(algorithm, agents, view):
         if algorithm.epsilon != 1.0:
             raise ValueError("of the plug-in")
         return 0.5
@@ -282,7 +279,7 @@ def test_a_lost_arm_and_a_worse_one_both_count(tiny, monkeypatch):
     suite, contestant = given.suites["tiny"], LINE_UP[1]
     run, seen = fmab.simulate, []
 
-    def odd(*given: Any, **more: Any) -> Any:
+    def odd(*given, **more):
         data = run(*given, **more)
         data["best_arm_lost"].values[:] = np.arange(12) == 3
         data["worse_arm_played"].values[:] = np.arange(12) == 7
@@ -316,15 +313,15 @@ def test_lower_bounds_are_those_of_who_plays_together_or_alone():
         group = Group("actions", 10.0)
         algorithm = contest.plan(contestant, suite).algorithms[group]
         result = SimpleNamespace(suite=suite, plan=SimpleNamespace(algorithms={group: algorithm}))
-        own: Any = result
-        assert card._bound(known, own, SimpleNamespace(group=group)) == told  # type: ignore[arg-type]
+        own = result
+        assert card._bound(known, own, SimpleNamespace(group=group)) == told
 
 
 def test_the_audit_is_of_the_value_that_it_names(monkeypatch):
     """Would catch an audit of the default epsilon under a note about the matched one."""
     seen = []
 
-    def audited(algorithm: Any, *_: Any, **more: Any) -> Any:
+    def audited(algorithm, *_, **more):
         seen.append(algorithm)
         return SimpleNamespace(runs=1, level=1e-3, findings=(), unseen=())
 

@@ -1,7 +1,5 @@
 """Time grids slot by slot, and curves against piecewise functions evaluated in fractions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import jax
@@ -139,7 +137,7 @@ def test_most_points_that_are_allowed():
 class Piecewise:
     """A run by hand: regret is linear between knots, a count jumps at them."""
 
-    def __init__(self, rng: np.random.Generator, horizon: int, pieces: int) -> None:
+    def __init__(self, rng, horizon, pieces):
         inner = sorted({int(slot) for slot in rng.integers(0, horizon, pieces)})
         self.starts = [0, *[slot for slot in inner if slot > 0]]
         # Rates and their multiples are exact in float64, so that curves can be compared exactly.
@@ -148,11 +146,11 @@ class Piecewise:
         for start, end, rate in zip(self.starts, self.starts[1:], self.rates, strict=False):
             self.values.append(self.values[-1] + rate * (end - start))
 
-    def piece(self, slot: int) -> int:
+    def piece(self, slot):
         """Returns the last piece that starts at or before a slot."""
         return max(i for i, start in enumerate(self.starts) if start <= slot)
 
-    def value(self, slot: int) -> Fraction:
+    def value(self, slot):
         """Returns the regret up to a slot."""
         i = self.piece(slot)
         return self.values[i] + self.rates[i] * (slot - self.starts[i])

@@ -1,7 +1,5 @@
 """Exponents of sums of rewards with Laplace noise, and private divergences, by brute force."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,10 +23,10 @@ CASES = [
 ]
 
 
-def exponent(y: float, q: float, n: float, m: float, epsilon: float) -> float:
+def exponent(y, q, n, m, epsilon):
     """I-(y; q) as it is defined, with nothing worked out by hand."""
 
-    def less(tilt: float) -> float:
+    def less(tilt):
         noise = m * np.log1p(-((tilt / epsilon) ** 2)) if m else 0.0
         return tilt * y + n * np.log1p(q * np.expm1(-tilt)) - noise
 
@@ -39,14 +37,14 @@ def exponent(y: float, q: float, n: float, m: float, epsilon: float) -> float:
     return max(0.0, -found.fun)
 
 
-def asked(needed: float, n: float, noises: list[float], epsilon: float):
+def asked(needed, n, noises, epsilon):
     """Returns what is prepared."""
     with jax.enable_x64(True):
         numbers = jnp.float64(needed), jnp.float64(n), jnp.array(noises, jnp.float64)
         return jax.tree.map(np.asarray, evidence.prepared(*numbers, jnp.float64(epsilon)))
 
 
-def told(given, low: float, high: float, n: float, m: float, k: float) -> float:
+def told(given, low, high, n, m, k):
     with jax.enable_x64(True):
         others = map(jnp.float64, (high, n, m, k))
         return float(evidence.evidence(given, jnp.array([low]), *others)[0])
@@ -115,10 +113,10 @@ def test_evidence_is_near_the_least_sum_of_both_exponents(n, m, epsilon, q):
     """Would catch pairs of tilts that are sharp elsewhere: of too few means, or for another b."""
     means = np.linspace(0.0005, 0.9995, 2000)
 
-    def both(apart: float) -> float:
+    def both(apart):
         lower, upper = q - apart * (q + 1), q + apart * (2 - q)
 
-        def total(x: float) -> float:
+        def total(x):
             below = exponent(n * lower, x, n, m, epsilon)
             return below + exponent(n - n * upper, 1.0 - x, n, m, epsilon)
 

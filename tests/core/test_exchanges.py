@@ -1,7 +1,5 @@
 """Exchanges against protocols played message by message, and against counts made by hand."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 from functools import partial
@@ -17,7 +15,7 @@ from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
 
-def shuffled(graph: nx.Graph, rng: random.Random) -> nx.Graph:
+def shuffled(graph, rng):
     """Renumbers the agents at random, so that the lowest-numbered neighbour is anywhere."""
     numbers = list(range(len(graph)))
     rng.shuffle(numbers)
@@ -26,10 +24,10 @@ def shuffled(graph: nx.Graph, rng: random.Random) -> nx.Graph:
     return renumbered
 
 
-def random_graphs(how_many: int) -> list[nx.Graph]:
+def random_graphs(how_many):
     """Draws connected graphs of 1 to 60 agents: trees, caterpillars, Erdos-Renyi, preferential."""
     rng = random.Random(23)
-    drawn: list[nx.Graph] = []
+    drawn = []
     while len(drawn) < how_many:
         agents, kind = rng.randint(1, 60), len(drawn) % 5
         graph = nx.empty_graph(agents)
@@ -48,16 +46,16 @@ def random_graphs(how_many: int) -> list[nx.Graph]:
     return drawn
 
 
-def neighbours_of(graph: nx.Graph) -> protocols.Neighbours:
+def neighbours_of(graph):
     """Returns the graph as the plain dict that the protocols run on."""
-    found: protocols.Neighbours = {agent: [] for agent in graph}
+    found = {agent: [] for agent in graph}
     for a, b in graph.edges():
         found[a].append(b)
         found[b].append(a)
     return found
 
 
-def check_gis(graph: nx.Graph) -> exchange.Exchange:
+def check_gis(graph):
     """Compares every number of the flooding table with one GIS round; returns the table."""
     played = protocols.flood(neighbours_of(graph))
     table = exchange.flooding(graph)
@@ -83,7 +81,7 @@ def check_gis(graph: nx.Graph) -> exchange.Exchange:
     return table
 
 
-def check_plain_flooding(graph: nx.Graph) -> exchange.Exchange:
+def check_plain_flooding(graph):
     """Compares every number of the table with one round of plain flooding; returns the table."""
     played = protocols.plain_flood(neighbours_of(graph))
     table = exchange.plain_flooding(graph)
@@ -104,7 +102,7 @@ def check_plain_flooding(graph: nx.Graph) -> exchange.Exchange:
     return table
 
 
-def check_gossip(graph: nx.Graph, tolerance: float) -> exchange.Exchange:
+def check_gossip(graph, tolerance):
     """Compares every number of the gossip table with one round; returns the table."""
     played = protocols.gossip(neighbours_of(graph), tolerance)
     table = exchange.gossip(graph, tolerance)
@@ -119,7 +117,7 @@ def check_gossip(graph: nx.Graph, tolerance: float) -> exchange.Exchange:
     return table
 
 
-def check_sinks(parts: list[nx.Graph]) -> exchange.Exchange:
+def check_sinks(parts):
     """Compares the hybrid table with one SAC round in each component; returns the table."""
     played = [protocols.collect(neighbours_of(graph)) for graph in parts]
     table = exchange.sinks(parts)
@@ -215,7 +213,7 @@ def test_gossip_ends_as_soon_as_no_messages_can_be_further_apart_than_the_tolera
     assert ends[0] > tolerance >= ends[1]
 
 
-def spectral_slots(graph: nx.Graph, table: exchange.Exchange, tolerance: float) -> float:
+def spectral_slots(graph, table, tolerance):
     """Returns the slots that the mean matrix needs: E[W] = I - q L / 2 with q pairs an edge."""
     gap = np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float))[1]
     chance = table.on("pairs") / table.ledger.slots / graph.number_of_edges()

@@ -1,14 +1,11 @@
 """Graphs by name, from networkx and from files; components; hop distances; every refusal."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -23,7 +20,7 @@ from fmab_jax.core.networks import ComponentsOf, GraphOf
 Edges = set[tuple[int, int]]
 
 
-def edges_of(graph: nx.Graph) -> Edges:
+def edges_of(graph):
     """Returns the edges, each as (lower, higher)."""
     return {(min(edge), max(edge)) for edge in graph.edges()}
 
@@ -177,7 +174,7 @@ def test_distances_match_floyd_and_warshall(name):
     assert graphs.diameter(graph) == expected.max()
 
 
-def parts_of(spec: object, agents: int) -> list[tuple[int, int]]:
+def parts_of(spec, agents):
     """Returns (nodes, edges) of each component."""
     return [(len(g), g.number_of_edges()) for g in graphs.components(spec, agents)]
 
@@ -252,7 +249,7 @@ def test_networkx_files_come_back(tmp_path):
     assert edges_of(graphs.components(spec, 35)[0]) == edges_of(graph)
 
 
-def identity(kind: Any, given: Any) -> Any:
+def identity(kind, given):
     """Returns how a configuration identifies a graph, or components."""
     return json.loads(json.dumps(kind.plain(kind.checked("graph", given, ""))))
 
@@ -301,14 +298,14 @@ NODES = "must be a graph of {} nodes, one per agent (it has {}); "
 NODES += "match the number of agents to the graph"
 
 
-def with_loops(*agents: int) -> nx.Graph:
+def with_loops(*agents):
     """Returns a path of three agents with self-loops at the given ones."""
     graph = nx.path_graph(3)
     graph.add_edges_from((agent, agent) for agent in agents)
     return graph
 
 
-def shown(given: Any) -> str:
+def shown(given):
     """Returns a value as a refusal shows it."""
     text = repr(str(given) if isinstance(given, nx.Graph) else given)
     return text if len(text) <= 80 else f"{text[:77]}..."

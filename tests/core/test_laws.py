@@ -22,14 +22,14 @@ from fmab_jax.core.rewards.contract import check_everywhere, check_law
 from fmab_jax.errors import Refusal
 
 
-def finite(chances: Any = None, levels: Any = (0.0, 0.5, 1.0), **more: Any) -> Any:
+def finite(chances=None, levels=(0.0, 0.5, 1.0), **more):
     """Returns a law on finitely many values; by default a right one, without the middle."""
     right = chances or (lambda means: (1 - means, 0 * means, means))
     made = {"name": "own", "levels": levels, "parameters": lambda self, means, **_: right(means)}
     return dataclass(frozen=True)(type("Own", (FiniteSupport,), made | more))()
 
 
-def other(**more: Any) -> Any:
+def other(**more):
     """Returns a law of uniform rewards around the mean, 0.2 wide, with something changed."""
     spread = 0.1**2 / 3
     zero = (lambda p: 0.0 * p,) * 5
@@ -43,7 +43,7 @@ def other(**more: Any) -> Any:
     return dataclass(frozen=True)(type("Own", (Law,), made | more))()
 
 
-def shifted(low: float = -2.0, step: float = 0.5, **more: Any) -> Any:
+def shifted(low=-2.0, step=0.5, **more):
     """Returns a law of two values on a lattice that does not begin at 0: low, and a step above."""
     made = {
         "low": low,
@@ -63,7 +63,7 @@ class Table(FiniteSupport):
     levels = (0.0, 1.0)
     own: Any = None
 
-    def parameters(self, means: Any, **traced: Any) -> Any:
+    def parameters(self, means, **traced):
         """Returns two probabilities."""
         return 1 - means, means
 
@@ -156,36 +156,36 @@ def test_a_problem_looks_at_its_law():
     refuses(r"^Own.parameters='mean 1.0 at", Problem, [0.5, 0.25], 2, BROKEN["another mean"][0]())
 
 
-def between(wrong: Any, low: float = 0.3, high: float = 0.32) -> Any:
+def between(wrong, low=0.3, high=0.32):
     """Returns a law on finitely many values that is none at means that nobody probes."""
     right = (lambda m: 1 - m, lambda m: 0 * m, lambda m: m)
 
-    def chances(means: Any) -> Any:
+    def chances(means):
         there = (means > low) & (means < high)
         return tuple(jnp.where(there, x, own(means)) for x, own in zip(wrong, right, strict=True))
 
     return finite(chances)
 
 
-def bounded(**more: Any) -> Any:
+def bounded(**more):
     """Returns the uniform law on [0, 2p] or [2p - 1, 1], with something changed."""
 
-    def cumulants(self: Any, p: Any) -> Any:
+    def cumulants(self, p):
         wide = 2 * jnp.minimum(p, 1 - p)
         zero = 0.0 * p
         return p, wide**2 / 12, zero, -(wide**4) / 120, zero, wide**6 / 252, zero
 
-    def one(self: Any, u: Any, p: Any) -> Any:
+    def one(self, u, p):
         return p + 2 * jnp.minimum(p, 1 - p) * (u - 0.5)
 
     return other(**({"low": 0.0, "high": 1.0, "cumulants": cumulants, "one": one} | more))
 
 
-def only_there(function: Any, **changed: Any) -> Any:
+def only_there(function, **changed):
     """Returns the uniform law with other cumulants, or another quantile, at means near 0.31."""
     usual = getattr(type(bounded()), function)
 
-    def other_there(self: Any, *given: Any) -> Any:
+    def other_there(self, *given):
         p, found = given[-1], usual(self, *given)
         there = (p > 0.3) & (p < 0.32)
         if function == "one":

@@ -1,7 +1,5 @@
 """Instances against the laws they are said to follow; files good and bad; refusals word by word."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct
@@ -9,7 +7,6 @@ import tracemalloc
 import zipfile
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +15,6 @@ from refusals import refused, refuses
 from scipy import stats
 
 from fmab_jax.core import keys, tables
-from fmab_jax.core.instances import BoundProblem, Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian, Ratings
 
@@ -27,13 +23,11 @@ SEEDS = 20_000
 
 
 @jax.jit
-def _drawn(bound: BoundProblem, root_seed: Any, seeds: Any) -> Instance:
+def _drawn(bound, root_seed, seeds):
     return jax.vmap(lambda seed: bound.draw(keys.seed_key(root_seed, seed)))(seeds)
 
 
-def instances(
-    problem: Problem, seeds: int = SEEDS, root_seed: int = 0, room: int | None = None
-) -> Instance:
+def instances(problem, seeds=SEEDS, root_seed=0, room=None):
     """Returns the instances of seeds 0, 1, ... as NumPy arrays with a leading seed axis."""
     with jax.enable_x64(True):
         number = np.arange(seeds, dtype=np.uint32)
@@ -41,12 +35,12 @@ def instances(
         return jax.tree.map(np.asarray, found)
 
 
-def global_means(found: Instance) -> np.ndarray:
+def global_means(found):
     """Returns [seed, arm] means over the agents."""
     return found.means.mean(axis=1)
 
 
-def uncorrelated(columns: np.ndarray) -> bool:
+def uncorrelated(columns):
     """Whether no two columns are correlated, all pairs considered."""
     pairs = np.corrcoef(columns.T)[np.triu_indices(columns.shape[1], 1)]
     p_value = 2 * stats.norm.sf(np.abs(pairs).max() * np.sqrt(len(columns)))
@@ -129,25 +123,17 @@ def test_heterogeneous_means(gap):
 
 def test_spread_scales_the_offsets():
     """Catches a spread that is squared, or acts on the global means."""
-    wide, narrow, level = (
-        instances(problem, 200).means
-        for problem in (
-            Problem.heterogeneous(6, 4),
-            Problem.heterogeneous(6, 4, 0.25),
-            Problem.uniform(6, 4),
-        )
-    )
+    spreads = (1.0, 0.25, 0.0)
+    made = (instances(Problem.heterogeneous(6, 4, spread), 200).means for spread in spreads)
+    wide, narrow, level = made
     np.testing.assert_allclose(narrow - level, (wide - level) / 4, rtol=0, atol=4e-16)
 
 
 def test_no_spread_is_homogeneous():
     """Catches a second path for agents that do not differ; it must be the first one, bit by bit."""
     plain, spread = Problem.uniform(6, 4), Problem.heterogeneous(6, 4, 0.0)
-    assert spread.homogeneous and (spread.kind, spread.rows) == (plain.kind, plain.rows) == (
-        "uniform",
-        1,
-    )
-    assert spread == plain
+    assert spread == plain and spread.homogeneous
+    assert (spread.kind, spread.rows) == (plain.kind, plain.rows) == ("uniform", 1)
     np.testing.assert_array_equal(instances(spread, 50).means, instances(plain, 50).means)
     assert not Problem.heterogeneous(6, 4, 1e-3).homogeneous
 
@@ -245,7 +231,7 @@ def test_means_are_copied_and_frozen():
     with pytest.raises(ValueError, match="read-only"):
         problem.means[0, 0] = 0.5
     with pytest.raises(AttributeError):
-        problem.agents = 3  # type: ignore[misc]
+        problem.agents = 3
 
 
 # --- refusals ---
@@ -260,6 +246,12 @@ GAP = (
 SPREAD = "must be a number in [0, 1]; 0 makes the agents alike, 1 is the most"
 SHAPE = "must be an array shaped [arm] or [agent, arm], not empty; give one mean per agent and arm"
 NUMBERS = "must be an array of numbers; give one row per agent, all equally long"
+ALONE = "must be given with [arm] means; give agents too, or [agent, arm] means"
+SEED = "must be a whole number in [0, 4,294,967,295]; larger seeds would repeat the streams of "
+ONE_ARM = "must be None with one arm; use at least two arms"
+
+ROWS_GIVEN = "agents=3: must be 2, the rows of means; leave agents out"
+MANY = "agents=10000000: must be below 4,294,967 with 1000 arms; use fewer agents"
 
 REFUSED = [
     (lambda: Problem([0.5, 1.1], 2), f"means[1]=1.1: {RANGE}"),
@@ -276,14 +268,8 @@ REFUSED = [
     (lambda: Problem("uniform", 2), f"means='uniform': {NUMBERS}"),
     (lambda: Problem({"a": 1}, 2), f"means={{'a': 1}}: {NUMBERS}"),
     (lambda: Problem([0.5j], 2), f"means=[0.5j]: {NUMBERS}"),
-    (
-        lambda: Problem([0.5, 0.4]),
-        "agents=None: must be given with [arm] means; give agents too, or [agent, arm] means",
-    ),
-    (
-        lambda: Problem([[0.5, 0.4], [0.1, 0.2]], 3),
-        "agents=3: must be 2, the rows of means; leave agents out",
-    ),
+    (lambda: Problem([0.5, 0.4]), f"agents=None: {ALONE}"),
+    (lambda: Problem([[0.5, 0.4], [0.1, 0.2]], 3), ROWS_GIVEN),
     (lambda: Problem([0.5], 0), f"agents=0: {WHOLE_AGENTS}"),
     (lambda: Problem([0.5], 2.5), f"agents=2.5: {WHOLE_AGENTS}"),
     (lambda: Problem([0.5], True), f"agents=True: {WHOLE_AGENTS}"),
@@ -294,10 +280,7 @@ REFUSED = [
     (lambda: Problem.uniform(3, -2), f"arms=-2: {WHOLE_ARMS}"),
     (lambda: Problem.uniform(3, 10**6 + 1), f"arms=1000001: {WHOLE_ARMS}"),
     (lambda: Problem.uniform(3, NAN), f"arms=nan: {WHOLE_ARMS}"),
-    (
-        lambda: Problem.uniform(10**7, 1000),
-        "agents=10000000: must be below 4,294,967 with 1000 arms; use fewer agents",
-    ),
+    (lambda: Problem.uniform(10**7, 1000), MANY),
     (lambda: Problem.heterogeneous(3, 4, -0.1), f"spread=-0.1: {SPREAD}"),
     (lambda: Problem.heterogeneous(3, 4, 1.1), f"spread=1.1: {SPREAD}"),
     (lambda: Problem.heterogeneous(3, 4, NAN), f"spread=nan: {SPREAD}"),
@@ -307,20 +290,9 @@ REFUSED = [
     (lambda: Problem.with_gap(3, 4, 1e-10), f"instance_gap=1e-10: {GAP}"),
     (lambda: Problem.with_gap(3, 4, NAN), f"instance_gap=nan: {GAP}"),
     (lambda: Problem.heterogeneous(3, 4, instance_gap=-1), f"instance_gap=-1: {GAP}"),
-    (
-        lambda: Problem.with_gap(3, 1, 0.1),
-        "instance_gap=0.1: must be None with one arm; use at least two arms",
-    ),
-    (
-        lambda: Problem.uniform(3, 4).fixed(2**32),
-        "seed=4294967296: must be a whole number in [0, 4,294,967,295];"
-        " larger seeds would repeat the streams of smaller ones",
-    ),
-    (
-        lambda: Problem.uniform(3, 4).fixed(0, -1),
-        "root_seed=-1: must be a whole number in [0, 4,294,967,295];"
-        " larger seeds would repeat the streams of smaller ones",
-    ),
+    (lambda: Problem.with_gap(3, 1, 0.1), f"instance_gap=0.1: {ONE_ARM}"),
+    (lambda: Problem.uniform(3, 4).fixed(2**32), f"seed=4294967296: {SEED}smaller ones"),
+    (lambda: Problem.uniform(3, 4).fixed(0, -1), f"root_seed=-1: {SEED}smaller ones"),
 ]
 
 
@@ -334,10 +306,8 @@ def test_largest_problems_that_are_allowed():
     """Catches a limit that refuses its own end."""
     for agents, arms in ((10**7, 400), (4000, 10**6), (1, 1)):
         assert Problem.uniform(agents, arms).arms == arms
-    assert (
-        Problem.with_gap(1, 2, 1e-9).instance_gap,
-        Problem.with_gap(1, 2, 1 - 2**-53).instance_gap,
-    ) == (1e-9, 1 - 2**-53)
+    for gap in (1e-9, 1 - 2**-53):
+        assert Problem.with_gap(1, 2, gap).instance_gap == gap
     assert Problem([0.5], np.float64(3.0)).agents == 3
 
 
@@ -353,7 +323,7 @@ def folder(tmp_path, monkeypatch):
     assert not [path for path in tmp_path.iterdir() if path.suffix.lower() not in (".csv", ".npz")]
 
 
-def refusal(path: str, agents: int | None = None) -> str:
+def refusal(path, agents=None):
     """Returns the text that reading a file must end in."""
     return refused(Problem.from_file, path, agents)
 
@@ -430,7 +400,7 @@ RETURN = CSV.format("carriage return that ends no line")
 HEAD = b"agent,arm,value\n"
 
 
-def at(line: int, text: str) -> str:
+def at(line, text):
     """Returns the refusal of a line of means.csv."""
     return f"means='means.csv, line {line}': {text}"
 
@@ -531,23 +501,19 @@ def test_a_first_line_with_numbers_is_no_header(first, folder):
 def test_rows_that_contradict_agents(folder):
     """Catches rows that are dropped or repeated to fit the number of agents."""
     Path("means.csv").write_bytes(b"0.1,0.2\n0.3,0.4\n")
-    assert refusal("means.csv", 3) == "agents=3: must be 2, the rows of means; leave agents out"
+    assert refusal("means.csv", 3) == ROWS_GIVEN
 
 
 def test_paths_that_are_no_means(folder):
     """Catches a traceback from the file system."""
-    found = refusal("none.csv")
-    assert (
-        found
-        == "means='none.csv': must be a readable file; check the path (no such file or directory)"
-    )
-    assert refusal("means.txt") == "means='means.txt': must be a .csv or .npz file; convert it"
-    assert refusal("means") == "means='means': must be a .csv or .npz file; convert it"
     Path("folder.csv").mkdir()
-    assert (
-        refusal("folder.csv")
-        == "means='folder.csv': must be a readable file; check the path (is a directory)"
-    )
+    for name, why in (
+        ("none.csv", "readable file; check the path (no such file or directory)"),
+        ("means.txt", ".csv or .npz file; convert it"),
+        ("means", ".csv or .npz file; convert it"),
+        ("folder.csv", "readable file; check the path (is a directory)"),
+    ):
+        assert refusal(name) == f"means={name!r}: must be a {why}"
 
 
 def test_files_are_refused_by_size(folder, monkeypatch):
@@ -611,13 +577,13 @@ def test_names_of_arms_in_files_of_ratings(folder):
     assert tables.read("means.csv").arm_labels == ("9", "10")
 
 
-def npy(shape: str, descr: str = "'<f8'", data: bytes = b"", version: int = 1) -> bytes:
+def npy(shape, descr="'<f8'", data=b"", version=1):
     """Returns the bytes of an array file that claims what it likes."""
     header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H", len(header)) + header + data
 
 
-def write_zip(*members: tuple[str, bytes]) -> str:
+def write_zip(*members):
     """Writes means.npz from raw members."""
     with zipfile.ZipFile("means.npz", "w") as archive:
         for name, data in members:
@@ -626,6 +592,7 @@ def write_zip(*members: tuple[str, bytes]) -> str:
 
 
 FOUR = struct.pack("<4d", 0.1, 0.2, 0.3, 0.4)
+ONE_ARRAY = "means='means.npz': must be an NPZ with one array, or one called means; rename it"
 NOT_NPZ = "means='means.npz': must be an NPZ file; save it with numpy.savez"
 NOT_NUMBERS = "means='means.npz': must be numbers, at most 1 GiB; save float64 means"
 
@@ -649,27 +616,30 @@ BAD_NPY = {
 }
 
 
+def frugal_refusal():
+    """Returns the text that reading means.npz must end in, with less than 20 MB."""
+    tracemalloc.start()
+    try:
+        found = refusal("means.npz")
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    return found
+
+
 @pytest.mark.parametrize("name", BAD_NPY)
 def test_bad_arrays_in_an_npz(name, folder):
     """Catches unpickling, or memory taken on the word of a header; less than 20 MB may be used."""
     data, text = BAD_NPY[name]
     write_zip(("means.npy", data))
-    tracemalloc.start()
-    try:
-        assert refusal("means.npz", agents=None) == text
-        assert tracemalloc.get_traced_memory()[1] < 20e6
-    finally:
-        tracemalloc.stop()
+    assert frugal_refusal() == text
 
 
 def test_zips_that_are_no_means(folder):
     """Catches the wrong member read, and bytes that are no archive."""
-    one = "means='means.npz': must be an NPZ with one array, or one called means; rename it"
     good = npy("(2, 2)", data=FOUR)
-    write_zip(("a.npy", good), ("b.npy", good))
-    assert refusal("means.npz") == one
-    write_zip()
-    assert refusal("means.npz") == one
+    for members in ((("a.npy", good), ("b.npy", good)), ()):
+        assert refusal(write_zip(*members)) == ONE_ARRAY
     for data in (b"", b"PK\3\4", b"not a zip", good):
         Path("means.npz").write_bytes(data)
         assert refusal("means.npz") == NOT_NPZ
@@ -690,9 +660,7 @@ def test_a_hundred_thousand_members(folder, monkeypatch):
     """Catches members being opened one by one to find the means; the names alone tell."""
     write_zip(*((f"{number}.npy", b"") for number in range(10**5)))
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("opened"))
-    assert refusal("means.npz") == (
-        "means='means.npz': must be an NPZ with one array, or one called means; rename it"
-    )
+    assert refusal("means.npz") == ONE_ARRAY
 
 
 def test_every_damaged_npz_is_refused_or_read_right(folder):
@@ -703,8 +671,14 @@ def test_every_damaged_npz_is_refused_or_read_right(folder):
         Path("means.npz").write_bytes(good[:at])
         assert refusal("means.npz") == NOT_NPZ
     rng = np.random.default_rng(0)
+    flips = zip(rng.permutation(len(good))[:200], rng.integers(0, 8, 200), strict=True)
+    assert refused_flips(good, flips) > 100
+
+
+def refused_flips(good, flips):
+    """Returns how many flipped bits are refused; with all others, the means stay as they were."""
     refused = 0
-    for at, bit in zip(rng.permutation(len(good))[:200], rng.integers(0, 8, 200), strict=True):
+    for at, bit in flips:
         damaged = bytearray(good)
         damaged[at] ^= 1 << bit
         Path("means.npz").write_bytes(damaged)
@@ -713,10 +687,10 @@ def test_every_damaged_npz_is_refused_or_read_right(folder):
         except ValueError as error:
             assert str(error).startswith("means='means.npz': must be "), error
             refused += 1
-    assert refused > 100
+    return refused
 
 
-def damaged_npz(how: str) -> None:
+def damaged_npz(how):
     """Writes a compressed means.npz, damaged in one of the ways that zipfile has names for."""
     np.savez_compressed("means.npz", means=np.random.default_rng(0).random((5, 50)))
     data = bytearray(Path("means.npz").read_bytes())
@@ -843,7 +817,7 @@ def test_room_is_at_least_the_agents():
 def test_bound_problems_differ_where_compilations_do():
     """Catches a value in the tree's structure, which would compile anew for each."""
 
-    def structure(problem: Problem) -> Any:
+    def structure(problem):
         return jax.tree.structure(problem.bind())
 
     assert structure(Problem.uniform(5, 4)) == structure(Problem.uniform(9, 4))
@@ -889,49 +863,35 @@ def test_gaussian_means_may_be_any_finite_number():
 
 
 TABLE_SUM = "must be 1 in sum over levels; divide the cell by its sum"
+LAW = "must be a reward law: bernoulli, gaussian:SD, "
+FOLLOWS = (
+    "must be a law that follows from means; "
+    "state ratings with Problem.ratings(levels, probabilities)"
+)
+FINITE = "must be a finite number; give the mean of each arm"
+SHARE = "must be in [0, 1]; probabilities of a cell sum to 1"
+LEVELS = "must be a table with 3 levels, its last axis; give one probability per level"
+SHARED = (
+    "must be given with [arm, level] probabilities; give agents too, or [agent, ...] probabilities"
+)
+TABLED = (
+    "must be an array shaped [arm, level] or [agent, arm, level], not empty; give a whole table"
+)
 LAW_REFUSALS = [
-    (
-        lambda: Problem([0.5], 2, "normal"),
-        "rewards='normal': must be a reward law: bernoulli, gaussian:SD, ",
-    ),
+    (lambda: Problem([0.5], 2, "normal"), f"rewards='normal': {LAW}"),
     (lambda: Problem([0.5], 2, Gaussian), "rewards=<class "),
-    (
-        lambda: Problem.uniform(2, 3, Ratings([1, 2])),
-        "rewards='ratings 1, 2': must be a law that follows from means; "
-        "state ratings with Problem.ratings(levels, probabilities)",
-    ),
-    (
-        lambda: Problem([0.5, INF], 2, Gaussian(1)),
-        "means[1]=inf: must be a finite number; give the mean of each arm",
-    ),
+    (lambda: Problem.uniform(2, 3, Ratings([1, 2])), f"rewards='ratings 1, 2': {FOLLOWS}"),
+    (lambda: Problem([0.5, INF], 2, Gaussian(1)), f"means[1]=inf: {FINITE}"),
     (lambda: Problem.ratings([1, 2], [[0.5, 0.4]], 3), f"probabilities[0]=0.9: {TABLE_SUM}"),
     (
         lambda: Problem.ratings([1, 2], [[[0.5, 0.5], [0.5, 0.5000001]]]),
         f"probabilities[0, 1]=1.0000000999999998: {TABLE_SUM}",
     ),
-    (
-        lambda: Problem.ratings([1, 2], [[1.5, -0.5]], 3),
-        "probabilities[0, 0]=1.5: must be in [0, 1]; probabilities of a cell sum to 1",
-    ),
-    (
-        lambda: Problem.ratings([1, 2], [[NAN, 0.5]], 3),
-        "probabilities[0, 0]=nan: must be in [0, 1]; probabilities of a cell sum to 1",
-    ),
-    (
-        lambda: Problem.ratings([1, 2, 3], [[0.5, 0.5]], 3),
-        "probabilities=(1, 2): must be a table with 3 levels, its last axis; "
-        "give one probability per level",
-    ),
-    (
-        lambda: Problem.ratings([1, 2], [[0.5, 0.5]]),
-        "agents=None: must be given with [arm, level] probabilities; "
-        "give agents too, or [agent, ...] probabilities",
-    ),
-    (
-        lambda: Problem.ratings([1, 2], [0.5, 0.5], 3),
-        "probabilities=(2,): must be an array shaped [arm, level] or [agent, arm, level], "
-        "not empty; give a whole table",
-    ),
+    (lambda: Problem.ratings([1, 2], [[1.5, -0.5]], 3), f"probabilities[0, 0]=1.5: {SHARE}"),
+    (lambda: Problem.ratings([1, 2], [[NAN, 0.5]], 3), f"probabilities[0, 0]=nan: {SHARE}"),
+    (lambda: Problem.ratings([1, 2, 3], [[0.5, 0.5]], 3), f"probabilities=(1, 2): {LEVELS}"),
+    (lambda: Problem.ratings([1, 2], [[0.5, 0.5]]), f"agents=None: {SHARED}"),
+    (lambda: Problem.ratings([1, 2], [0.5, 0.5], 3), f"probabilities=(2,): {TABLED}"),
     (lambda: Problem.ratings([2, 1], [[0.5, 0.5]], 3), "levels=[2, 1]: must be increasing; "),
 ]
 
@@ -943,7 +903,7 @@ def test_refusals_of_laws(call, text):
 
 
 class _Loud:
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_, **__):
         raise TypeError("no array")
 
 
@@ -973,8 +933,8 @@ def test_values_that_numpy_would_read_as_something_else(name):
 def test_masked_means():
     """Catches masked entries that come back to life; an unused mask is no harm."""
     values = np.ma.masked_array([0.5, 0.2], mask=[False, True])
-    found = refused(Problem, values, 2)
-    assert found == "means='masked values': must be an array without gaps; fill the masked entries"
+    due = "means='masked values': must be an array without gaps; fill the masked entries"
+    assert refused(Problem, values, 2) == due
     values.mask = False
     assert Problem(values, 2).means.tolist() == [[0.5, 0.2]]
 
@@ -1027,10 +987,8 @@ def test_links_to_plain_files_are_read(folder):
     Path("means.csv").symlink_to("plain.csv")
     assert Problem.from_file("means.csv").means.tolist() == [[0.1, 0.2], [0.3, 0.4]]
     Path("lost.csv").symlink_to("nothing.csv")
-    found = refusal("lost.csv")
-    assert (
-        found
-        == "means='lost.csv': must be a readable file; check the path (no such file or directory)"
+    assert refusal("lost.csv").endswith(
+        "a readable file; check the path (no such file or directory)"
     )
 
 
@@ -1047,12 +1005,7 @@ def test_a_huge_header_is_not_read(folder):
     with zipfile.ZipFile("means.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("means.npy", data)
     del data
-    tracemalloc.start()
-    try:
-        assert refusal("means.npz") == NOT_NPZ
-        assert tracemalloc.get_traced_memory()[1] < 20e6
-    finally:
-        tracemalloc.stop()
+    assert frugal_refusal() == NOT_NPZ
 
 
 def test_a_line_of_too_many_columns(folder, monkeypatch):
@@ -1128,13 +1081,12 @@ def test_ratings_in_an_npz(folder):
     np.savez("ratings.npz", levels=[1, 2, 7], probabilities=table, other=np.ones(3))
     problem = Problem.from_file("ratings.npz")
     assert problem == Problem.ratings([1, 2, 7], table)
-    with pytest.raises(ValueError, match="^rewards=Gaussian.*: must be left out with a file of r"):
-        Problem.from_file("ratings.npz", rewards=Gaussian(1))
+    line = "^rewards=Gaussian.*: must be left out with a file of r"
+    refuses(line, Problem.from_file, "ratings.npz", rewards=Gaussian(1))
     np.savez("square.npz", levels=[[1, 2]], probabilities=table)
     assert refusal("square.npz") == "levels=(1, 2): must be one row of numbers; save levels [level]"
     np.savez("text.npz", levels=["a", "b"], probabilities=table)
-    found = refusal("text.npz")
-    assert found == "means='text.npz': must be numbers, at most 1 GiB; save float64 means"
+    assert refusal("text.npz") == NOT_NUMBERS.replace("means.npz", "text.npz")
     np.savez("means.npz", means=[[-3.0, 2.0]])
     assert Problem.from_file("means.npz", rewards=Gaussian(1)).rewards == Gaussian(1)
 
@@ -1144,11 +1096,4 @@ def test_every_flipped_bit_of_an_npz(folder):
     """Catches one bit, anywhere in a stored file, that changes a mean in silence."""
     np.savez("means.npz", means=np.array(TABLE))
     good = Path("means.npz").read_bytes()
-    for number in range(8 * len(good)):
-        damaged = bytearray(good)
-        damaged[number // 8] ^= 1 << number % 8
-        Path("means.npz").write_bytes(damaged)
-        try:
-            assert Problem.from_file("means.npz").means.tolist() == TABLE
-        except ValueError as error:
-            assert str(error).startswith("means='means.npz': must be "), error
+    assert refused_flips(good, ((number // 8, number % 8) for number in range(8 * len(good)))) > 0

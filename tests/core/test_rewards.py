@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -34,12 +33,12 @@ class Exponential(Law):
     name: ClassVar[str] = "exponential"
     high: ClassVar[float] = math.inf
 
-    def cumulants(self, *parameters: Any) -> tuple[Any, ...]:
+    def cumulants(self, *parameters):
         """Returns mean^k (k - 1)!, and a decay that nobody looks at."""
         (mean,) = parameters
         return (*(mean**k * float(math.factorial(k - 1)) for k in range(1, 7)), mean * 0.0)
 
-    def one(self, u: Any, *parameters: Any) -> Any:
+    def one(self, u, *parameters):
         """Returns the quantile."""
         return -parameters[0] * jnp.log1p(-u)
 
@@ -47,7 +46,7 @@ class Exponential(Law):
 # --- exact laws ---
 
 
-def convolved(laws: list[np.ndarray], pulls: list[int]) -> np.ndarray:
+def convolved(laws, pulls):
     """Returns the law of a sum of independent whole numbers, by powers of Fourier transforms."""
     size = sum((len(p) - 1) * n for p, n in zip(laws, pulls, strict=True)) + 1
     room = 2 ** int(np.ceil(np.log2(max(2, size))))
@@ -57,7 +56,7 @@ def convolved(laws: list[np.ndarray], pulls: list[int]) -> np.ndarray:
     return np.maximum(np.fft.irfft(product, room)[:size], 0)
 
 
-def induced_distance(quantile: Callable[[np.ndarray], Any], exact: np.ndarray) -> float:
+def induced_distance(quantile, exact):
     """Returns the total variation distance of the law that a quantile function induces."""
     inside = np.flatnonzero(exact > 1e-18)
     k = np.arange(max(0, inside[0] - 1), inside[-1] + 1)
@@ -70,13 +69,13 @@ def induced_distance(quantile: Callable[[np.ndarray], Any], exact: np.ndarray) -
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _steps(law: Law, u: Any, together: Any, cumulants: Any) -> Any:
+def _steps(law, u, together, cumulants):
     wide = [jnp.broadcast_to(c, u.shape) for c in cumulants]
     span = round(law.sensitivity / law.step)
     return jnp.round(law.quantile(u, jnp.broadcast_to(together, u.shape), wide) * span)
 
 
-def one_pull(law: Law, tables: np.ndarray) -> np.ndarray:
+def one_pull(law, tables):
     """Returns [7] cumulants of one pull by every agent; tables [agent, parameter]."""
     parameters = tuple(jnp.asarray(column)[:, None] for column in tables.T)
     if len(tables) == 1:
@@ -87,21 +86,21 @@ def one_pull(law: Law, tables: np.ndarray) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _cumulants(law: Law, *parameters: Any) -> Any:
+def _cumulants(law, *parameters):
     return law.cumulants(*parameters)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _smooth(law: Law, cumulants: Any) -> Any:
+def _smooth(law, cumulants):
     return law.smooth(list(cumulants))
 
 
-def believed(law: Law, cumulants: np.ndarray) -> bool:
+def believed(law, cumulants):
     """Whether a sum with these cumulants is one draw."""
     return bool(_smooth(law, tuple(map(float, cumulants))))
 
 
-def fewest_pulls(law: Law, tables: np.ndarray) -> int:
+def fewest_pulls(law, tables):
     """Returns the smallest number of pulls from which on the cumulants are believed."""
     one = one_pull(law, tables)
     n = 1
@@ -114,7 +113,7 @@ def fewest_pulls(law: Law, tables: np.ndarray) -> int:
     return n
 
 
-def distance(law: Law, tables: np.ndarray, pulls: int) -> float:
+def distance(law, tables, pulls):
     """Returns how far the one draw of all agents' sums is from the exact law."""
     one = one_pull(law, tables)
     laws = [np.array([1 - t[0], t[0]]) if isinstance(law, Bernoulli) else t for t in tables]
@@ -143,12 +142,12 @@ GROUPS = [
 ]
 
 
-def group(agents: int, low: float, high: float) -> np.ndarray:
+def group(agents, low, high):
     """Returns [agent, 1] Bernoulli means, evenly over a range."""
     return low + (high - low) * (np.arange(agents)[:, None] + 0.5) / agents
 
 
-def opposite(agents: int, rare: float) -> np.ndarray:
+def opposite(agents, rare):
     """Returns means of which half are rare and half nearly sure: the least skewed, most peaked."""
     return np.where(np.arange(agents)[:, None] % 2 == 0, rare, 1 - rare)
 
@@ -183,7 +182,7 @@ def test_law_of_agents_that_are_opposite(rare):
 # --- agents that differ, few rewards ---
 
 
-def sums_of_groups(need: Any, law: Law, *arguments: Any) -> Any:
+def sums_of_groups(need, law, *arguments):
     """Returns what the loop gets from `group_sum`."""
     draw = sums.group_sum(law, *arguments)
     found = arrays.masked_map(draw.sample, need, *draw.operands, outputs=draw.outputs)
@@ -191,7 +190,7 @@ def sums_of_groups(need: Any, law: Law, *arguments: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _few_rewards(law: Law, high: Any, low: Any, pulls: Any, means: Any) -> Any:
+def _few_rewards(law, high, low, pulls, means):
     """Returns sums of all agents, an arm for each uniform, whose bits the key words hold."""
     table = jnp.broadcast_to(means, (len(means), len(high)))
     member = jnp.ones((1, len(means)))
@@ -203,13 +202,13 @@ def _few_rewards(law: Law, high: Any, low: Any, pulls: Any, means: Any) -> Any:
     return sums_of_groups(need, law, key, arm, width, pulls, cumulants, (table,), member)[0]
 
 
-def distance_of_few(monkeypatch: pytest.MonkeyPatch, means: np.ndarray, pulls: int) -> float:
+def distance_of_few(monkeypatch, means, pulls):
     """Returns how far `group_sum` is from the exact law, as a function of its uniform."""
     # A cipher that changes nothing: the uniform is then what the words say.
     monkeypatch.setattr(keys, "_threefry", lambda k0, k1, *_: (k0, k1))
     law = Bernoulli()
 
-    def quantile(u: np.ndarray) -> Any:
+    def quantile(u):
         # As many for all numbers of pulls: one compilation.
         whole = np.resize(np.round(u * LATTICE - 0.5).astype(np.uint64), 512)
         high, low = (whole >> 20).astype(np.uint32), (whole << 12).astype(np.uint32)
@@ -308,7 +307,7 @@ def test_distribution_function_of_a_sum(trials, agents, mean):
 
 # --- ratings ---
 
-TABLES: dict[str, list[float]] = {
+TABLES = {
     "three, even": [1, 1, 1],
     "three, skewed": [0.7, 0.2, 0.1],
     "three, rare top": [0.95, 0.04, 0.01],
@@ -412,7 +411,7 @@ def test_cumulants_by_another_route():
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def million_sums(law: Law, k0: Any, k1: Any, pulls: Any, parameters: Any) -> Any:
+def million_sums(law, k0, k1, pulls, parameters):
     """Draws a million sums as the loop does."""
     lane = jnp.arange(MILLION, dtype=jnp.uint32)
     need = jnp.ones(MILLION, bool)
@@ -420,7 +419,7 @@ def million_sums(law: Law, k0: Any, k1: Any, pulls: Any, parameters: Any) -> Any
     return arrays.masked_map(law.total, need, k0, k1, lane, pulls, *wide)
 
 
-def chi_square(values: np.ndarray, support: np.ndarray, exact: np.ndarray) -> float:
+def chi_square(values, support, exact):
     """Returns the p-value of draws against a law on sorted points, cells pooled to 25 expected."""
     place = np.searchsorted(support - 1e-9, values, side="right") - 1
     assert np.abs(values - support[place]).max() < 1e-12
@@ -574,19 +573,19 @@ ARM = jnp.asarray([0, 2, 5], jnp.uint32)
 MEMBER = np.array([[1.0, 0, 1, 0, 0], [0, 1.0, 0, 0, 1]])
 
 
-def summed(law: Law, seed: Any, pulls: Any, need: Any, parameters: Any, member: Any) -> Any:
+def summed(law, seed, pulls, need, parameters, member):
     """Draws group sums of one seed, of the arms `ARM` of all."""
     cumulants = sums.group_cumulants(law, parameters, member)[:, :, ARM]
     given = words_of(seed), ARM, WIDTH, pulls, cumulants, parameters, member
     return sums_of_groups(need, law, *given)
 
 
-def words_of(seed: Any) -> keys.Words:
+def words_of(seed):
     """Returns the key words of a traced seed."""
     return keys.stream_key(keys.seed_key(jnp.uint32(0), seed), 1, keys.REWARD)
 
 
-def parameters_of(law: Law, seeds: int, rows: int = ROWS) -> tuple[np.ndarray, ...]:
+def parameters_of(law, seeds, rows=ROWS):
     """Returns [seed, row, arm] parameters."""
     rng = np.random.default_rng(3)
     if isinstance(law, Bernoulli):
@@ -605,7 +604,7 @@ def test_small_group_sums_are_the_sums_of_their_agents(law):
     batched = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, 0, None)))
     found = np.asarray(batched(seeds, pulls, need, parameters, MEMBER))
 
-    def alone(seed: Any, pulls: Any, parameters: Any) -> Any:
+    def alone(seed, pulls, parameters):
         lane = keys.lanes(ROWS, ARM, WIDTH)
         everything = jnp.ones((ROWS, 3), bool)
         own = [x[:, ARM] for x in parameters]

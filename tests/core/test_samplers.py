@@ -1,13 +1,9 @@
 """The random laws against exact ones, mostly without a draw; and the discipline of their keys."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import fresh
 import jax
@@ -46,7 +42,7 @@ def quantile_by_rows(u, trials, probability):
     return jnp.where(few, summed, expanded)[0]
 
 
-def support(trials: float, probability: float) -> np.ndarray:
+def support(trials, probability):
     """Returns all counts within 8.5 deviations of the mean, or cuts a twentieth of one apart."""
     mean, deviation = trials * probability, np.sqrt(trials * probability * (1 - probability))
     low = max(0.0, np.floor(mean - 8.5 * deviation - 25))
@@ -57,7 +53,7 @@ def support(trials: float, probability: float) -> np.ndarray:
     return np.unique(np.clip(cuts, low, high))
 
 
-def induced_masses(sampler: Callable[..., Any], cells: list[Cell]) -> list[np.ndarray]:
+def induced_masses(sampler, cells):
     """Returns each cell's law on its support, from where the quantile function steps.
 
     The last entry is the mass above the support.
@@ -72,7 +68,7 @@ def induced_masses(sampler: Callable[..., Any], cells: list[Cell]) -> list[np.nd
     return [np.diff(np.r_[0.0, cdf, 1.0]) for cdf in cdfs]
 
 
-def exact_masses(trials: float, probability: float) -> np.ndarray:
+def exact_masses(trials, probability):
     """Returns the binomial law on the same support, from scipy.
 
     Single masses where every count is listed: scipy's distribution function is wrong by 2e-8 at
@@ -85,7 +81,7 @@ def exact_masses(trials: float, probability: float) -> np.ndarray:
     return np.diff(np.r_[0.0, stats.binom.cdf(k, trials, probability), 1.0])
 
 
-def discrepancy(sampler: Callable[..., Any], cells: list[Cell]) -> np.ndarray:
+def discrepancy(sampler, cells):
     """Returns [cell, 3]: variance, total variation distance, mean bias in deviations."""
     rows = []
     for (n, p), induced in zip(cells, induced_masses(sampler, cells), strict=True):
@@ -95,7 +91,7 @@ def discrepancy(sampler: Callable[..., Any], cells: list[Cell]) -> np.ndarray:
     return np.array(rows)
 
 
-def at_variance(trials: float, variance: float) -> Cell:
+def at_variance(trials, variance):
     """Returns the cell with this variance and p < 1/2."""
     return trials, (1 - np.sqrt(1 - 4 * variance / trials)) / 2
 
@@ -140,7 +136,7 @@ def test_induced_law_of_fair_coins():
     assert found[:, 1].max() < 3e-8
 
 
-def broken_kurtosis(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any:
+def broken_kurtosis(original, z, n, p):
     """The expansion without its squared-kurtosis term."""
     pq = p * (1.0 - p)
     v = n * pq - 1.0 / 12.0
@@ -148,7 +144,7 @@ def broken_kurtosis(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any
     return original(z, n, p) + jnp.sqrt(v) * z * g2 * g2 * ((3 * z * z - 24) * z * z + 29) / 384
 
 
-def broken_sheppard(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any:
+def broken_sheppard(original, z, n, p):
     """The expansion around the binomial's variance, without Sheppard's -1/12."""
     v = n * p * (1.0 - p)
     return n * p + (original(z, n, p) - n * p) * jnp.sqrt(v / (v - 1.0 / 12.0))
@@ -272,7 +268,7 @@ def test_counts_are_exact_up_to_2_to_the_53():
 def test_no_narrow_numbers_in_the_compiled_run():
     """Catches float32 on a path of counts, noise or regret, where they would stick in silence."""
 
-    def dtypes(jaxpr: Any) -> Iterator[Any]:
+    def dtypes(jaxpr):
         for equation in jaxpr.eqns:
             yield from (v.aval.dtype for v in equation.outvars if hasattr(v.aval, "dtype"))
             for inner in jax.tree.leaves(
@@ -298,7 +294,7 @@ def test_no_narrow_numbers_in_the_compiled_run():
     ]
 
 
-def in_process(function: str, **environment: str) -> str:
+def in_process(function, **environment):
     """Returns what a function of this module prints in a new process, stopped if it hangs."""
     here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
     call = f"{here}; import test_samplers; test_samplers.{function}()"
@@ -407,7 +403,7 @@ def test_laplace_is_the_exact_inverse():
     np.testing.assert_array_equal(x > 0, u > 0.5)
 
 
-def laplace_sum_cdf(x: np.ndarray, terms: int) -> np.ndarray:
+def laplace_sum_cdf(x, terms):
     """Returns P(sum of ``terms`` Laplace(1) <= x), as a finite mixture of gamma tails.
 
     The sum is G - G' of two Gamma(terms). Where G' ends first, as the race of two Poisson
@@ -575,7 +571,7 @@ def test_counting_and_sorting_choose_the_same_agents(agents, monkeypatch):
     real = jnp.arange(64) < agents
     number = jnp.int32((agents + 1) // 2)
 
-    def heard(limit: int) -> list[np.ndarray]:
+    def heard(limit):
         monkeypatch.setattr(samplers, "_COUNTED", limit)
         keys_of = [words(seed, 1, keys.PARTICIPATION) for seed in range(20)]
         return [np.asarray(samplers.participants(key, real, number)) for key in keys_of]
@@ -616,7 +612,7 @@ def summed(k0, k1, lane, shape):
     return laplace.laplace_sum(normal.quantile(keys.uniform(k0, k1, lane)), shape.looked_up())
 
 
-def one_seed(root: Any, seed: Any) -> dict[str, Any]:
+def one_seed(root, seed):
     """Draws every law for one seed, as the loop does: sparsely, in all regimes of the variance."""
     key = keys.seed_key(root, seed)
     arm = jnp.arange(24, dtype=jnp.uint32)
@@ -644,7 +640,7 @@ batch = jax.vmap(one_seed, (None, 0))
 SEEDS = np.arange(2**32 - 250, 2**32).astype(np.uint32)
 
 
-def hexed(tree: dict[str, Any]) -> dict[str, str]:
+def hexed(tree):
     """Returns the bytes of every array."""
     return {name: np.asarray(value).tobytes().hex() for name, value in tree.items()}
 
@@ -679,7 +675,7 @@ def test_draws_are_sparse(singles):
     assert (singles["rewards"][many] > 0).all()
 
 
-def sharded(devices: list[Any], seeds: np.ndarray) -> dict[str, Any]:
+def sharded(devices, seeds):
     """Draws the seeds over a mesh, with JAX's checks of what varies over devices."""
     mesh = Mesh(np.array(devices), ("device",), axis_types=(AxisType.Auto,))
     over, everywhere = PartitionSpec("device"), PartitionSpec()
@@ -687,7 +683,7 @@ def sharded(devices: list[Any], seeds: np.ndarray) -> dict[str, Any]:
     return compiled(np.uint32(5), seeds)
 
 
-def sharded_values() -> None:
+def sharded_values():
     """Prints the draws made by 4 virtual devices in reverse order."""
     with jax.enable_x64(True):
         assert len(jax.devices()) == 4
@@ -882,16 +878,16 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
 
     A whole run is compiled with a tap on the cipher; no (key, draw, lane) may show up in two calls.
     """
-    calls: list[np.ndarray] = []
+    calls = []
     cipher = keys._threefry
 
-    def tapped(*inputs: Any) -> Any:
+    def tapped(*inputs):
         jax.debug.callback(
             lambda *x: calls.append(np.stack(np.broadcast_arrays(*x)).reshape(4, -1)), *inputs
         )
         return cipher(*inputs)
 
-    def folded(key: keys.Words, data: Any) -> keys.Words:
+    def folded(key, data):
         whole = jax.random.wrap_key_data(jnp.stack(key), impl="threefry2x32")
         return keys.words_of(jax.random.fold_in(whole, data))
 
@@ -962,7 +958,7 @@ def test_rows_of_one_distribution_are_the_quantiles_one_by_one():
         np.testing.assert_array_equal(found, due, err_msg=str(n))
 
 
-def laplace_p_values(x: np.ndarray, tail: float) -> list[float]:
+def laplace_p_values(x, tail):
     """Returns p-values of the distance, the scale, the sign and the tail of Laplace(1) draws."""
     far = int((np.abs(x) > tail).sum())
     return [

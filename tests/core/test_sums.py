@@ -1,11 +1,8 @@
 """Sums that are drawn agent by agent, where what each agent adds is sure."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,18 +21,18 @@ class Sure(Bernoulli):
 
     checked_from = math.inf
 
-    def smooth(self, total: Any) -> Any:
+    def smooth(self, total):
         return total[1] < 0.0
 
-    def quantile(self, u: Any, pulls: Any, total: Any) -> Any:
+    def quantile(self, u, pulls, total):
         return jnp.full_like(u, -1.0)
 
-    def total_of_few(self, k0: Any, k1: Any, lane: Any, pulls: Any, *parameters: Any) -> Any:
+    def total_of_few(self, k0, k1, lane, pulls, *parameters):
         return pulls * parameters[0]
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def drawn(law: Any, pulls: Any, means: Any, member: Any) -> Any:
+def drawn(law, pulls, means, member):
     """Returns the sums of all groups, [group, arm]."""
     cumulants = sums.group_cumulants(law, (means,), member)
     words = keys.Words(jnp.uint32(3), jnp.uint32(4))

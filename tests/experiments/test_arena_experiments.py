@@ -169,10 +169,8 @@ def leaked(view, name, algorithm):
     if name.endswith("_pooled"):  # In its ledger anybody sees what is released.
         # An outsider's actions follow from the same sums.
         return leaked("actions", name, algorithm)
-    if name in (
-        "cdp",
-        "cdp_scaled",
-    ):  # In its ledger the server sees messages: here it sees their sum alone.
+    if name in ("cdp", "cdp_scaled"):
+        # In its ledger the server sees messages: here it sees their sum alone.
         return laplace_sum_epsilon(50, 1 / algorithm.epsilon_message, 1e-6)
     (row,) = (row for row in rows if row.who == "the server")
     assert row.what.startswith("sums over ")
@@ -319,12 +317,8 @@ def recorded(monkeypatch):
 def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
     """Catches five agents told as fifty, some that differ multiplied, and another problem."""
     asked = recorded(monkeypatch)
-    for name, spread, times, agents in (
-        ("ucb1", 0.0, 10, 5),
-        ("ucb1", 1.0, 1, 50),
-        ("cdp", 0.0, 1, 50),
-        ("ucb1_pooled", 0.0, 1, 50),
-    ):
+    each_run = ("ucb1", 0.0, 10, 5), ("ucb1", 1.0, 1, 50), ("cdp", 0.0, 1, 50)
+    for name, spread, times, agents in (*each_run, ("ucb1_pooled", 0.0, 1, 50)):
         entry = arena.LINE_UP[name]
         found = arena.run(entry, entry.algorithm, spread, 10**4, 7, tmp_path, "a")
         assert found.regret.values.tolist() == [[3 * times], [5 * times]]
@@ -663,9 +657,8 @@ def test_links_of_counts_are_told_apart():
     assert (arena.links(last, counts=False) == 26).all()
     alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(5, 4), 30, 8, times=1)
     assert (arena.links(alone.isel(time=-1)) == 0).all()
-    ring = fmab.simulate(
-        fmab.ddp_mab(None, "ring"), fmab.Problem(np.array([0.9, 0.1]), agents=5), 3000, 8, times=1
-    ).isel(time=-1)
+    two = fmab.Problem(np.array([0.9, 0.1]), agents=5)
+    ring = fmab.simulate(fmab.ddp_mab(None, "ring"), two, 3000, 8, times=1).isel(time=-1)
     assert (arena.links(ring) == ring.rounds_made * 2 * 5).all()
 
 
@@ -854,19 +847,13 @@ SAID = (
     ("lcc-10-100-LCC-UCB", 3600, 0, PAIR, ABOVE),
     ("lcc-10-100-LCC-UCB", 1000, 0, {}, "cannot be said: one of the three was not run"),
     *(
-        (
-            f"lcc-10-{arms}-{who}",
-            THREE[who],
-            0,
-            {f"lcc-10-{arms}-{w}": THREE[w] for w in THREE},
-            told,
-        )
-        for arms, who, told in (
-            (100, "UCB1-pooled", BELOW),
-            (100, "UCB1-alone", ABOVE),
-            (100, "LCC-UCB", ABOVE),
-            (200, "LCC-UCB", f"{BELOW}, between the other two"),
-            (200, "UCB1-alone", BELOW),
+        (f"{where}-{who}", THREE[who], 0, {f"{where}-{w}": own for w, own in THREE.items()}, told)
+        for where, who, told in (
+            ("lcc-10-100", "UCB1-pooled", BELOW),
+            ("lcc-10-100", "UCB1-alone", ABOVE),
+            ("lcc-10-100", "LCC-UCB", ABOVE),
+            ("lcc-10-200", "LCC-UCB", f"{BELOW}, between the other two"),
+            ("lcc-10-200", "UCB1-alone", BELOW),
         )
     ),
     *(

@@ -1,14 +1,11 @@
 """Verdicts on the paper's sentences: computed from data, and turned by other data."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -59,28 +56,28 @@ VERIFIED = Path(__file__).with_name("quotations.json")
 PAPER = Path(os.environ.get("FMAB_PAPER", Path(__file__).parents[3] / "shared" / "paper"))
 
 
-def lists() -> list[Any]:
+def lists():
     """Returns everything that is quoted on CLAIMS.md: section and quotation."""
     own = [*claims.ROWS, *claims.BOUNDS, *claims_settled.SETTLED]
     return [*own, *claims_misprints.MISPRINTS, *claims_settled.UNMEASURED]
 
 
-def quotations() -> list[str]:
+def quotations():
     return [each.quote for each in lists()]
 
 
-def latex() -> str:
+def latex():
     """Returns the paper's LaTeX with single blanks; "" where it is not."""
     files = [p for end in ("tex", "txt") for p in sorted(PAPER.glob(f"*.{end}"))]
     return " ".join(" ".join(p.read_text("utf-8", "replace") for p in files).split())
 
 
-def digest(quote: str) -> str:
+def digest(quote):
     """Returns the SHA-256 of a quotation with single blanks."""
     return hashlib.sha256(" ".join(quote.split()).encode()).hexdigest()
 
 
-def verify() -> int:
+def verify():
     """Writes the digests of the quotations that stand in the LaTeX; returns how many do not."""
     text = latex()
     found = {quote: " ".join(quote.split()) in text for quote in quotations()}
@@ -140,7 +137,7 @@ def test_quotations_are_a_few_words_and_stand_in_one_list():
     assert both <= TWICE
 
 
-def budgeted(regret: np.ndarray) -> dict:
+def budgeted(regret):
     """Returns figure 7's runs [gap, p, R, seed], with links that grow with p and R."""
     links = np.outer([10, 20, 30, 40, 50], [2, 3, 4, 5, 5.5])[None, :, :, None]
     links = np.broadcast_to(links, regret.shape)[..., None, None] * 1.0
@@ -199,19 +196,19 @@ def test_rows_are_judged_on_what_sweeps_return():
     assert all(each.numbers["minus tau"].estimate > 0 for each in tau)
 
 
-def findings(quote: str, found: dict[str, dict[int, xr.Dataset]], place: int = 0) -> list[Finding]:
+def findings(quote, found, place=0):
     """Judges the row with this quotation; one of them, where there are several."""
     data = Data(found.__getitem__, [HORIZON], SEEDS, None)
     rows = [row for row in (*claims.ROWS, *claims.BOUNDS) if row.quote == quote]
     return rows[place].judge(data)
 
 
-def verdict(quote: str, found: dict[str, dict[int, xr.Dataset]]) -> str:
+def verdict(quote, found):
     """Returns a row's verdict at the stated tolerance."""
     return verdicts.combined(findings(quote, found))
 
 
-def altered(found: dict[str, dict[int, xr.Dataset]], name: str, change) -> dict:
+def altered(found, name, change):
     """Returns the results with those of one experiment changed."""
     data = found[name][HORIZON].copy(deep=True)
     change(data)
@@ -275,7 +272,7 @@ def test_the_trade_off_is_a_rank_correlation(simulated):
     assert verdict(quote, altered(simulated, "fig07_tradeoff", dearer_is_worse)) == FAILS
 
 
-def alone_and_heterogeneous(slopes: tuple[float, float], spread: float) -> dict:
+def alone_and_heterogeneous(slopes, spread):
     """Returns made-up runs of agents alone: regret grows by these slopes, with noise."""
     time = np.arange(1, 51) * 200
     noise = np.random.default_rng(0).normal(0, spread, size=(2, 80, 1))
@@ -411,7 +408,7 @@ def made_budgets(first, none=100.0, alone=5000.0):
     return Made({"budgets-T1000000": cells, "alone-T1000000": by_itself})
 
 
-def own_row(quote: str, data: Data, place: int = 0) -> list[Finding]:
+def own_row(quote, data, place=0):
     """Judges a row on made-up sweeps."""
     return [row for row in claims.ROWS if row.quote == quote][place].judge(data)
 
@@ -725,7 +722,7 @@ def test_the_published_page_says_what_arithmetic_says(settled):
     assert [line[2:-2] for line in text.splitlines() if line.startswith("| ")][1:] == wanted
 
 
-def read_finding(rows: list[dict[str, str]]) -> Finding:
+def read_finding(rows):
     """Returns a finding from its rows of claims.csv, judged anew by the rule that they name."""
     first = rows[0]
     at = tuple(first[f"verdict at {name}"] for name in ("half", "stated", "twice"))
@@ -745,7 +742,7 @@ def test_published_verdicts_are_those_of_their_findings():
     start = [*claims._head(data), "| list | sentences |", "|---|---|"]
     assert page[: len(start)] == start
     assert "\n".join(claims._unmeasured()).rstrip() in "\n".join(page)
-    by_row: dict[str, dict[str, list[dict[str, str]]]] = {}
+    by_row = {}
     for row in rows_of(PAGE.with_name("claims.csv")):
         by_row.setdefault(row["row"], {}).setdefault(row["condition"], []).append(row)
     for each, kept in zip(lists(), by_row.values(), strict=True):

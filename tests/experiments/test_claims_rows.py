@@ -1,11 +1,9 @@
 """Every measured row of CLAIMS.md, judged on made-up regrets whose answers are written by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -91,18 +89,18 @@ def judge_of(quote, place=0):
 class Cells(Data):
     """Results in which every cell has a regret of its own, alike in all seeds."""
 
-    def __init__(self, draw: int) -> None:
+    def __init__(self, draw):
         super().__init__(self.made, HORIZONS, SEEDS, None)
         self.draw, self.kept = draw, {}
 
-    def cells(self, name: str, horizon: int) -> xr.Dataset:
+    def cells(self, name, horizon):
         """Returns one experiment at T, without time."""
         if (name, horizon) not in self.kept:
             axes = {key: np.array(given, object) for key, given in axes_of(name).items()}
             shape = tuple(len(given) for given in axes.values())
             rng = np.random.default_rng([self.draw, horizon, *name.encode()])
 
-            def drawn(low: float, high: float) -> tuple:
+            def drawn(low, high):
                 values = rng.uniform(low, high, shape)[..., None] * np.ones(SEEDS)
                 return (*axes, "seed"), values
 
@@ -117,7 +115,7 @@ class Cells(Data):
             self.kept[name, horizon] = xr.Dataset(data, coords, {"agents": 5})
         return self.kept[name, horizon]
 
-    def made(self, name: str) -> dict[int, xr.Dataset]:
+    def made(self, name):
         """Returns one experiment; half of everything was so at the slot before the last."""
         ends = {T: self.cells(name, T) for T in HORIZONS}
         whole = {T: xr.concat([0.5 * end, end], "time") for T, end in ends.items()}
@@ -141,13 +139,14 @@ class Cells(Data):
         )
         return self.cells(short, int(horizon or 0))
 
-    def at(self, name: str, T: int, what: str = "regret", **cell) -> float:
+    def at(self, name, T, what="regret", **cell):
         """Returns the number of one cell."""
         return float(self.cells(name, T)[what].sel(cell).values.flat[0])
 
 
 F4, F5, F6, F7 = "fig04_epsilon", "fig05_participation", "fig06_rounds", "fig07_tradeoff"
 F8, F10, F12 = "fig08_heterogeneous_central", "fig10_graphs", "fig12_heterogeneous_structures"
+HYBRID = "table2_fig11_hybrid"
 APART, ALIKE = {"spread": "heterogeneous"}, {"spread": "homogeneous"}
 
 
@@ -362,7 +361,7 @@ BY_HAND = {
 }  # fmt: skip
 
 
-def rule(kind: str, found: float, value: float | None, scale: float) -> bool:
+def rule(kind, found, value, scale):
     """Returns whether a number without an interval agrees, by the rule on the page."""
     reach = 0.05 * scale
     return {
@@ -375,7 +374,7 @@ def rule(kind: str, found: float, value: float | None, scale: float) -> bool:
     }[kind]()
 
 
-def agree(findings, wanted, kind, value_of) -> None:
+def agree(findings, wanted, kind, value_of):
     """Asserts that findings have these numbers by condition, and the verdicts of the rule."""
     kind_of = kind if callable(kind) else lambda condition: kind
     assert {each.condition for each in findings} == set(wanted)
@@ -592,9 +591,8 @@ def test_single_arms_are_held_against_the_print(monkeypatch):
 
 def test_epsilon_is_followed_over_the_whole_range():
     """Catches a side judged by one point, sides exchanged, and a crossing at a wrong place."""
-    judge = judge_of(
-        r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
-    )
+    quote = r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
+    judge = judge_of(quote)
     at = np.array(claims_theory.RANGE)
 
     def judged(slopes):
@@ -636,9 +634,8 @@ def test_regret_reaches_a_floor_and_no_ceiling():
         floor, ceiling = judge(data)
         assert floor.counted and not ceiling.counted
         assert floor.numbers["ε = 1 over no noise"].estimate == pytest.approx(r[1] / r[NONE] - 1)
-        assert [each.estimate for each in ceiling.numbers.values()] == pytest.approx(
-            [r[1e-6] / r[NONE] - 1, r[1e-6] / r[1e-5] - 1]
-        )
+        found = [each.estimate for each in ceiling.numbers.values()]
+        assert found == pytest.approx([r[1e-6] / r[NONE] - 1, r[1e-6] / r[1e-5] - 1])
 
 
 def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
@@ -661,11 +658,8 @@ def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
             assert each.verdict == (HOLDS if abs(share) <= 0.05 else NOT_ATTAINED)
         (found,) = constant(data)
         for R in (20, 40):
-            ends = [
-                data.at("budgets", T, participation=1, rounds=R)
-                / data.at("budgets", T, participation=1, rounds=NONE)
-                for T in HORIZONS
-            ]
+            full = partial(data.at, "budgets", participation=1)
+            ends = [full(T=T, rounds=R) / full(T=T, rounds=NONE) for T in HORIZONS]
             assert found.numbers[f"R = {R}"].estimate == pytest.approx(ends[1] / ends[0] - 1)
     assert rows[1](Few({}, (10**4,))) == [] and constant(Few({}, (10**4,))) == []
 
@@ -738,12 +732,7 @@ BOUNDED = [
     (None, lambda: exchanges.server(50), 50, {}),  # figure 6, below
     ({"": (F10, {"graph": "ring"})}, lambda: ring(50), 50, {}),
     ({"": ("budgets-ddp", {"rounds": "4"})}, lambda: ring(50), 50, {"rounds": 4}),
-    (
-        {"": ("table2_fig11_hybrid", {"components": "case 4"})},
-        lambda: sinks("20x5:random"),
-        100,
-        {},
-    ),
+    ({"": (HYBRID, {"components": "case 4"})}, lambda: sinks("20x5:random"), 100, {}),
     ({"": ("budgets-hdp", {"rounds": "4"})}, lambda: sinks("5x10:ring", 50), 50, {"rounds": 4}),
     ({"": (F12, {"algorithm": "CDP", **APART})}, lambda: exchanges.server(100), 100, True),
     ({"": (F12, {"algorithm": "DDP", **APART})}, lambda: ring(100), 100, True),
@@ -770,7 +759,7 @@ def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
     monkeypatch.setattr(claims_bounds, "gaps_of", gaps_of)
     data = Cells(0)
     data.horizons = (10**4,)
-    for name in (F4, F5, F6, F10, F12, "table2_fig11_hybrid", "budgets-ddp", "budgets-hdp"):
+    for name in (F4, F5, F6, F10, F12, HYBRID, "budgets-ddp", "budgets-hdp"):
         # Seeds that have no bound.
         cell = data.cells(name, 10**4)
         cell.regret.values[..., 50:] = 1e9

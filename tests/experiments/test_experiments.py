@@ -1,7 +1,5 @@
 """The paper's experiments: their settings, their hand-computed costs, what they draw and write."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import math
@@ -17,6 +15,7 @@ import xarray as xr
 from legibility import drawn, published, readable, rows_of, three
 from matplotlib.text import Text
 from pages import reader
+from refusals import refused
 
 import fmab_jax as fmab
 from experiments import __main__ as command
@@ -129,6 +128,9 @@ def test_recorded_slots_are_always_a_hundred(horizon):
     assert (np.diff(slots) > 0).all()
 
 
+WAYS = ("diameter × edges", "edges that carry data")
+
+
 def test_rows_of_table_1_are_those_of_their_graph(monkeypatch, tmp_path):
     """Catches links unlike d_G |E|, another graph's numbers, a difference of wrong sign."""
     data = made_up(monkeypatch, "table1_graphs", 10**4, seeds=4)
@@ -156,9 +158,7 @@ def test_rows_of_table_1_are_those_of_their_graph(monkeypatch, tmp_path):
         if links:
             assert (int(row["diameter"]), int(row["wait (slots)"])) == (diameter, wait)
             # 100 slots make 4 rounds in the made-up results; c2 = 1.
-            for head, many in zip(
-                ("diameter × edges", "edges that carry data"), links, strict=True
-            ):
+            for head, many in zip(WAYS, links, strict=True):
                 assert int(row[f"links a round, {head}"]) == many
                 assert float(row[f"cost at T, {head}"]) == 4 * many
     setting = "DDP-MAB, M = 50 agents, K = 100 arms, ε = 1, c2 = 1 per agent-agent link, T = 10⁴"
@@ -294,7 +294,6 @@ def ends_of(name, data):
     return found if alone else {("regret", label): own for label, own in curves.items()} | found
 
 
-# Picture: the setting in its caption, further words of it, and how what is seen is told.
 # Picture: the setting in its caption, and further words of it.
 CDP = "CDP-MAB, M = 50 agents, K = 100 arms, "
 APART = "the local best arm of 50 % of the agents is not the global best"
@@ -325,23 +324,16 @@ TOLD = {
         "M = 100 agents, K = 100 arms, ε = 1, DDP-MAB on a ring, HDP-MAB on five components of 20 "
         "agents, each a ring, ", [APART]),
 }  # fmt: skip
+CDP_APART = {"algorithm": "CDP", "spread": "heterogeneous"}
 MEAN_AT_END = {
     "fig10_graphs": ("on the complete graph", {"graph": "complete"}),
     "fig11_hybrid": ("of case 6", {"components": "case 6"}),
-    "fig12_heterogeneous_structures": (
-        "of CDP-MAB, heterogeneous,",
-        {"algorithm": "CDP", "spread": "heterogeneous"},
-    ),
+    "fig12_heterogeneous_structures": ("of CDP-MAB, heterogeneous,", CDP_APART),
 }
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        each
-        for each in SETTINGS
-        if each not in ("table1_graphs", "fig07_tradeoff", "fig13_heterogeneity")
-    ],
+    "name", sorted({*SETTINGS} - {"table1_graphs", "fig07_tradeoff", "fig13_heterogeneity"})
 )
 def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path, name):
     """Catches a curve left out or elsewhere, another reference, horizon or setting in words."""
@@ -358,7 +350,7 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
             means = {T: final(data, **cell).mean() for T, data in results.items()}
             told = [f"{mean:,.0f} (T = {common.whole(T)})" for T, mean in means.items()]
             assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
-        rows: dict = {}
+        rows = {}
         for row in picture.rows:
             if not row["quantity"].startswith("cost"):
                 rows.setdefault((row["T"], row["quantity"], row["curve"]), []).append(row)
@@ -442,11 +434,8 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
 def test_bands_of_differences_stand_around_the_means():
     """Catches a band of means for differences, a wrong sign, and a reference that is moved."""
     rng = np.random.default_rng(0)
-    times = np.array([10, 20])
-    base = xr.DataArray(
-        rng.normal(1000, 200, (30, 2)), dims=("seed", "time"), coords={"time": times}
-    )
-    noise = xr.DataArray(rng.normal(0, 1, (30, 2)), dims=("seed", "time"), coords={"time": times})
+    drawn_ = (rng.normal(mean, sd, (30, 2)) for mean, sd in ((1000, 200), (0, 1)))
+    base, noise = (xr.DataArray(x, {"time": [10, 20]}, ("seed", "time")) for x in drawn_)
     curves = {"more": base + 5 + noise, "own": base}
     apart = common.difference_bands(curves, "own")
     assert list(apart) == ["more"]
@@ -618,17 +607,11 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     data.regret[0, 0, 0, -1] = 9e9  # of one that does not
     found = common.caption("Setting", {10**4: data})
     low, high = (100 * end for end in lost_interval(2, 4, 0.95))
-    assert (
-        "3 of 40 play a worse arm at T, most in one configuration 2 of 4 "
-        f"({low:.3g}–{high:.3g} %) at "
-        "Δ = 1/16, R = 2. 3 had not decided at T."
-    ) in found
+    told = "3 of 40 play a worse arm at T, most in one configuration 2 of 4 "
+    assert f"{told}({low:.3g}–{high:.3g} %) at Δ = 1/16, R = 2. 3 had not decided at T." in found
     low, high = (100 * end for end in lost_interval(1, 4, 0.95))
-    assert (
-        "1 of 40 seeds lost the best arm, most in one configuration 1 of 4 "
-        "(95 % Clopper–Pearson interval "
-        f"{low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40"
-    ) in found
+    told = "1 of 40 seeds lost the best arm, most in one configuration 1 of 4 (95 % Clopper–Pearson"
+    assert f"{told} interval {low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40" in found
     both = common.caption("Setting", {10**4: data, 10**6: data.copy(deep=True)})
     mean = float(data.regret[1, 0, :, -1].mean())
     most = f"5,000,000,000, at T = 10⁴, where the mean of its configuration is {mean:,.0f}."
@@ -697,9 +680,7 @@ def test_short_names_mean_their_experiments():
     assert [name for name in command.NAMES if name not in others] == list(SETTINGS)
     assert all(command.chosen(name) == name for name in command.NAMES)
     assert command.chosen("table2") == command.chosen("fig11") == "table2_fig11_hybrid"
-    with pytest.raises(ValueError) as refused:
-        command.chosen("arean")
-    told = str(refused.value).partition("one of ")[2].partition(";")[0].split(", ")
+    told = refused(command.chosen, "arean").partition("one of ")[2].partition(";")[0].split(", ")
     assert [command.chosen(each) for each in told] == list(command.NAMES)
 
 
@@ -841,10 +822,8 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
     told = audit.Modest(0.1).privacy(exchange.server(50))
     assert told == {"epsilon": 0.1, "epsilon_message": 0.1}
     # What claims too much says so of the row that it is about.
-    claims = [
-        (row.who, row.epsilon, row.over) for row in audit.Trusting(0.1).ledger(exchange.server(5))
-    ]
-    assert claims[1] == ("the agents", 0.5, 5) and claims[0][2] == 1
+    own, agents = audit.Trusting(0.1).ledger(exchange.server(5))[:2]
+    assert (agents.who, agents.epsilon, agents.over, own.over) == ("the agents", 0.5, 5, 1)
     whole = audit.Whole(0.5).ledger(audit.Whole(0.5).exchange(5))
     assert {row.epsilon for row in whole} == {0.5}
     hasty = audit.Hasty(0.1).ledger(exchange.server(5))
@@ -922,11 +901,8 @@ def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_p
     one = [np.array([5.0, 9.0, 7.0]), np.array([1.0, 2.0, 6.0])]
     readings.draw({10**4: {"one": one}}, tmp_path)
     (row,) = rows_of(tmp_path / "readings.csv")
-    for head, values in (
-        ("regret, usual reading", one[1]),
-        ("regret, other reading", one[0]),
-        ("difference", one[0] - one[1]),
-    ):
+    heads = ("regret, other reading", "regret, usual reading", "difference")
+    for head, values in zip(heads, (*one, one[0] - one[1]), strict=True):
         assert three(row, head) == pytest.approx(common.interval(values))
     assert "3 seeds" in (tmp_path / "readings.md").read_text("utf-8")
     assert row["in the figures"] == "the usual"

@@ -1,7 +1,5 @@
 """What privacy costs in ratings: leaks by the ledger, points by hand, a figure that can be read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -28,7 +26,7 @@ def test_everybody_is_run_at_an_equal_leak():
 @pytest.fixture
 def asked(monkeypatch):
     """What is asked of `fmab.sweep`: an algorithm's name, and the settings."""
-    found: list = []
+    found = []
     record = lambda algorithm, problem, **settings: found.append((algorithm.name, settings))  # noqa: E731
     monkeypatch.setattr(fmab, "sweep", record, raising=False)
     return found
@@ -64,14 +62,14 @@ def test_seeds_and_horizons_are_cut_where_runs_are_long(asked):
     assert [each[3] for each in told[:2]] == ["s/cdp-0.1", "s/cdp-0.3"]
 
 
-def made(seeds: int, lost: float, rng: np.random.Generator) -> xr.Dataset:
+def made(seeds, lost, rng):
     """Returns results of ten agents that lose so many units of reward in each slot."""
     regret = 10**5 * (lost + rng.normal(0, 1e-3, (seeds, 1)) * [0.5, 1.0])
     data = xr.Dataset({"regret": (("seed", "time"), regret)}, attrs={"agents": 10})
     return data.assign(agents_worse=("seed", np.zeros(seeds)))
 
 
-def parts() -> dict[str, dict[float | None, xr.Dataset]]:
+def parts():
     """Returns made-up results at T = 10^4 of everybody."""
     found = {}
     for place, name in enumerate(ratings.EVERYBODY):
@@ -146,7 +144,7 @@ def test_the_words_of_the_committed_figure_are_those_of_its_numbers():
 def test_the_best_are_told_with_what_they_differ_in():
     """Would catch a winner whose interval meets another's, and unlike trust or seeds unsaid."""
 
-    def row(name: str, mean: float, leak: float, told: str, seeds: int = 9) -> dict:
+    def row(name, mean, leak, told, seeds=9):
         lost = (mean, mean - 0.1, mean + 0.1)
         own = {"algorithm": name, "epsilon": leak, "others are told": told, "seeds": seeds}
         return own | {"points lost per rating": lost}
@@ -164,7 +162,7 @@ def test_the_best_are_told_with_what_they_differ_in():
 def test_from_where_on_sharing_pays():
     """Would catch a leak that is one too small, intervals that overlap, or a lucky small leak."""
 
-    def told(*means: float) -> str:
+    def told(*means):
         least = [
             {"epsilon": leak, "points lost per rating": (mean, mean - 0.01, mean + 0.01)}
             for leak, mean in zip((0.1, 1.0, 10.0), means, strict=True)

@@ -1,7 +1,5 @@
 """Hostile files and values, made of the readers' grammars and of the fields themselves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -30,7 +28,7 @@ KINDS = {
 FINE = ("accepted", "refused", "started")
 
 
-def thrown(*ranges: tuple[str, int, int]) -> dict[str, dict[int, tuple[str, str]]]:
+def thrown(*ranges):
     """Returns by kind and seed what was thrown, and its end, in a process of its own."""
     paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
     done = subprocess.run(
@@ -41,13 +39,13 @@ def thrown(*ranges: tuple[str, int, int]) -> dict[str, dict[int, tuple[str, str]
     )
     # Of a case that hangs, or takes all memory, the last lines say which.
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, dict[int, tuple[str, str]]] = {}
+    found = {}
     for kind, seed, what, end in map(json.loads, done.stdout.splitlines()):
         found.setdefault(kind, {})[seed] = what, end
     return found
 
 
-def refuse_wrong(kind: str, found: dict[int, tuple[str, str]]) -> None:
+def refuse_wrong(kind, found):
     """Fails where a case has no fine end, and says how to repeat it."""
     wrong = {seed: (end, what) for seed, (what, end) in found.items() if end not in FINE}
     again = f"tests/fuzz/throw.py {kind} SEED 1"

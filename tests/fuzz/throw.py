@@ -10,8 +10,6 @@ names the field. What is accepted says what an independent reader finds: the csv
 Python's own floats.
 """
 
-from __future__ import annotations
-
 import csv
 import faulthandler
 import gzip
@@ -27,10 +25,8 @@ import tempfile
 import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -57,7 +53,7 @@ class Wrong(AssertionError):
     """What was accepted is not what was given."""
 
 
-def same(found: Any, wanted: Any, what: str) -> None:
+def same(found, wanted, what):
     """Compares exactly."""
     if found != wanted:
         raise Wrong(
@@ -76,7 +72,7 @@ CELLS = (
 ENDS = ("\n", "\r\n", "\r", "\n\n", "\n,\n", "")
 
 
-def lines_of(rows: list[list[str]], rng: random.Random, separator: str = ",") -> bytes:
+def lines_of(rows, rng, separator=","):
     """Writes rows, sometimes with what no writer should write."""
     end = rng.choice(ENDS) if rng.random() < 0.3 else "\n"
     text = end.join(separator.join(row) for row in rows) + rng.choice([end, "", "\n"])
@@ -84,7 +80,7 @@ def lines_of(rows: list[list[str]], rng: random.Random, separator: str = ",") ->
     return broken(data, rng) if rng.random() < 0.15 else data
 
 
-def broken(data: bytes, rng: random.Random) -> bytes:
+def broken(data, rng):
     """Cuts, flips or repeats bytes."""
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(data) + 1)
@@ -100,19 +96,19 @@ def broken(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
-def cell(rng: random.Random, hostile: float) -> str:
+def cell(rng, hostile):
     """Returns a mean, or something else."""
     return rng.choice(CELLS) if rng.random() < hostile else repr(round(rng.random(), 3))
 
 
-def rows_in(data: bytes, separator: str = ",") -> list[list[str]]:
+def rows_in(data, separator=","):
     """Reads as the csv module does."""
     text = data.decode("utf-8-sig")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     return [[each.strip() for each in row] for row in rows if any(each.strip() for each in row)]
 
 
-def means_csv(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def means_csv(rng):
     """Means in a CSV file."""
     wide, hostile = rng.randint(1, 4), rng.choice([0, 0, 0.1, 0.5])
     rows = [[cell(rng, hostile) for _ in range(wide)] for _ in range(rng.randint(1, 4))]
@@ -126,7 +122,7 @@ def means_csv(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     path = Path("means.csv")
     path.write_bytes(data)
 
-    def throw() -> None:
+    def throw():
         found = fmab.Problem.from_file(path)
         wanted = rows_in(data)
         if any(not number(each) for each in wanted[0]):
@@ -139,7 +135,7 @@ def means_csv(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return data[:300], throw
 
 
-def number(text: str) -> bool:
+def number(text):
     """Tells whether Python reads a number."""
     try:
         float(text)
@@ -148,12 +144,12 @@ def number(text: str) -> bool:
     return True
 
 
-def exact(text: str) -> bool:
+def exact(text):
     """Tells whether a number that is not zero stays so."""
     return (float(text) != 0) == (Fraction(text) != 0)
 
 
-def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def means_npz(rng):
     """Arrays in an NPZ file."""
     shape = rng.choice([(2, 3), (1, 2), (3,), (), (0, 2), (2, 2, 2), (2, 0)])
     kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
@@ -170,7 +166,7 @@ def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     path = Path("means.npz")
     path.write_bytes(data)
 
-    def throw() -> None:
+    def throw():
         found = fmab.Problem.from_file(path)
         if len(names) == 1 or "means" in names:
             # A flipped bit is seen by the archive's own checksums.
@@ -185,7 +181,7 @@ LABELS = (*"1 2 3 01 1.0 a b".split(), " a", *'A 1e5 9007199254740993 x|y "q" é
 STARS = (*"1 2 3.5 5 1.0 -1 1e-400 1e400 nan".split(), "", *"NA five 0 -0 1_0".split())
 
 
-def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def ratings(rng):
     """A long table of ratings, in one of the kinds of files."""
     hostile = rng.choice([0, 0, 0.1, 0.5])
     labels = LABELS[:3] if hostile == 0 else LABELS
@@ -206,13 +202,13 @@ def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     header = ["who", "what", "stars"]
     kind = rng.choice(["csv", "csv", "csv.gz", "tsv", "parquet", "frame"])
     if kind in ("parquet", "frame") and {*map(len, rows)} == {3}:
-        columns: Any = list(zip(*rows, strict=True))
+        columns = list(zip(*rows, strict=True))
         frame = pd.DataFrame(dict(zip(header, columns, strict=True)))
         if rng.random() < 0.6 and all(text.isdigit() and text[0] != "0" for text in columns[0]):
             frame["who"] = frame["who"].astype(rng.choice(["int64", "Int64", "float64"]))
         if kind == "parquet":
             frame.to_parquet("ratings.parquet")
-        table: Any = frame if kind == "frame" else "ratings.parquet"
+        table = frame if kind == "frame" else "ratings.parquet"
         wanted, data = [[each.strip() for each in row] for row in rows], repr(rows).encode()
     else:
         kind = kind if kind in ("csv", "csv.gz", "tsv") else "csv"
@@ -227,7 +223,7 @@ def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
         Path(table).write_bytes(packed)
         wanted = None
 
-    def throw() -> None:
+    def throw():
         found = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
         independent = rows_in(data, separator)[1:] if wanted is None else wanted
         kept = [row for row in independent if not {each.lower() for each in row[:3]} & MISSING]
@@ -253,11 +249,11 @@ def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
 WHOLE = Path("whole.nc")
 
 
-def netcdf(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def netcdf(rng):
     """A result with a few of its bytes changed, or an attribute forged."""
     path = Path("result.nc")
     path.write_bytes(WHOLE.read_bytes())
-    what: Any = "bytes"
+    what = "bytes"
     if rng.random() < 0.5:
         import h5py
 
@@ -270,7 +266,7 @@ def netcdf(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     else:
         path.write_bytes(broken(path.read_bytes(), rng))
 
-    def throw() -> None:
+    def throw():
         found, wanted = fmab.load(path), fmab.load(WHOLE)
         same(found.identical(wanted), True, "result")
 
@@ -288,7 +284,7 @@ LITERALS = (
 PLAIN = ("0.5", "0.0625", "0.30000000000000004", "0.123", "2.5", "3.125", "2")
 
 
-def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def study(rng):
     """A study file, its values made of the parameters' names and hostile literals."""
     name = rng.choice([each["name"] for each in fmab.list_algorithms()])
     known = list(parameters_of(named(name)))
@@ -312,7 +308,7 @@ def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     path = Path("study.toml")
     path.write_bytes(data)
 
-    def throw() -> None:
+    def throw():
         points = study_file.study_of(study_file.read_study(path)).points
         wanted = tomllib.loads(data.decode("utf-8-sig"))
         for field, value in wanted.get("parameters", {}).items():
@@ -324,7 +320,7 @@ def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return data.decode("utf-8", "replace"), throw
 
 
-def graph(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def graph(rng):
     """A graph in a file of edges or of GraphML."""
     nodes = rng.randint(2, 6)
     names = [str(i) for i in range(nodes)]
@@ -349,7 +345,7 @@ def graph(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     path = f"graph.{kind}"
     Path(path).write_bytes(data)
 
-    def throw() -> None:
+    def throw():
         found = graphs.make(path, nodes)
         if data == text.encode() and not hostile:
             pairs = {frozenset(map(int, pair)) for pair in edges}
@@ -362,7 +358,7 @@ def graph(rng: random.Random) -> tuple[Any, Callable[[], None]]:
 # --- Values ---
 
 
-def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def parameters(rng):
     """A parameter of an algorithm, at its ends or hostile."""
     owners = [named(each["name"]) for each in fmab.list_algorithms()]
     owner = rng.choice([each for each in owners if parameters_of(each)])
@@ -372,7 +368,7 @@ def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
         # Only a whole number has a next one that is whole.
         end = rng.choice([kind.low, kind.high])
         step = 1 if isinstance(kind, Whole) else abs(np.spacing(min(abs(end), 1e300)))
-        value: Any = end + rng.choice([-1, 0, 1]) * step if math.isfinite(end) else end
+        value = end + rng.choice([-1, 0, 1]) * step if math.isfinite(end) else end
         text = repr(value)
     else:
         text = rng.choice(list(doors.VALUES))
@@ -381,7 +377,7 @@ def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     if name == "epsilon_message":
         other = {}
 
-    def throw() -> None:
+    def throw():
         made = owner(**{name: value, **other})
         if isinstance(kind, Real) and (found := getattr(made, name)) is not None:
             low = kind.low < found if kind.open_low else kind.low <= found
@@ -397,7 +393,7 @@ def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return [owner.name, name, text], throw
 
 
-def callables() -> dict[str, list[str]]:
+def callables():
     """Returns the parameters of every public callable that has some, but for algorithms."""
     found = {}
     every = {name: getattr(fmab, name) for name in fmab.__all__}
@@ -419,7 +415,7 @@ NO_BASE = {"open_sweep", "final_table", "overview", "save_figure", "use_compilat
 SLOW |= {"audit", "check_algorithm", "sweep", "simulate", "compare_all"}
 
 
-def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def api(rng):
     """A public callable with one or two arguments hostile; or none, which must be accepted."""
     known = callables()
     name = rng.choice([each for each in known if each not in SLOW or rng.random() < 0.3])
@@ -429,7 +425,7 @@ def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     changed = {place: doors.VALUES[text]() for place, text in texts.items()}
     given = doors.bases()[name] | changed
 
-    def throw() -> None:
+    def throw():
         try:
             doors.named(name)(**given)
         except Exception as error:
@@ -487,7 +483,7 @@ class Coin(FiniteSupport):
 """
 
 
-def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def plugin(rng):
     """A file with an algorithm, some of whose attributes are hostile."""
     label = f"thrown{rng.randrange(10**12)}"
     fine = {"before": "", "after": "", "name": repr(label), "title": "'Mine'"}
@@ -510,7 +506,7 @@ def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     path = Path(f"{label}.py")
     path.write_bytes(data)
 
-    def throw() -> None:
+    def throw():
         for made in load_plugin(str(path)):
             same(issubclass(made, fmab.IndexPolicy), True, "what it is")
             told = (type(made.name), type(made.title), type(made.usual_agents), made.examples)
@@ -522,7 +518,7 @@ def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return data.decode("utf-8", "replace"), throw
 
 
-def law(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def law(rng):
     """A file with a reward law whose numbers do not fit together, and a problem with it."""
     label = f"thrown{rng.randrange(10**12)}"
     fine = {"name": repr(label), "field": "scale", "default": "1.0", "levels": "(0.0, 1.0)"}
@@ -539,7 +535,7 @@ def law(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     path = Path(f"{label}.py")
     path.write_text(LAW.format(**fine), encoding="utf-8")
 
-    def throw() -> None:
+    def throw():
         load_plugin(str(path))
         means = np.array([0.25, 0.75])
         law = fmab.Problem(means, agents=2, rewards=label).rewards
@@ -552,11 +548,11 @@ def law(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return fine, throw
 
 
-def exchange(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+def exchange(rng):
     """A table of an exchange with a hostile entry."""
     agents = rng.choice([1, 2, 3, 7])
     meter = Meter("server", "server", True, "links")
-    fine: dict[str, Any] = {
+    fine = {
         "name": "x",
         "agents": agents,
         "reporting": rng.randint(1, agents),
@@ -570,7 +566,7 @@ def exchange(rng: random.Random) -> tuple[Any, Callable[[], None]]:
         "views": (View("the server", rng.randint(1, agents)),),
         "exact": True,
     }
-    hostile: dict[str, list[Any]] = {
+    hostile = {
         "weights": [[2.0, -0.5, -0.5], np.full(agents, np.nan), [1.0], np.full(agents, 0.3), "1"],
         "agents": [agents + 0.0, 0, -1, 10**9, True],
         "links": [((meter, 1), (meter, 2)), ((meter, -1),), ((5, 5),), meter, ((meter, 2.0),)],
@@ -586,7 +582,7 @@ def exchange(rng: random.Random) -> tuple[Any, Callable[[], None]]:
             texts[place] = rng.choice(list(doors.VALUES))
             fine[place] = doors.VALUES[texts[place]]()
 
-    def throw() -> None:
+    def throw():
         found = fmab.Exchange(**fine)
         same(type(found.agents) is int and found.agents >= 1, True, "agents")
         weights = np.asarray(found.weights)
@@ -605,7 +601,7 @@ EVERY = (means_csv, means_npz, ratings, netcdf, study, graph, parameters, api, p
 KINDS = {each.__name__: each for each in (*EVERY, exchange)}
 
 
-def outcome(throw: Callable[[], None]) -> str:
+def outcome(throw):
     """Returns what became of a case."""
     try:
         throw()
@@ -625,12 +621,12 @@ def outcome(throw: Callable[[], None]) -> str:
     return "accepted"
 
 
-def main() -> None:
+def main():
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
     warnings.simplefilter("ignore")
-    batches.executable = doors.Executable()  # type: ignore[assignment]
+    batches.executable = doors.Executable()
     for each in (uploads.Uploads, pulls.Waits, pulls.Releases, pulls.Actions):
-        each.drawn = doors.Executable()  # type: ignore[method-assign]
+        each.drawn = doors.Executable()
     try:
         import resource
 
@@ -650,7 +646,7 @@ def main() -> None:
             signal.alarm(0)
 
 
-def stop(*_: Any) -> None:
+def stop(*_):
     """Ends the process; an exception could be taken for the case's."""
     faulthandler.dump_traceback()
     os._exit(3)

@@ -11,9 +11,9 @@ import math
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _RAISE = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -49,11 +49,11 @@ class Row(NamedTuple):
     place: str = ""
 
 
-def number(text: str) -> float:
+def number(text):
     return float(text.replace(",", ""))
 
 
-def same(text: str, value: float) -> bool:
+def same(text, value):
     """Tells whether a printed number is this value, rounded to the digits that are printed."""
     plain = text.replace(",", "")
     mantissa, _, power = plain.partition("e")
@@ -62,17 +62,17 @@ def same(text: str, value: float) -> bool:
     return abs(float(plain) - value) <= half + 1e-12 * abs(value)
 
 
-def interval(text: str) -> tuple[float, float, float]:
+def interval(text):
     found = re.fullmatch(r"(\S+)(?: \[(\S+), (\S+)\])?", text)
     assert found, text
     middle, low, high = (number(each) if each else math.nan for each in found.groups())
     return (middle, middle, middle) if math.isnan(low) else (middle, low, high)
 
 
-def tables(lines: Sequence[str]) -> list[list[dict[str, str]]]:
+def tables(lines):
     """Returns the Markdown tables of some lines, rows by their headings."""
-    found: list[list[dict[str, str]]] = []
-    heads: list[str] = []
+    found = []
+    heads = []
     for before, line in zip(["", *lines], lines, strict=False):
         if not line.startswith("|"):
             continue
@@ -85,7 +85,7 @@ def tables(lines: Sequence[str]) -> list[list[dict[str, str]]]:
     return found
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
+def rows_of(path):
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -110,13 +110,13 @@ YARDSTICK = re.compile(
 )
 
 
-def arena(folder: Path, text: str) -> None:
+def arena(folder, text):
     """Holds the text of ARENA.md."""
     parts = _parts(text)
     # Whoever took part at one horizon is a contestant at all of them.
     first = [tables(body.split("\n"))[0] for head, body in parts if head.startswith("T = ")]
     everybody = {(row["algorithm"], *_group(row)) for rows in first for row in rows}
-    bits: dict[str, set[int]] = {}
+    bits = {}
     for head, body in parts:
         if found := re.fullmatch(r"T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", head):
             power = int(found[1].translate(RAISED))
@@ -130,7 +130,7 @@ def arena(folder: Path, text: str) -> None:
     assert all(len(numbers) == 1 for numbers in bits.values()), bits
 
 
-def sections(folder: Path) -> None:
+def sections(folder):
     """Holds the files beside ARENA.md that have a part of it."""
     parts = _parts((folder / "ARENA.md").read_text("utf-8"))
     beside = {power: f"arena_T1e{power}.md" for power in range(4, 10)}
@@ -147,25 +147,25 @@ def sections(folder: Path) -> None:
                 assert tables(own.split("\n")) == tables(body.split("\n")), name
 
 
-def _parts(text: str) -> list[tuple[str, str]]:
+def _parts(text):
     """Returns the sections of a page with their heads."""
     found = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.M)[1:])
     return [(head, body) for head, _, body in found]
 
 
-def _group(row: dict[str, str]) -> tuple[str, str]:
+def _group(row):
     """Returns what has to be alike in a ranking: trust, and what leaks in messages, or actions."""
     told = row["epsilon of messages"]
     return row["who is trusted"], row["epsilon of actions"] if told.startswith("noth") else told
 
 
-def _absent(text: str) -> dict[str, list[str]]:
+def _absent(text):
     """Returns who was not run, by the reason why."""
     found = re.findall(r"Not run, ([^:]*): (.*?)\.(?= |$)", text)
     return {why: labels.split(" / ") for why, labels in found}
 
 
-def _same_rows(told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]]) -> None:
+def _same_rows(told, kept):
     """Holds a table of the page against the CSV beside it, cell by cell."""
     assert len(told) == len(kept), f"{len(told)} rows, {len(kept)} in the CSV"
     for own, row in zip(told, kept, strict=True):
@@ -176,7 +176,7 @@ def _same_rows(told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]]) -
                 assert _same_cell(cell, _values(row, head)), (head, own, row)
 
 
-def _rounded(cell: str, text: str) -> bool:
+def _rounded(cell, text):
     """Tells whether a cell is a number, to the digits that it prints."""
     try:
         return same(cell, float(text))
@@ -184,11 +184,11 @@ def _rounded(cell: str, text: str) -> bool:
         return False
 
 
-def _values(row: dict[str, str], head: str) -> list[float]:
+def _values(row, head):
     return [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
 
 
-def _same_cell(cell: str, values: Sequence[float]) -> bool:
+def _same_cell(cell, values):
     """Tells whether "mean [low, high]" is these three; one number stands for three alike."""
     found = re.fullmatch(r"(\S+)(?: \[(\S+), (\S+)\])?", cell)
     if not found or not all(PRINTED.fullmatch(each) for each in found.groups() if each):
@@ -199,7 +199,7 @@ def _same_cell(cell: str, values: Sequence[float]) -> bool:
     return all(same(text, value) for text, value in zip(texts, values, strict=True))
 
 
-def _settings(rows: Sequence[dict[str, str]]) -> None:
+def _settings(rows):
     """Holds what is said of authors' settings against numbers that are known, and the axis."""
     for row in rows:
         said, mine = row["agrees?"], interval(row["regret at T"])[0]
@@ -227,14 +227,7 @@ def _settings(rows: Sequence[dict[str, str]]) -> None:
             assert said == wanted, f"{of}: {wanted}"
 
 
-def _horizon(
-    folder: Path,
-    power: int,
-    head: str,
-    body: str,
-    everybody: set[tuple[str, str, str]],
-    bits: dict[str, set[int]],
-) -> None:
+def _horizon(folder, power, head, body, everybody, bits):
     lines = body.split("\n")
     table, *matched = tables(lines)
     kept = rows_of(folder / f"arena_T1e{power}.csv")
@@ -251,7 +244,7 @@ def _horizon(
             apart = float(row["regret at T"]) - float(reference["regret at T"])
             told = float(row["minus CDP-MAB, same seeds"])
             assert abs(told - apart) <= 1e-9 * float(row["regret at T"]), row["algorithm"]
-    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    groups = {}
     for before, each in zip([None, *table], table, strict=False):
         assert _group(each) not in groups or not before or _group(before) == _group(each)
         groups.setdefault(_group(each), []).append(each)
@@ -328,7 +321,7 @@ def _horizon(
     assert trusts == several, "a group of the table has no sentence, or has two"
 
 
-def _entrants(kept: Sequence[dict[str, str]]) -> dict[str, Row]:
+def _entrants(kept):
     """Returns who took part, with the numbers of a CSV."""
     return {
         row["algorithm"]: _of_csv(row, "regret at T")._replace(
@@ -338,33 +331,33 @@ def _entrants(kept: Sequence[dict[str, str]]) -> dict[str, Row]:
     }
 
 
-def _of_view(row: dict[str, str]) -> tuple[str, str, float]:
+def _of_view(row):
     return row["view"], row["accountant"], float(row["ε"])
 
 
-def _ran(row: dict[str, str]) -> Row:
+def _ran(row):
     """Returns a row of matched trust of somebody who took part."""
     first, last = row["place from"], row["to"]
     place = f"{first if first == last else f'{first}–{last}'} of {row['of']}"
     return _of_csv(row, "regret at T")._replace(place=place)
 
 
-def _whys(rows: Iterable[dict[str, str]]) -> dict[str, list[str]]:
+def _whys(rows):
     """Returns who of a view was not run, by the reason why."""
-    found: dict[str, list[str]] = {}
+    found = {}
     for row in rows:
         if why := row["why not run"]:
             found.setdefault(why, []).append(row["algorithm"])
     return found
 
 
-def _by_label(absent: str | dict[str, list[str]]) -> dict[str, str]:
+def _by_label(absent):
     """Returns the reason of each who was not run."""
     found = _absent(absent) if isinstance(absent, str) else absent
     return {label: why for why, labels in found.items() for label in labels}
 
 
-def _places(members: Sequence[Row]) -> None:
+def _places(members):
     """Holds places against the intervals of those that are ranked."""
     ends = {}
     for row in members:
@@ -382,13 +375,11 @@ def _places(members: Sequence[Row]) -> None:
     assert taken == set(range(1, len(members) + 1)), "a place that nobody may have"
 
 
-def _matched(
-    lines: Sequence[str], shown: Sequence[list[dict[str, str]]], leaks: Sequence[dict[str, str]]
-) -> None:
+def _matched(lines, shown, leaks):
     """Holds the tables of views against their CSV."""
     views = [found.groups() for line in lines if (found := VIEW.fullmatch(line))]
     assert views == list(dict.fromkeys(_of_view(row)[:2] for row in leaks))
-    named: dict[tuple[Any, ...], set[str]] = {}
+    named = {}
     for row in leaks:
         named.setdefault(_of_view(row), set()).add(row["algorithm"])
     # Whoever takes part in one view is a contestant in all of them.
@@ -409,7 +400,7 @@ def _matched(
             _places([_ran(row) for row in ran if row["ε"] == leak])
 
 
-def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> None:
+def _quiet(found, rows, pool):
     """Holds the yardstick against the table, and whoever is said to be better."""
     assert found[2] in rows and rows[found[2]].leak == "nothing is told", found[2]
     mine = rows[found[2]]
@@ -424,12 +415,12 @@ def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> N
         assert row.regret[2] >= edge or row.label in better, row.label
 
 
-def _of_csv(row: dict[str, str], name: str, seeds: str = "seeds") -> Row:
+def _of_csv(row, name, seeds="seeds"):
     middle, low, high = _values(row, name)
     return Row(row["algorithm"], int(row[seeds]), (middle, low, high))
 
 
-def _useless(line: str, head: str, rows: dict[str, Row], of_all: dict[str, list[str]]) -> None:
+def _useless(line, head, rows, of_all):
     assert line.startswith(f"* Surely within 5 % of uniform play, or worse, {head}: "), head
     assert _absent(line) == of_all, f"next to uniform play, not run are {of_all}"
     found = re.fullmatch(r".*: (.*); not decided: (.*)\.", line.partition(" Not run, ")[0])
@@ -448,12 +439,12 @@ def _useless(line: str, head: str, rows: dict[str, Row], of_all: dict[str, list[
     assert {*named} & {*undecided} <= {"nobody"}, "somebody is in both lists"
 
 
-def _strays(row: Row, seeds: int) -> float:
+def _strays(row, seeds):
     """Returns how far the mean of the first seeds may be from that of all: four deviations."""
     return 2.05 * (row.regret[2] - row.regret[0]) * math.sqrt(row.seeds / seeds - 1)
 
 
-def _named(text: str | None) -> dict[str, tuple[str, int]]:
+def _named(text):
     """Returns who stands in a list such as "A, 25 [4, 46] (4 seeds) / B, ...", with its numbers."""
     found = {}
     for each in text.split(" / ") if text else []:
@@ -463,14 +454,14 @@ def _named(text: str | None) -> dict[str, tuple[str, int]]:
     return found
 
 
-def _range(row: Row) -> tuple[int, int]:
+def _range(row):
     """Returns the best and the worst place that somebody may have."""
     found = re.fullmatch(r"(\d+)(?:–(\d+))? of \d+", row.place)
     assert found, row
     return int(found[1]), int(found[2] or found[1])
 
 
-def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str], ranked: bool) -> None:
+def _sentence(found, pool, whole, ranked):
     """Holds a sentence against those that took part (`pool`), and those that might have (`whole`).
 
     Where they are ranked, their places are those among each other.
@@ -534,7 +525,7 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str], ranked
     unlike = [row.label for row in pool if row.trust == best.trust and row.leak != best.leak]
     takes = {label: (by[label].trust, by[label].leak) for label in [*named, *unlike]}
     said = dict(
-        re.fullmatch(r"(.*?): (.*), ε: (.*)", each).group(1, 0)  # type: ignore[union-attr]
+        re.fullmatch(r"(.*?): (.*), ε: (.*)", each).group(1, 0)
         for each in (found["takes"].split(" / ") if found["takes"] else [])
     )
     told = {label: f"{label}: {trust}, ε: {leak}" for label, (trust, leak) in takes.items()}
@@ -546,7 +537,7 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str], ranked
     assert (found["others"] or "") == _leaks_told(others), f"the others leak {_leaks_told(others)}"
 
 
-def _leaks_told(leaks: Sequence[str]) -> str:
+def _leaks_told(leaks):
     """Writes what several leak, as a sentence should."""
     numbers = sorted({number(leak) for leak in leaks if leak[:1].isdigit()})
     told = []
@@ -579,12 +570,12 @@ ALTS = {
 }
 
 
-def pictures(folder: Path) -> list[str]:
+def pictures(folder):
     """Returns the names of the pages of the arena's pictures."""
     return sorted(path.name for what in ALTS for path in folder.glob(f"arena_{what}_T1e*.md"))
 
 
-def picture(name: str, folder: Path, text: str) -> None:
+def picture(name, folder, text):
     """Holds the text of a page of a picture of the arena."""
     _, what, end = name.split("_")
     power = int(end.removeprefix("T1e"))
@@ -657,7 +648,7 @@ def picture(name: str, folder: Path, text: str) -> None:
 TIED = "one of these, which cannot be told apart: "
 
 
-def _end(text: str, pool: Sequence[Row], sign: int, sent: dict[str, float] | None = None) -> None:
+def _end(text, pool, sign, sent=None):
     """Holds who may have the least regret, or the largest, against those that took part."""
     by, named = {row.label: row for row in pool}, []
     for each in text.removeprefix(TIED).split(" / "):
@@ -677,7 +668,7 @@ def _end(text: str, pool: Sequence[Row], sign: int, sent: dict[str, float] | Non
             assert abs(each.regret[0] - row.regret[0]) <= wide, row.label
 
 
-def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> None:
+def _beyond(mine, pool, sign):
     """Names whose interval lies beyond that of somebody at an end, or mean over equal seeds."""
     alike = len({row.seeds for row in pool}) == 1
     for row in pool:
@@ -686,7 +677,7 @@ def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> None:
         assert high >= low and (not alike or sign * row.regret[0] >= sign * mine.regret[0])
 
 
-def _last_slot(kept: Sequence[dict[str, str]], beside: Sequence[dict[str, str]], slot: int) -> None:
+def _last_slot(kept, beside, slot):
     """Holds the numbers of the last slot against those of the horizon's table."""
     last = [row for row in beside if int(row["slot"]) == slot]
     heads = ("mean", "lower", "upper")
@@ -699,9 +690,9 @@ def _last_slot(kept: Sequence[dict[str, str]], beside: Sequence[dict[str, str]],
     assert {row["curve"] for row in beside} == {row["algorithm"] for row in kept}
 
 
-def _panels(caption: str, beside: Sequence[dict[str, str]]) -> None:
+def _panels(caption, beside):
     """Holds who is said not to be in a panel against the CSV."""
-    wanted: dict[str, dict[str, list[str]]] = {}
+    wanted = {}
     for row in beside:
         whys = _whys(each for each in beside if _of_view(each) == _of_view(row))
         assert wanted.setdefault(row["view"], whys) == whys, row["view"]
@@ -712,9 +703,9 @@ def _panels(caption: str, beside: Sequence[dict[str, str]]) -> None:
     assert told == {view: whys for view, whys in wanted.items() if whys} and not _absent(parts[0])
 
 
-def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) -> None:
+def _least_of_panels(text, beside, section):
     """Holds the least at a leak of each view against the CSV, and what the page says of it."""
-    lines: dict[tuple[str, float], set[str]] = {}
+    lines = {}
     for line in section.split("\n"):
         found = SENTENCE.match(line)
         if found and (view := MATCHED.fullmatch(found["about"])):
@@ -747,7 +738,7 @@ BUDGETS = (
 )
 COST = "cost at T, links counted by"
 # What stands before a curve's name is what it has at T, of a quantity; the first has all curves.
-SEEN: dict[str, tuple[tuple[str, str], ...]] = {
+SEEN = {
     "fig04_epsilon": (
         (r"(-?[\d,]+) at (ε = [\d.]*\d)", "price of privacy"),
         (r"to ([\d,]+)(?=\. From the smallest ε)()", "regret"),
@@ -773,7 +764,7 @@ SEEN: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> None:
+def seen(name, alt, rows):
     """Holds what is to be seen in a figure against the last slot of its curves."""
     found = re.search("[Aa]t T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", alt)
     T = str(10 ** int(found[1].translate(RAISED))) if found else ""
@@ -788,7 +779,7 @@ def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> None:
         assert told and (quantity != SEEN[name][0][1] or not missing), missing
 
 
-def figure(name: str, folder: Path, text: str) -> None:
+def figure(name, folder, text):
     """Holds the text of a page of a figure of the paper."""
     seen(name, text.split("](")[0], rows_of(folder / f"{name}.csv"))
 
@@ -835,7 +826,7 @@ SIZES = {
 }
 
 
-def claims(folder: Path, text: str) -> None:
+def claims(folder, text):
     """Holds the text of CLAIMS.md."""
     parts = re.split(r"^## ", text, flags=re.M)
     ((*summary,),) = tables(parts[0].split("\n"))
@@ -875,9 +866,7 @@ TOLD_READINGS = re.compile(
 )
 
 
-def _readings(
-    row: dict[str, str], kept: Sequence[dict[str, str]], verses: Sequence[dict[str, str]]
-) -> None:
+def _readings(row, kept, verses):
     """Holds in how many readings a sentence is said to hold against the table of readings."""
     own = [
         each
@@ -901,13 +890,13 @@ def _readings(
             assert each["verdict"] == _together(at), each["T"]
 
 
-def _reads_so(condition: str, horizon: str) -> bool:
+def _reads_so(condition, horizon):
     """Tells whether a condition is of a horizon, if one is asked for, and of no other reading."""
     parts = condition.split(", ")
     return (horizon == "any" or f"T = {horizon}" in parts) and "gap 1/16" not in parts
 
 
-def _together(kinds: Sequence[str]) -> str:
+def _together(kinds):
     """Returns what a reading says in one word: holds in part, or else the worst."""
     if "holds" in kinds and {"does not hold", "not attained", "not reached"} & {*kinds}:
         return "holds in part"
@@ -915,7 +904,7 @@ def _together(kinds: Sequence[str]) -> str:
     return next(each for each in (*order, "not contradicted", "holds") if each in kinds)
 
 
-def _kind(verdict: str) -> str:
+def _kind(verdict):
     """Returns how a verdict is counted in the head of the page: the kinds in it, without where."""
     stated = verdict.partition("**")[2].partition("**")[0]
     first, *others = stated.split("; ")
@@ -926,7 +915,7 @@ def _kind(verdict: str) -> str:
     return " or ".join([first, *kinds])
 
 
-def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> None:
+def _claim(row, kept):
     """Holds a row of the page against its numbers."""
     assert kept and row["section"] == kept[0]["section"], "the CSV has another section here"
     assert kept[0]["quote"] in row["the paper's words"].replace(r"\|", "|")
@@ -949,7 +938,7 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> None:
         assert (each["counted"] == "True") == silent or (not each["rule"] and silent)
     found = VERDICT.fullmatch(row["verdict"])
     assert found, f"cannot be read: {row['verdict']}"
-    kinds: dict[str, dict[str, str]] = {name: {} for name in SCALES}
+    kinds = {name: {} for name in SCALES}
     for condition in dict.fromkeys(each["condition"] for each in kept):
         own = [each for each in kept if each["condition"] == condition]
         for name, scale in SCALES.items():
@@ -976,14 +965,14 @@ HELD_AGAINST = {each: each for each in ("at most", "at least")}
 HELD_AGAINST |= {"exactly": "stated", "exactly, a print": "printed"}
 
 
-def _held_against(words: str, cell: str, row: dict[str, str]) -> bool:
+def _held_against(words, cell, row):
     """Tells whether a cell says what a number is held against, to six digits, or not at all."""
     found = re.search(rf"; {words} (-?[\d.,]+(?:e[+-]\d+)?)", cell)
     against = float(row["against"])
     return not found or math.isclose(number(found[1]), against, rel_tol=1e-5)
 
 
-def _judged(kept: Sequence[dict[str, str]], scale: float) -> str:
+def _judged(kept, scale):
     """Returns the verdict that the numbers of a condition have by their rule; "" without any."""
     found, how = [], ""
     for row in kept:
@@ -1015,20 +1004,20 @@ def _judged(kept: Sequence[dict[str, str]], scale: float) -> str:
     return verdict
 
 
-def _effect(row: dict[str, str]) -> float:
+def _effect(row):
     """Returns how large an effect is: of what it is held against, if that is a number."""
     against = float(row["against"] or "nan")
     estimate = float(row["estimate"])
     return estimate if math.isnan(against) or not against else estimate / against
 
 
-def _combined(words: str, kinds: dict[str, str]) -> None:
+def _combined(words, kinds):
     """Holds a verdict such as "holds; not decided at T = 10⁴" against those of its conditions."""
     if not kinds or words == UNJUDGED:
         assert not kinds and words == UNJUDGED, f"what counts are {kinds}"
         return
     first, *parts = words.split("; ")
-    told: dict[str, str] = {}
+    told = {}
     if first.startswith("holds but for: "):
         parts = [first.removeprefix("holds but for: "), *parts]
         rest = "holds"
@@ -1053,9 +1042,9 @@ def _combined(words: str, kinds: dict[str, str]) -> None:
     assert told == kinds and rest in told.values(), f"by condition, it is {kinds}"
 
 
-def _sizes(told: str, counted: Sequence[dict[str, str]]) -> None:
+def _sizes(told, counted):
     """Holds the sizes of effects, rule by rule, against the numbers."""
-    by: dict[str, list[float]] = {}
+    by = {}
     for condition in dict.fromkeys(row["condition"] for row in counted):
         own = [row for row in counted if row["condition"] == condition and row["estimate"]]
         if not own or (own[0]["against"] and not float(own[0]["against"])):
@@ -1075,12 +1064,12 @@ def _sizes(told: str, counted: Sequence[dict[str, str]]) -> None:
         assert found and all(map(_nearly, texts, ends)), ends
 
 
-def _nearly(text: str, value: float) -> bool:
+def _nearly(text, value):
     """Tells whether a printed size is this value; what is 0 but for rounding is 0."""
     return same(text, value) or (text == "0" and abs(value) < 1e-9)
 
 
-def _occurs(cell: str, kept: dict[str, str]) -> bool:
+def _occurs(cell, kept):
     """Tells whether a cell has a number, as it is or in per cent, to the digits it is written.
 
     One digit alone is met by much: its error stands beside it, or it is right to three digits. An
@@ -1099,7 +1088,7 @@ def _occurs(cell: str, kept: dict[str, str]) -> bool:
     return False
 
 
-def _with_ends(behind: str, ends: Sequence[float]) -> bool:
+def _with_ends(behind, ends):
     """Tells whether the interval behind a number, if there is one, has these ends."""
     if found := re.match(rf" ± ({NUMBER})", behind):
         return same(found[1], (ends[1] - ends[0]) / 2)
@@ -1123,13 +1112,13 @@ TURNS = re.compile(
 )
 
 
-def multiverse(folder: Path, text: str) -> None:
+def multiverse(folder, text):
     """Holds the text of multiverse.md."""
     kept = rows_of(folder / "multiverse.csv")
     lines = text.split("\n")
     shown = re.fullmatch(r"!\[(.*)\]\(multiverse\.png\)", lines[0])
     assert shown and lines[4] == f"What is to be seen: {shown[1]}" and shown[1] in lines[2]
-    by: dict[str, list[dict[str, str]]] = {}
+    by = {}
     for row in kept:
         by.setdefault(row["number"], []).append(row)
     (table,) = tables(lines)
@@ -1157,18 +1146,18 @@ def multiverse(folder: Path, text: str) -> None:
         turns_told(each, kept)
 
 
-def turns_told(told: Sequence[str], kept: Sequence[dict[str, str]]) -> None:
+def turns_told(told, kept):
     """Holds two lists of what turns a verdict against the readings: decided ones, and all."""
     said = [{name: int(n) for name, n in re.findall(r"(\w+) in (\d+)", each)} for each in told]
     for own, silent in zip(said, ({"not decided"}, set()), strict=True):
         assert own == (wanted := _turns(kept, silent)), wanted
 
 
-def _turns(kept: Sequence[dict[str, str]], silent: set[str]) -> dict[str, int]:
+def _turns(kept, silent):
     """Returns how many sentences each choice turns, all others alike."""
     found = {}
     for name in CHOICES:
-        alike: dict[tuple[str, ...], set[str]] = {}
+        alike = {}
         for row in kept:
             key = (row["number"], *(row[each] for each in CHOICES if each != name))
             verdict = "not decided" if row["verdict"] in UNDECIDED else row["verdict"]
@@ -1182,9 +1171,9 @@ def _turns(kept: Sequence[dict[str, str]], silent: set[str]) -> dict[str, int]:
 Page = Callable[[Path, str], None]
 
 
-def pages(folder: Path) -> dict[str, Page]:
+def pages(folder):
     """Returns who reads the text of each page of a folder."""
-    found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
+    found = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
     found = {name: read for name, read in found.items() if (folder / name).exists()}
     stems = {name: name.removesuffix(".md") for name in pictures(folder)}
     found |= {name: functools.partial(picture, stem) for name, stem in stems.items()}
@@ -1199,14 +1188,14 @@ def pages(folder: Path) -> dict[str, Page]:
     }
 
 
-def table(name: str, folder: Path, text: str) -> None:
+def table(name, folder, text):
     """Holds the table in the text of a page."""
     stem = {"audit": "audit_mechanisms"}.get(name[:-3], name[:-3])
     (own,) = tables(text.split("\n"))
     _same_rows(own, rows_of(folder / f"{stem}.csv"))
 
 
-def fault_of(name: str, folder: Path, page: str | None = None) -> str:
+def fault_of(name, folder, page=None):
     """Returns the fault of a page, or of a text in its place; "" without any."""
     try:
         text = (folder / name).read_text("utf-8") if page is None else page

@@ -1,10 +1,8 @@
 """The same quantity stands on several pages: its values are collected, and held together."""
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -24,31 +22,31 @@ ENDS = ("", ", lower", ", upper")
 
 
 @cache
-def _read() -> dict[str, list[Row]]:
+def _read():
     return {path.stem: reader.rows_of(path) for path in FIGURES.glob("*.csv")}
 
 
-def tables() -> dict[str, list[Row]]:
+def tables():
     """Returns the rows of all CSV files, which may be changed."""
     return {name: [row.copy() for row in rows] for name, rows in _read().items()}
 
 
-def texts() -> dict[str, str]:
+def texts():
     pages = [*FIGURES.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
     return {path.name: path.read_text("utf-8") for path in pages}
 
 
-def where(rows: Iterable[Row], **fixed: str) -> list[Row]:
+def where(rows, **fixed):
     fixed = {key.replace("_", " "): text for key, text in fixed.items()}
     return [row for row in rows if all(row[key] == text for key, text in fixed.items())]
 
 
-def one(rows: Iterable[Row], **fixed: str) -> Row:
+def one(rows, **fixed):
     (found,) = where(rows, **fixed)
     return found
 
 
-def claim(csv: Tables, quote: str, quantity: str, condition: str) -> Iterable[float]:
+def claim(csv, quote, quantity, condition):
     """Yields the estimate of a sentence, where it has this number under this condition."""
     for row in csv["claims"]:
         found = row["quote"], row["quantity"], row["condition"]
@@ -57,13 +55,13 @@ def claim(csv: Tables, quote: str, quantity: str, condition: str) -> Iterable[fl
             return
 
 
-def ending(csv: Tables, name: str, T: str) -> dict[tuple[str, str], float]:
+def ending(csv, name, T):
     """Returns the means at T of a figure's curves, by quantity and curve."""
     last = [row for row in csv[name] if row["T"] == T and row["slot"] in (T, "")]
     return {(row["quantity"], row["curve"]): float(row["mean"]) for row in last}
 
 
-def arena(csv: Tables) -> Iterable[Note]:
+def arena(csv):
     """Collects what contestants have, by seeds: with other seeds it is another number."""
     for T in HORIZONS:
         power = f"T1e{len(T) - 1}"
@@ -89,7 +87,7 @@ def arena(csv: Tables) -> Iterable[Note]:
             yield key, f"arena_differ_{power}.csv", float(row["agents alike"])
 
 
-def server(csv: Tables) -> Iterable[Note]:
+def server(csv):
     """Collects the regret of CDP-MAB on the paper's instance, 1000 seeds."""
     for T in HORIZONS:
         key = ("regret at T", "CDP-MAB", T, "1000")
@@ -128,7 +126,7 @@ def server(csv: Tables) -> Iterable[Note]:
         yield from ((share, "claims.csv", value) for value in told)
 
 
-def participation(csv: Tables) -> Iterable[Note]:
+def participation(csv):
     """Collects regrets by p and R, with a budget built for 1/16 or the instance's own gap."""
     for T in HORIZONS:
         curves = ending(csv, "fig05_participation", T)
@@ -172,7 +170,7 @@ def participation(csv: Tables) -> Iterable[Note]:
                     yield key, "readings.csv", float(row[f"regret, {which} reading"])
 
 
-def alone(csv: Tables) -> Iterable[Note]:
+def alone(csv):
     """Collects what sentences of CLAIMS say of ratios, from the tables of regret."""
     for T in HORIZONS:
         condition, power = f"T = {POWERS[T]}", f"T1e{len(T) - 1}"
@@ -213,7 +211,7 @@ def alone(csv: Tables) -> Iterable[Note]:
                 yield (head, T), f"{map_}.csv", value
 
 
-def graphs(csv: Tables) -> Iterable[Note]:
+def graphs(csv):
     """Collects what graphs and components cost; runs that draw agent by agent."""
     for T in HORIZONS:
         table = {row["graph"]: row for row in where(csv["table1_graphs"], T=T)}
@@ -277,7 +275,7 @@ def graphs(csv: Tables) -> Iterable[Note]:
         yield key, "maps_waits.csv", float(ring["extra regret"])
 
 
-def leaks(csv: Tables) -> Iterable[Note]:
+def leaks(csv):
     """Collects what a message of the paper's setting leaks."""
     key = ("Nε at ε = 1, M = 50",)
     own = one(csv["arena_ledger"], algorithm="CDP-MAB", sees="actions")
@@ -291,7 +289,7 @@ def leaks(csv: Tables) -> Iterable[Note]:
         yield key, f"arena_{power}.csv", row["epsilon of messages"]
 
 
-def captions(csv: Tables, pages: Mapping[str, str]) -> Iterable[Note]:
+def captions(csv, pages):
     """Collects the level that the caption of figure 10 tells, beside which it draws differences."""
     (told,) = re.findall(r"on the complete graph at T: (.*?)\. ", pages["fig10_graphs.md"])
     for value, power in re.findall(r"([\d,]+) \(T = (10\S)\)", told):
@@ -299,11 +297,9 @@ def captions(csv: Tables, pages: Mapping[str, str]) -> Iterable[Note]:
         yield ("DDP-MAB", "complete", horizon), "fig10_graphs.md", value
 
 
-def collected(
-    csv: Tables, pages: Mapping[str, str]
-) -> dict[tuple[str, ...], list[tuple[str, Value]]]:
+def collected(csv, pages):
     """Returns the values of each quantity, with the place of each."""
-    found: dict[tuple[str, ...], list[tuple[str, Value]]] = {}
+    found = {}
     collectors = (arena, server, participation, alone, graphs, leaks)
     notes = [note for collect in collectors for note in collect(csv)]
     for key, place, value in [*notes, *captions(csv, pages)]:
@@ -311,7 +307,7 @@ def collected(
     return found
 
 
-def faults(csv: Tables, pages: Mapping[str, str]) -> list[str]:
+def faults(csv, pages):
     """Returns the quantities that have two values."""
     found = []
     for key, values in collected(csv, pages).items():
@@ -338,7 +334,7 @@ def test_a_quantity_has_one_value_on_all_pages():
 
 def test_every_kind_of_quantity_is_found_in_two_places():
     """Would catch a collector that finds nothing any more, since a page or a column was renamed."""
-    found: dict[str, int] = {}
+    found = {}
     for key, values in collected(tables(), texts()).items():
         found[key[0]] = found.get(key[0], 0) + (len({place for place, _ in values}) > 1)
     assert min(found.values()) >= 1, found
@@ -348,7 +344,7 @@ def test_every_kind_of_quantity_is_found_in_two_places():
 
 
 # A number of a CSV file that is another: the file, the column, what it becomes, the row.
-CELLS: tuple[tuple[str, str, Callable[[float], float], Row], ...] = (
+CELLS = (
     ("arena_T1e5", "regret at T", lambda x: 1.001 * x, {"algorithm": "CDP-MAB"}),
     ("arena_T1e4", "links at T", lambda x: 1.001 * x, {"algorithm": "GosInE"}),
     ("arena_differ_T1e6", "agents alike", lambda x: 1.001 * x, {"algorithm": "CDP-MAB"}),

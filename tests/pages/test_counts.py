@@ -1,7 +1,5 @@
 """What sentences of the published pages count, against the tables beside them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -12,8 +10,8 @@ FIGURES = Path(__file__).parents[2] / "figures"
 
 def test_who_sends_nothing_tells_nothing_on_every_page():
     """Catches an epsilon of messages without links, and one left out of a view as silent."""
-    told: set[str] = set()
-    found: set[str] = set()
+    told = set()
+    found = set()
     for path in FIGURES.glob("arena_T1e*.csv"):
         rows = reader.rows_of(path)
         quiet = {row["algorithm"] for row in rows if float(row["numbers sent"]) == 0}

@@ -5,12 +5,9 @@ What commands write between two comments is held against their tables by
 file, or is listed as a constant with a reason.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
-from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -25,31 +22,31 @@ ROOT = Path(__file__).parents[2]
 
 
 @cache
-def rows_of(name: str) -> list[dict[str, str]]:
+def rows_of(name):
     """Returns the rows of a table in figures/."""
     return reader.rows_of(ROOT / "figures" / f"{name}.csv")
 
 
-def case(number: str, head: str) -> float:
+def case(number, head):
     """Returns what a round of a case of table II takes."""
     return next(float(row[head]) for row in rows_of("table2_hybrid") if row["case"] == number)
 
 
-def cases() -> list[float]:
+def cases():
     """Returns the least and the most that case 3 costs over the hybrid cases, by edges."""
     head = "cost a round, links counted by edges"
     over = [case("3", head) / case(each, head) for each in "1245"]
     return [min(over), max(over)]
 
 
-def printed_sizes() -> list[float]:
+def printed_sizes():
     """Returns agents and costs of table II's case 2 with the sizes that the paper prints."""
     sizes, links = (63, 24, 10, 6, 7), 5 * 50
     edges = sum(n * (n - 1) // 2 for n in sizes)
     return [sum(sizes), edges + links, sum(sizes) - 5 + links]
 
 
-def ledger() -> list[float]:
+def ledger():
     """Returns what an outsider, a message and an agent of the sum learn of CDP-MAB."""
     own = [row for row in rows_of("arena_ledger") if row["algorithm"] == "CDP-MAB"]
     actions = next(row for row in own if row["sees"] == "actions")
@@ -57,19 +54,19 @@ def ledger() -> list[float]:
     return [float(actions["ε up to δ"]), float(actions["ε"]), float(sums["ε up to δ"])]
 
 
-def runs() -> list[float]:
+def runs():
     """Returns how many runs audits have: most of messages, of most others, of the longest."""
     rows = [(float(row["runs"]), row["view"] == "messages") for row in rows_of("audit_mechanisms")]
     others = statistics.mode(many for many, told in rows if not told)
     return [max(many for many, told in rows if told), others, min(rows)[0]]
 
 
-def summed(leak: float, delta: float = 1e-6) -> float:
+def summed(leak, delta=1e-6):
     """Returns what a message leaks in the sum of 50 Laplace variables, up to delta."""
     return laplace_sum_epsilon(50, 1 / leak, delta)
 
 
-def largest_bound() -> list[float]:
+def largest_bound():
     """Returns the bound of an event that all runs show, and none of the others.
 
     The chance of 10⁻⁶ is for two Clopper-Pearson limits, and for both orders of the data sets.
@@ -85,7 +82,7 @@ SEES, PROMISES = (f"docs/privacy.md: {head}" for head in ("Who sees what", "What
 DONE, AUDIT = (f"docs/privacy_audit.md: {head}" for head in ("What is done", "What it finds"))
 N = r"([\d,.]*\d)"
 # Section, what stands there once, and the values of its groups.
-SOURCES: tuple[tuple[str, str, Callable[[], list[float]]], ...] = (
+SOURCES = (
     (OPEN, rf"By edges, case 3 costs {N} to {N}\s+times the hybrid cases", cases),
     (
         OPEN,
@@ -137,7 +134,7 @@ INTRO, PAPER, ARENA = (
 )
 RELY = "README.md: What you can rely on"
 SHARES = "docs/performance.md: Where the time goes"
-CONSTANTS: dict[str, tuple[tuple[str, str], ...]] = {
+CONSTANTS = {
     INTRO: (
         (r"JSAC 40\(3\),\s+2022, \[arXiv 2111\.01570\]", "where the paper is"),
         (r"total variation of 1e-6", "asked by the tests of samplers"),
@@ -209,7 +206,7 @@ CONSTANTS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def sections() -> dict[str, str]:
+def sections():
     """Returns the text of every section, by page and head: what no command writes, without
     comments and links' targets."""
     found = {}
@@ -223,7 +220,7 @@ def sections() -> dict[str, str]:
     return found
 
 
-def faults(texts: Mapping[str, str]) -> list[str]:
+def faults(texts):
     """Returns what is wrong with the numbers of these sections, a sentence each."""
     found, left = [], {name: texts[name] for name in (*CONSTANTS, *(s for s, *_ in SOURCES))}
     for section, pattern, values in SOURCES:
@@ -276,7 +273,7 @@ def test_bounds_on_failures_are_what_their_formula_gives():
     """Would catch a constant of docs/theory.md that its own formula passes, or one far above it."""
     page = " ".join((ROOT / "docs" / "theory.md").read_text("utf-8").split())
 
-    def times_t(agents: int, T: float) -> float:
+    def times_t(agents, T):
         """Returns T times the q of the page, K = 100, over epochs that have room in T."""
         found, epochs = (800 * T) ** -2, math.log2(agents * T / (16 * math.log(16 * T))) / 2
         for r in range(1, max(1, math.floor(epochs)) + 2):

@@ -1,14 +1,11 @@
 """The published pages against their tables; and the reader of pages against broken writers."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pages import reader
@@ -99,7 +96,7 @@ def test_a_verdict_is_read_by_conditions(words, kinds, true):
         reader._combined(words, found)
 
 
-def line_of(text: str, start: str) -> str:
+def line_of(text, start):
     """Returns the only line that starts so."""
     (found,) = (line for line in text.split("\n") if line.startswith(start))
     return found
@@ -108,13 +105,13 @@ def line_of(text: str, start: str) -> str:
 Change = Callable[[str], str]
 
 
-def put(pattern: str, new: Any, start: str = "", count: int = 1, T: str = "") -> Change:
+def put(pattern, new, start="", count=1, T=""):
     """Changes what a pattern finds: in the line that starts so, in the part of T; 0 is everywhere.
 
     Numbers of a page are not known beforehand.
     """
 
-    def change(text: str) -> str:
+    def change(text):
         part = text.partition(f"## T = {T}\n")[2].partition("\n## ")[0] if T else text
         line = line_of(part, start) if start else part
         return text.replace(line, re.sub(pattern, new, line, count=count), 1)
@@ -122,29 +119,29 @@ def put(pattern: str, new: Any, start: str = "", count: int = 1, T: str = "") ->
     return change
 
 
-def off(found: re.Match[str]) -> str:
+def off(found):
     """Writes a number with another last digit."""
     return f"{found[0][:-1]}{(int(found[0][-1]) + 5) % 10}"
 
 
-def one_more(found: re.Match[str]) -> str:
+def one_more(found):
     return str(int(found[0]) + 1)
 
 
-def without(start: str) -> Change:
+def without(start):
     """Drops a line."""
     return lambda text: text.replace(line_of(text, start) + "\n", "")
 
 
-def swapped(one: str, other: str, start: str = "") -> Change:
+def swapped(one, other, start=""):
     """Swaps two words, in a line or everywhere."""
     return put(f"({one})|({other})", lambda m: other if m[1] else one, start, 0)
 
 
-def cells_swapped(one: int, other: int, start: str, T: str) -> Change:
+def cells_swapped(one, other, start, T):
     """Swaps two cells of a row of a horizon's table."""
 
-    def change(found: re.Match[str]) -> str:
+    def change(found):
         cells = found[0].split(" | ")
         cells[one], cells[other] = cells[other], cells[one]
         return " | ".join(cells)
@@ -152,10 +149,10 @@ def cells_swapped(one: int, other: int, start: str, T: str) -> Change:
     return put(".+", change, start, T=T)
 
 
-def of_rows(change: Callable[[list[dict[str, str]]], None]) -> Change:
+def of_rows(change):
     """Changes the rows of a CSV."""
 
-    def changed(text: str) -> str:
+    def changed(text):
         rows = list(csv.DictReader(io.StringIO(text)))
         change(rows)
         file = io.StringIO()
@@ -170,16 +167,16 @@ def of_rows(change: Callable[[list[dict[str, str]]], None]) -> Change:
 TWO = ("KL-UCB, pooled", "UCB1, pooled")
 
 
-def places_swapped(page: str) -> str:
+def places_swapped(page):
     """Swaps the places of two contestants in the first table; their regret stays."""
     before, words, after = page.partition("## T = 10⁴\n")
     lines = [line_of(after.partition("\n\n* ")[0], f"| {label} |") for label in TWO]
-    first, last = (re.search(r"\S+ of \d+(?= \|)", line)[0] for line in lines)  # type: ignore[index]
+    first, last = (re.search(r"\S+ of \d+(?= \|)", line)[0] for line in lines)
     after = after.replace(lines[0], lines[0].replace(first, last, 1), 1)
     return before + words + after.replace(lines[1], lines[1].replace(last, first, 1), 1)
 
 
-def other_places(rows: list[dict[str, str]]) -> None:
+def other_places(rows):
     """Swaps the same places in the table beside the page."""
     one, other = (next(row for row in rows if row["algorithm"] == label) for label in TWO)
     one["place"], other["place"] = other["place"], one["place"]
@@ -188,14 +185,14 @@ def other_places(rows: list[dict[str, str]]) -> None:
 FIRST = "| I | “without deteriorating the regret”"
 
 
-def flipped(page: str) -> str:
+def flipped(page):
     """Flips a verdict, and counts it in the head of the page as what it is told to be."""
     page = put(r"\*\*holds\*\*", "**does not hold**", FIRST)(page)
     page = put(r"\d+(?= holds\b)", lambda found: str(int(found[0]) - 1), "| measured |")(page)
     return put(r"\d+(?= does not hold(?:,| \|))", one_more, "| measured |")(page)
 
 
-def flipped_rows(rows: list[dict[str, str]]) -> None:
+def flipped_rows(rows):
     """Flips the same verdict at every condition and tolerance, in the table beside the page."""
     for row in rows:
         if row["row"] == "1":
@@ -203,7 +200,7 @@ def flipped_rows(rows: list[dict[str, str]]) -> None:
             row |= {head: "does not hold" for head in row if head.startswith("verdict at ")}
 
 
-def larger(rows: list[dict[str, str]]) -> None:
+def larger(rows):
     """Tells the size of an effect otherwise, in the table beside the page."""
     for row in rows:
         if row["row"] == "1":
@@ -223,7 +220,7 @@ UNLIKE = (
     "common seeds). They differ in trust or leak (KL-UCB, pooled: others, ε: 1 / UCB1: x, ε: 2)."
 )
 # What a broken writer prints, by page: what is wrong, and the change.
-BROKEN: dict[str, dict[str, Change]] = {
+BROKEN = {
     "ARENA.md": {
         # Sentences.
         "the winner is the second": swapped("KL-UCB, pooled", "Thompson, pooled", ALL),
@@ -399,7 +396,7 @@ BROKEN: dict[str, dict[str, Change]] = {
     "audit.md": {"a verdict": put("within", "beyond", "| CDP-MAB, claim 1 | ")},
 }
 # What it writes into the page and into a table beside it.
-TWICE: dict[str, tuple[str, Change, str, Change]] = {
+TWICE = {
     "places against the intervals": (
         "ARENA.md",
         places_swapped,

@@ -1,11 +1,8 @@
 """Writers with one wrong line: the page that they write has a fault that the reader finds."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -13,24 +10,21 @@ import pytest
 from pages import reader
 
 from tests import mutants
-from tests.mutants import Mutant
 
 HERE = Path(__file__).parent
-# By file: why, and the texts of the line and of its mutant.
-BY_FILE = tomllib.loads((HERE / "writers.toml").read_text("utf-8"))
-LISTED = [Mutant(f, *texts, why) for f, own in BY_FILE.items() for why, texts in own.items()]
+LISTED = mutants.read(HERE / "writers.toml")
 # Which pages a file writes: those of the claims, or else of the arena.
 OF_CLAIMS = ("verdicts", "claims", "multiverse", "multiverse_figures")
 # What the writers need.
 NEEDED = ("fmab_jax", "experiments", "tests")
 
 
-def page_of(mutant: Mutant) -> str:
+def page_of(mutant):
     """Returns which pages are written with a mutant."""
     return "claims" if Path(mutant.file).stem in OF_CLAIMS else "arena"
 
 
-def faults(copy: Path, what: str, folder: Path) -> list[str]:
+def faults(copy, what, folder):
     """Returns the faults of the pages that a copy of the project writes."""
     written = subprocess.run(
         [sys.executable, str(copy / HERE.relative_to(mutants.ROOT) / "writers.py"), what, folder],

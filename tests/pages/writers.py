@@ -5,10 +5,8 @@ it: `test_writers` runs it in copies of the project in which one line of a write
 are not drawn; their words, tables and numbers are written.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,12 +39,12 @@ SEEDS = 1000
 HORIZONS = (10**4, 10**5, 10**6)
 
 
-def slots(horizon: int) -> str:
+def slots(horizon):
     """Names a horizon as a condition."""
     return f"T = {common.whole(horizon)}"
 
 
-def draws(data: Any, words: str) -> tuple[np.ndarray, np.ndarray]:
+def draws(data, words):
     """Returns regret [seed] of two runs of a row, the same seeds for all who ask."""
     rng = np.random.default_rng(list(words.encode()))
     instance = 1000 * rng.gamma(5.0, size=SEEDS)
@@ -54,17 +52,17 @@ def draws(data: Any, words: str) -> tuple[np.ndarray, np.ndarray]:
     return first[: data.seeds], instance[: data.seeds]
 
 
-def times(data: Any, words: str, factor: float) -> tuple[np.ndarray, np.ndarray]:
+def times(data, words, factor):
     """Returns the same two runs, the first a factor of the second in the mean of all seeds."""
     whole = draws(SimpleNamespace(seeds=SEEDS), words)
     first, second = draws(data, words)
     return first * factor * whole[1].mean() / whole[0].mean(), second
 
 
-def over(rule: Callable[..., Finding], factors: Sequence[float], **stated: Any) -> Any:
+def over(rule, factors, **stated):
     """Returns who judges by a rule, at each horizon, that the first is a factor of the second."""
 
-    def judge(data: Any) -> list[Finding]:
+    def judge(data):
         data.load("runs")  # somebody asks for results, so that readings matter
         turned = getattr(data, "reading", multiverse.BASE) != multiverse.BASE
         found = []
@@ -82,7 +80,7 @@ def over(rule: Callable[..., Finding], factors: Sequence[float], **stated: Any) 
 RATIOS = (verdicts.at_most, verdicts.at_least, verdicts.valued, verdicts.large)
 
 
-def shares(data: Any) -> list[Finding]:
+def shares(data):
     """Shares of seeds under a condition: a high probability at some horizons."""
     found = []
     for T in data.horizons:
@@ -93,7 +91,7 @@ def shares(data: Any) -> list[Finding]:
     return found
 
 
-def besides(data: Any) -> list[Finding]:
+def besides(data):
     """Something is told besides, and one condition is not counted."""
     found = {each.condition: each for each in over(verdicts.ordered, (1.2, 1.1, 0.8))(data)}
     first, last = slots(HORIZONS[0]), slots(HORIZONS[-1])
@@ -104,11 +102,11 @@ def besides(data: Any) -> list[Finding]:
     return list(found.values())
 
 
-def changed(by: Callable[[Finding], Finding], judge: Any, at: Sequence[int] = HORIZONS) -> Any:
+def changed(by, judge, at=HORIZONS):
     """Returns who judges likewise, with the findings at some horizons changed."""
     where = set(map(slots, at))
 
-    def judged(data: Any) -> list[Finding]:
+    def judged(data):
         return [by(each) if each.condition in where else each for each in judge(data)]
 
     return judged
@@ -175,7 +173,7 @@ MISPRINTS = [
 UNMEASURED = [Unmeasured("III-B", "we reasonably assume", "An assumption.")]
 
 
-def write_claims(folder: Path, replace: Replace) -> None:
+def write_claims(folder, replace):
     """Writes CLAIMS.md and multiverse.md, with all that stands beside them."""
     for name in ("ROWS", "BOUNDS", "SETTLED", "MISPRINTS", "UNMEASURED"):
         replace(claims, name, globals()[name])
@@ -202,9 +200,7 @@ SETTINGS = (
 TWINS = {"hdp": "cdp", "fed_ucb": "ddp", "kl_se_graph": "kl_se", "kl_se_components": "kl_se_split"}
 
 
-def run_of(
-    regret: float, sent: float, seeds: int, horizon: int, key: str, stray: float = 0.05
-) -> xr.Dataset:
+def run_of(regret, sent, seeds, horizon, key, stray=0.05):
     """Returns results with about this regret at T and so many links; instances are shared."""
     instance = np.random.default_rng(7).gamma(20.0, 1 / 20.0, MANY["rounds"])[:seeds]
     noise = np.random.default_rng(list(key.encode())).normal(0, stray, MANY["rounds"])[:seeds]
@@ -222,7 +218,7 @@ def run_of(
     return xr.Dataset(data, coords, {"agents": 50})
 
 
-def parts(horizon: int) -> dict[str, dict[Any, Any]]:
+def parts(horizon):
     """Returns made-up results of everybody who is run at a horizon."""
     gone = LONG if horizon > 10**4 else ()
     regret, sent = {}, {}
@@ -238,11 +234,11 @@ def parts(horizon: int) -> dict[str, dict[Any, Any]]:
     regret["uniform_play"] = 1.02 * max(regret.values())
     regret["fed1_ucb_own"] = 2 * regret["uniform_play"]
 
-    def one(name: str, factor: float, key: str) -> xr.Dataset:
+    def one(name, factor, key):
         seeds, like = MANY[arena.LINE_UP[name].cost], TWINS.get(name, name)
         return run_of(factor * regret[name], sent[name], seeds, horizon, f"{key} {like}")
 
-    found: dict[str, dict[Any, Any]] = {"a": {}, "b": {}, "c": {}}
+    found = {"a": {}, "b": {}, "c": {}}
     for name, entry in arena.LINE_UP.items():
         if name in gone:
             continue
@@ -258,7 +254,7 @@ def parts(horizon: int) -> dict[str, dict[Any, Any]]:
     return found
 
 
-def write_arena(folder: Path, replace: Replace) -> None:
+def write_arena(folder, replace):
     """Writes ARENA.md, with its parts, the words of its pictures, and all tables beside them."""
     every = arena_settings.settings()
     regrets = {"adap-AdaP-UCB": 700.0, "adap-DP-SE": 7000.0, "adap-tree": 1400.0}
@@ -280,15 +276,15 @@ def write_arena(folder: Path, replace: Replace) -> None:
 class Blank(pictures.Page):
     """A page on which nothing is drawn."""
 
-    def __init__(self, narrow: bool) -> None:
+    def __init__(self, narrow):
         self.narrow = narrow
 
-    def finish(self) -> Any:
+    def finish(self):
         """Returns no figure."""
         return None
 
 
-def write(what: str, folder: Path, replace: Replace = setattr) -> None:
+def write(what, folder, replace=setattr):
     """Writes the pages of claims or of the arena into a folder.
 
     Args:

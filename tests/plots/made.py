@@ -1,14 +1,11 @@
 """Made-up results, tables and audits, and figures of every kind of them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 import fmab_jax as fmab
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
@@ -31,19 +28,19 @@ METERS = {
 
 
 def result(
-    title: str = "CDP-MAB",
+    title="CDP-MAB",
     *,
-    server: int = 50,
-    peer: int = 0,
-    meters: tuple[str, str] = ("bound", "used"),
-    lost: int = 0,
-    worse: int = 0,
-    seeds: int = 40,
-    times: np.ndarray = LINEAR,
-    seed: int = 0,
-    settings: dict[str, str] | None = None,
-    **attrs: object,
-) -> xr.Dataset:
+    server=50,
+    peer=0,
+    meters=("bound", "used"),
+    lost=0,
+    worse=0,
+    seeds=40,
+    times=LINEAR,
+    seed=0,
+    settings=None,
+    **attrs,
+):
     """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds.
 
     Peer links are 2 ``peer`` a round on the first of the two meters, ``peer`` on the second.
@@ -85,7 +82,7 @@ def result(
     )
 
 
-def swept() -> xr.Dataset:
+def swept():
     """Makes the curves of a sweep of privacy and graph, with fewer seeds in one of the cells."""
     rows = []
     for index in range(2):
@@ -122,15 +119,7 @@ PRICED = {
 }
 
 
-def table(
-    *,
-    fold: float = 3.0,
-    cost_fold: float = 5.0,
-    noise: float = 0.01,
-    lost: int = 0,
-    worse: int = 0,
-    **swept: list,
-) -> xr.Dataset:
+def table(*, fold=3.0, cost_fold=5.0, noise=0.01, lost=0, worse=0, **swept):
     """Makes a table of final values: regret falls and cost rises along every parameter."""
     rng = np.random.default_rng(0)
     shape = tuple(len(values) for values in swept.values())
@@ -174,7 +163,7 @@ EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
 
 
-def audit(claim: float = 2.0, infinite: bool = False) -> Audit:
+def audit(claim=2.0, infinite=False):
     """Returns an audit of two findings, of which the second is drawn."""
     one = Finding(
         *("one upload", claim, math.inf if infinite else 1.25, 1.3, infinite),
@@ -185,12 +174,12 @@ def audit(claim: float = 2.0, infinite: bool = False) -> Audit:
     return Audit(fmab.cdp_mab(0.5), 7, 1000, 1e-6, (other, one), 9.0)
 
 
-def caption(figure: Figure) -> str:
+def caption(figure):
     """Returns the long caption."""
     return figure.get_label()
 
 
-def fine(low: float, high: float, number: int) -> list[float]:
+def fine(low, high, number):
     """Returns evenly spaced values with few digits."""
     return np.linspace(low, high, number).round(2).tolist()
 

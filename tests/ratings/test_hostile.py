@@ -25,6 +25,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+import refusals
 
 from fmab_jax.cli.main import main
 from fmab_jax.core import tables
@@ -36,7 +37,7 @@ ROWS = b"a,x,1\na,y,2\nb,x,2\nb,y,1\n"
 READ = "a x 1, a y 2, b x 2, b y 1"
 
 
-def called(one: str, other: str) -> str:
+def called(one, other):
     """Returns the plain rows with other names of the agents."""
     return READ.replace("a ", f"{one} ").replace("b ", f"{other} ")
 
@@ -59,46 +60,46 @@ class Case(NamedTuple):
     options: dict[str, Any] = {}
 
 
-def there(make: Callable[[], Any], name: str = "t.csv") -> Callable[[], Path]:
+def there(make, name="t.csv"):
     """Gives a path, once something is made there."""
     return lambda: (make(), Path(name))[1]
 
 
-def written(content: bytes, name: str = "t.csv") -> Callable[[], Path]:
+def written(content, name="t.csv"):
     return there(lambda: Path(name).write_bytes(content), name)
 
 
-def refused(content: bytes, due: str, name: str = "t.csv", **options: Any) -> Case:
+def refused(content, due, name="t.csv", **options):
     return Case(written(content, name), due, options=options)
 
 
-def read(content: bytes, due: str = READ, name: str = "t.csv", **options: Any) -> Case:
+def read(content, due=READ, name="t.csv", **options):
     dropped = options.pop("dropped", {})
     return Case(written(content, name), due, True, dropped, options)
 
 
-def stored(**columns: Any) -> Callable[[], Path]:
+def stored(**columns):
     """Gives a Parquet file; columns that are left out are those of `ROWS`."""
     whole = {"agent": list("aabb"), "arm": list("xyxy"), "value": [1, 2, 2, 1]} | columns
     return there(lambda: parquet.write_table(pa.table(whole), "t.parquet"), "t.parquet")
 
 
-def framed(**columns: Any) -> Callable[[], pd.DataFrame]:
+def framed(**columns):
     return lambda: FRAME.assign(**columns)
 
 
-def packed(content: bytes) -> bytes:
+def packed(content):
     return gzip.compress(content, mtime=0)
 
 
-def damaged(content: bytes) -> bytes:
+def damaged(content):
     """Returns an archive whose second half is none."""
     squeezed = zlib.compressobj(wbits=31)
     half = squeezed.compress(content[: len(content) // 2]) + squeezed.flush(zlib.Z_FULL_FLUSH)
     return half + b"\x07" * 40
 
 
-def many(rows: int) -> bytes:
+def many(rows):
     rng = np.random.default_rng(0)
     return b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 6, (rows, 3)))
 
@@ -106,7 +107,7 @@ def many(rows: int) -> bytes:
 class Mute:
     """A cell that can be neither shown nor compared."""
 
-    def __str__(self) -> str:
+    def __str__(self):
         raise RuntimeError("no")
 
     __repr__ = __str__
@@ -115,31 +116,31 @@ class Mute:
 class Loud:
     """A cell that raises wherever it is looked for."""
 
-    def __hash__(self) -> int:
+    def __hash__(self):
         raise RuntimeError("no")
 
 
-def listen() -> None:
+def listen():
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as door:
         door.bind("t.csv")
 
 
-def link() -> None:
+def link():
     Path("real.csv").write_bytes(HEAD + ROWS)
     os.symlink("real.csv", "t.csv")
 
 
-def beside(content: bytes, name: str = "items.csv") -> Callable[[], Path]:
+def beside(content, name="items.csv"):
     """Gives ratings whose items stand in another file."""
     return there(lambda: (written(HEAD + ROWS)(), written(content, name)()))
 
 
-def about(content: bytes, due: str, name: str = "items.csv", **more: Any) -> Case:
+def about(content, due, name="items.csv", **more):
     read = more.pop("read", False)
     return Case(beside(content, name), due, read, more, {"arm": "kind", "items": name})
 
 
-def movies(content: bytes, name: str = "movies.dat", rows: bytes = b"") -> Callable[[], Path]:
+def movies(content, name="movies.dat", rows=b""):
     path = "ratings.dat" if name == "movies.dat" else "u.data"
     usual = b"1::10::4::9\n1::20::2::9\n2::10::2::9\n2::20::4::9\n"
     rows = rows or (usual if name == "movies.dat" else usual.replace(b"::", b"\t"))
@@ -319,12 +320,12 @@ FILES = {
 }
 
 
-def colons(rows: bytes, due: str) -> Case:
+def colons(rows, due):
     """Returns MovieLens' layout with other rows below the first one, which is refused."""
     return Case(movies(FILMS, rows=b"1::10::4::9\n" + rows), due, options=DAT)
 
 
-def film(row: bytes, due: str) -> Case:
+def film(row, due):
     """Returns it with one more film, which is refused."""
     return Case(movies(FILMS + row), due, options=BY_GENRE)
 
@@ -387,17 +388,17 @@ BESIDE = {
 }
 
 PLACES = ("x 1", "y 2", "x 2", "y 1")
-HELD: dict[bool, Any] = {True: stored, False: framed}
+HELD = {True: stored, False: framed}
 
 
-def agents(cells: Any, *labels: Any, file: bool = True) -> Case:
+def agents(cells, *labels, file=True):
     """Returns a Parquet file, or a data frame, and what its agents are read as; None for a gap."""
     due = [f"{who} {row}" for who, row in zip(labels, PLACES, strict=True) if who is not None]
     gaps = {"no agent": labels.count(None)} if None in labels else {}
     return Case(HELD[file](agent=cells), ", ".join(due), True, gaps)
 
 
-def values(cells: Any, *numbers: Any, file: bool = True) -> Case:
+def values(cells, *numbers, file=True):
     """Returns one, and what its ratings are read as."""
     rows = zip(("a x", "a y", "b x", "b y"), numbers, strict=True)
     due = [f"{row} {number}" for row, number in rows if number is not None]
@@ -405,12 +406,12 @@ def values(cells: Any, *numbers: Any, file: bool = True) -> Case:
     return Case(HELD[file](value=cells), ", ".join(due), True, gaps)
 
 
-def bad(due: str, file: bool = True, **columns: Any) -> Case:
+def bad(due, file=True, **columns):
     """Returns one that is refused."""
     return Case(HELD[file](**columns), due)
 
 
-def repeat() -> None:
+def repeat():
     names = ["agent", "arm", "value", "arm"]
     parquet.write_table(pa.Table.from_arrays([pa.array([1, 2])] * 4, names=names), "t.parquet")
 
@@ -472,11 +473,11 @@ class FalseFrame:
 FalseFrame.__name__ = "DataFrame"
 
 
-def series(*cells: Any) -> pd.Series:
+def series(*cells):
     return pd.Series(cells, dtype=object)
 
 
-def named(*names: Any) -> Callable[[], pd.DataFrame]:
+def named(*names):
     return lambda: pd.DataFrame([[1, 2, 3]], columns=pd.Index(names, dtype=object))
 
 
@@ -529,13 +530,13 @@ CASES = {
 }
 
 
-def rows_of(text: str) -> Counter[tuple[str, str, float]]:
+def rows_of(text):
     """Returns how often each row stands in "agent arm value, ..."; a low line is a space."""
     cells = [row.rsplit(" ", 2) for row in re.split(", (?=[^, ]+ [^ ]+ )", text)]
     return Counter((who.replace("_", " "), what, float(value)) for who, what, value in cells)
 
 
-def counts_of(found: Any) -> Counter[tuple[str, str, float]]:
+def counts_of(found):
     agents, arms = found.agent_labels, found.arm_labels
     cells = np.ndenumerate(found.counts.values)
     return Counter({(agents[i], arms[k], found.levels[n]): int(x) for (i, k, n), x in cells if x})
@@ -546,7 +547,7 @@ def empty(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def check(case: Case) -> None:
+def check(case):
     """Holds what becomes of a table against what is due."""
     given = case.made()
     options = PLAIN | {"split": None} | case.options
@@ -556,9 +557,7 @@ def check(case: Case) -> None:
         assert found.dropped == case.dropped
         assert found.rows == sum(rows_of(case.due).values()) + sum(case.dropped.values())
         return
-    with pytest.raises(Refusal) as refusal:
-        from_table(given, **options)
-    told = str(refusal.value)
+    told = refusals.refused(from_table, given, **options)
     assert any(due in told for due in case.due.split("|")), told
     assert told.isprintable() and len(told) < 600, told
 
@@ -569,7 +568,7 @@ def test_hostile_tables(name):
     check(CASES[name])
 
 
-def typed(case: Case) -> list[str] | None:
+def typed(case):
     """Returns the command that reads a case's file; None where it has no file, or a list."""
     given = case.made()
     options = PLAIN | {"split": None} | case.options
@@ -584,7 +583,7 @@ def typed(case: Case) -> list[str] | None:
 @pytest.mark.parametrize("kind", CATEGORIES)
 def test_the_command_ends_in_one_line(kind, tmp_path, monkeypatch, capsys):
     """Would catch a traceback, another status than 2, or something said besides the one line."""
-    seen: Counter[int] = Counter()
+    seen = Counter()
     for number, (name, case) in enumerate(CATEGORIES[kind].items()):
         if "bomb" in name:
             continue  # takes a second each
@@ -626,9 +625,7 @@ def test_archives_may_grow_so_far(monkeypatch):
             assert from_table("t.csv.gz", **PLAIN).rows == 4 * 99
             continue
         most = max(small, times * len(squeezed))
-        with pytest.raises(Refusal) as refusal:
-            from_table("t.csv.gz", **PLAIN)
-        assert str(refusal.value) == (
+        assert refusals.refused(from_table, "t.csv.gz", **PLAIN) == (
             f"path='t.csv.gz': must be at most {most:,} bytes once unpacked, of its first "
             f"{len(squeezed):,}; unpack it with gunzip, and name that file"
         )
@@ -639,8 +636,8 @@ def test_a_large_archive_is_refused_as_early_as_a_small_one():
     bomb, rest = packed(HEAD + ROWS * 2_000_000), packed(np.random.default_rng(0).bytes(1 << 20))
     Path("t.csv.gz").write_bytes(bomb + rest)
     assert 100 * len(bomb + rest) > len(ROWS) * 2_000_000 > 2 * tables._SMALL
-    with pytest.raises(Refusal, match="must be at most 1[67],[0-9,]* bytes once unpacked"):
-        from_table("t.csv.gz", **PLAIN)
+    line = "must be at most 1[67],[0-9,]* bytes once unpacked"
+    refusals.refuses(line, from_table, "t.csv.gz", **PLAIN)
 
 
 def test_lines_may_be_so_long(monkeypatch):
@@ -653,22 +650,22 @@ def test_lines_may_be_so_long(monkeypatch):
     assert from_table("t.csv", **PLAIN).rows == 8
     long = b"a" * 600_000
     Path("t.csv").write_bytes(HEAD + ROWS + long + b",x,1\n")
-    with pytest.raises(Refusal, match=r"line 6': must be a line of at most 200,000 bytes; end"):
-        from_table("t.csv", **PLAIN)
+    line = "line 6': must be a line of at most 200,000 bytes; end"
+    refusals.refuses(line, from_table, "t.csv", **PLAIN)
 
 
 def test_rows_of_parquet_need_room(monkeypatch):
     """Would catch a small file of very many equal rows that takes all memory."""
     path = stored()()
     monkeypatch.setattr("fmab_jax.resources.available_bytes", lambda: 40)
-    with pytest.raises(Refusal, match=r"^memory='0.0 GB': must be at most 90% .*; use a part of"):
-        from_table(path, **PLAIN)
+    line = "^memory='0.0 GB': must be at most 90% .*; use a part of"
+    refusals.refuses(line, from_table, path, **PLAIN)
 
 
 # --- what is read, counted again ---
 
 
-def csv_of(rows: list[list[str]], quoting: int = csv.QUOTE_MINIMAL, **how: Any) -> bytes:
+def csv_of(rows, quoting=csv.QUOTE_MINIMAL, **how):
     out = io.StringIO()
     csv.writer(out, quoting=quoting, **({"lineterminator": "\n"} | how)).writerows(rows)
     return out.getvalue().encode()
@@ -681,7 +678,7 @@ def test_one_table_in_every_format_against_its_rows(seed):
     agents = [WIDE + int(each) for each in rng.choice(99, 4, replace=False)]
     arms = ["x", 'y "z"', "u,\nv", " w ", "ä\u2028", "::"]
     levels = [0.1, 0.30000000000000004, -2.5, 7.0, 1e-9]
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     for _ in range(int(rng.integers(30, 300))):
         who, what, value = rng.choice(agents), arms[rng.integers(6)], levels[rng.integers(5)]
         gap = rng.integers(20)
@@ -704,7 +701,7 @@ def test_one_table_in_every_format_against_its_rows(seed):
         "d.csv.gz": packed(csv_of([head, *text])),
         "e.csv": b"\xef\xbb\xbf" + csv_of([head, *text]),
     }
-    given: dict[str, Any] = {"frame": frame, "objects": frame.astype(object)}
+    given = {"frame": frame, "objects": frame.astype(object)}
     for name, content in files.items():
         Path(name).write_bytes(content)
         given[name] = name
@@ -725,7 +722,7 @@ def test_random_damage_is_refused_or_changes_nothing_else(seed):
     """Catches another error for damaged bytes, or more rows altered than they touch."""
     rng = np.random.default_rng(seed)
     whole = HEAD + b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 4, (40, 3)))
-    outcomes: Counter[bool] = Counter()
+    outcomes = Counter()
     for _ in range(120):
         content = bytearray(whole)
         for _ in range(int(rng.integers(1, 3))):

@@ -1,14 +1,12 @@
 """Tables of ratings in every published layout, and what is none: each refused in one line."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
+from refusals import refused
 
 from fmab_jax.ratings import from_table, layouts, sources
 
@@ -28,30 +26,30 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def lines(rows: list[tuple[Any, ...]], separator: str) -> str:
+def lines(rows, separator):
     return "".join(separator.join(map(str, row)) + "\n" for row in rows)
 
 
-def movielens() -> Path:
+def movielens():
     Path("ratings.csv").write_text("userId,movieId,rating,timestamp\n" + timed(",", 2))
     films = [(film, f'"{title}"', genres) for film, title, genres in FILMS]
     Path("movies.csv").write_text("movieId,title,genres\n" + lines(films, ","), encoding="utf-8")
     return Path("ratings.csv")
 
 
-def timed(separator: str, halves: int = 1) -> str:
+def timed(separator, halves=1):
     rows = [(*row[:2], row[2] if halves == 1 else f"{row[2]:.1f}", 9) for row in RATED]
     return lines(rows, separator)
 
 
-def movielens_1m() -> Path:
+def movielens_1m():
     Path("ratings.dat").write_text(timed("::"))
     Path("movies.dat").write_bytes(lines(FILMS, "::").encode("latin-1"))
     Path("users.dat").write_text(lines(PEOPLE, "::"))
     return Path("ratings.dat")
 
 
-def movielens_100k() -> Path:
+def movielens_100k():
     Path("u.data").write_text(timed("\t"))
     films = []
     for film, title, genres in FILMS:
@@ -131,7 +129,7 @@ COMMAS = (
 )
 NAMED = "path='t.csv': must be a table whose columns have names; {}: write it without"
 FEWER = "; or have fewer agents (groups=10) or fewer arms (most_arms=10)"
-BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+BAD = {
     "semicolons": (CSV.replace(",", ";"), {}, COMMAS.format("a semicolon")),
     "tabs": (CSV.replace(",", "\t"), {}, COMMAS.format("a tab")),
     "two colons": ("1::2::3::4\n", {}, COMMAS.format("'::'")),
@@ -228,19 +226,15 @@ def test_bad_tables_and_options(name):
     text, options, due = BAD[name]
     Path("t.csv").write_text(text)
     given = {"agent": "agent", "arm": "arm", "value": "value"} | options
-    with pytest.raises(ValueError) as refused:
-        from_table("t.csv", **given)
-    assert str(refused.value) == due
+    assert refused(from_table, "t.csv", **given) == due
 
 
 def test_bad_tables_beside_the_ratings():
     """Would catch a user with two groups, or a table that is joined by the wrong column."""
     frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
 
-    def refusal(users: pd.DataFrame | str) -> str:
-        with pytest.raises(ValueError) as refused:
-            from_table(frame, "clinic", "what", "stars", users=users)
-        return str(refused.value)
+    def refusal(users):
+        return refused(from_table, frame, "clinic", "what", "stars", users=users)
 
     twice = pd.DataFrame({"who": [1, 1, 2], "clinic": ["a", "b", "b"]})
     assert refusal(twice) == (
@@ -261,26 +255,21 @@ def test_bad_tables_beside_the_ratings():
 
 def test_lines_are_those_of_the_file():
     """Would catch lines that are counted without the header, empty lines, or lines in a cell."""
-
-    def refusal(file: str, **options: str) -> str:
-        with pytest.raises(ValueError) as refused:
-            from_table(file, **options)
-        return str(refused.value)
-
     Path("t.csv").write_text('agent,arm,value\n\na,"x\ny",1\n"b",y,bad\nc,x,bad\n')
     plain = {"agent": "agent", "arm": "arm", "value": "value"}
     due = "must be a number; mend it, or leave it empty"
-    assert refusal("t.csv", **plain) == f"value=\"t.csv, line 5, 'bad'\": {due}"
+    assert refused(from_table, "t.csv", **plain) == f"value=\"t.csv, line 5, 'bad'\": {due}"
     Path("t.csv.gz").write_bytes(gzip.compress(Path("t.csv").read_bytes()))
-    assert refusal("t.csv.gz", **plain).startswith("value=\"t.csv.gz, line 5, 'bad'\"")
+    told = refused(from_table, "t.csv.gz", **plain)
+    assert told.startswith("value=\"t.csv.gz, line 5, 'bad'\"")
     Path("ratings.dat").write_text("1::10::4::1\r\n2::10::bad::1\r\n")
-    assert refusal("ratings.dat", arm="movieId").startswith("value=\"ratings.dat, line 2, 'bad'\"")
+    told = refused(from_table, "ratings.dat", arm="movieId")
+    assert told.startswith("value=\"ratings.dat, line 2, 'bad'\"")
     frame = pd.DataFrame({"agent": [1, 2], "arm": [1, 2], "value": ["1", "bad"]}, index=[7, 8])
-    with pytest.raises(ValueError, match=r"^value=\"a data frame, row 2, 'bad'\""):
-        from_table(frame, **plain)
+    assert refused(from_table, frame, **plain).startswith("value=\"a data frame, row 2, 'bad'\"")
     Path("ratings.csv").write_text("agent,arm,value\na,x,1\na,x,2\n")
     Path("items.csv").write_text('arm,kind\n\nx,"a\nb"\ny\n')
-    told = refusal("ratings.csv", **plain | {"arm": "kind"}, items="items.csv")
+    told = refused(from_table, "ratings.csv", **plain | {"arm": "kind"}, items="items.csv")
     assert told.startswith("items='items.csv, line 5': must be a row of 2 cells; it has 1")
 
 
@@ -299,8 +288,8 @@ def test_lines_end_where_the_file_says():
 def test_parquet_needs_a_package(monkeypatch):
     """Would catch an ImportError in place of what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ValueError, match=r'pip install "fmab_jax\[export\]", or save the table'):
-        from_table("x.parquet", "agent", "arm", "value")
+    told = refused(from_table, "x.parquet", "agent", "arm", "value")
+    assert 'pip install "fmab_jax[export]", or save the table' in told
 
 
 def test_flags_of_a_film_by_hand():

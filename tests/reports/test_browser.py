@@ -1,7 +1,5 @@
 """The report in a real browser: it draws, answers to hover and switches, and asks for nothing."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil
@@ -36,7 +34,7 @@ def address(grid, tmp_path_factory):
     return fmab.write_report(grid, path, server_price=25).as_uri()
 
 
-def started(folder, *, scripts: bool = True):
+def started(folder, *, scripts=True):
     """Starts a browser with a new profile."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
@@ -60,7 +58,7 @@ def browser(address, tmp_path_factory):
         driver.quit()
 
 
-def opened(driver, address) -> None:
+def opened(driver, address):
     driver.get("about:blank")
     driver.get_log("performance"), driver.get_log("browser")
     driver.get(address)
@@ -225,7 +223,7 @@ return shown.map((e) => [e.textContent.slice(0, 30), number(getComputedStyle(e).
 """
 
 
-def contrast(one, other) -> float:
+def contrast(one, other):
     """Returns the contrast ratio of WCAG 2."""
     linear = lambda v: v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4  # noqa: E731
     weights = (0.2126, 0.7152, 0.0722)

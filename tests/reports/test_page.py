@@ -9,14 +9,13 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from html.parser import HTMLParser
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-import xarray as xr
 from pages import reader
 from scipy import special, stats
 from sizes import SMALL
@@ -45,14 +44,14 @@ class Part(NamedTuple):
 class Page(HTMLParser):
     """Reads a page into its sections, by their ids."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.parts: dict[str, Part] = {"": Part({}, {}, {}, [])}
+        self.parts = {"": Part({}, {}, {}, [])}
         self.data = ""
         self._id, self._caption, self._open = "", "", [("", "", [])]
         self.feed(text.replace("\xa0", " "))
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         found = {name: value or "" for name, value in attrs}
         if tag == "section":
             self._id = found["id"]
@@ -67,11 +66,11 @@ class Page(HTMLParser):
             part.tables.setdefault(self._caption, []).append([])
             part.sorts.setdefault(self._caption, []).append([])
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         for _, _, texts in self._open:
             texts.append(data)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         own, name, texts = self._open.pop()
         assert own == tag, (own, tag)
         text, part = " ".join("".join(texts).split()), self.parts[self._id]
@@ -101,14 +100,14 @@ class Cell(NamedTuple):
     exploring: int
 
     @property
-    def label(self) -> str:
+    def label(self):
         return ", ".join(
             tick if tick in TICKS.values() else sign + tick
             for sign, tick in zip(SIGNS.values(), self.ticks, strict=True)
         )
 
 
-def cells(data: xr.Dataset) -> list[Cell]:
+def cells(data):
     found = []
     axes = [data[name].values for name in SIGNS]
     for place in itertools.product(*map(range, data.seeds.shape)):
@@ -125,13 +124,13 @@ def cells(data: xr.Dataset) -> list[Cell]:
     return found
 
 
-def mean(values: np.ndarray) -> tuple[float, float, float]:
+def mean(values):
     """Returns a mean with the interval of Student's t."""
     half = stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * stats.sem(values)
     return values.mean(), values.mean() - half, values.mean() + half
 
 
-def percent(one: np.ndarray, base: np.ndarray) -> tuple[float, float, float]:
+def percent(one, base):
     """Returns how many per cent more a mean is: where the t of one - r base is critical."""
     critical = stats.t.ppf(0.5 + LEVEL / 2, len(one) - 1) ** 2 / len(one)
     (own, both), (_, other) = np.cov(one, base)
@@ -142,7 +141,7 @@ def percent(one: np.ndarray, base: np.ndarray) -> tuple[float, float, float]:
     return tuple(100 * (each - 1) for each in (middle, low, high))
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def holm(values):
     """Returns p-values adjusted for their number."""
     found, reached = [0.0] * len(values), 0.0
     for rank, place in enumerate(np.argsort(values)):
@@ -152,7 +151,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 @cache
-def up_to_delta(leak: float, noises: int) -> float:
+def up_to_delta(leak, noises):
     """Returns the ε at which the hockey-stick divergence of a sum of Laplace variables is δ.
 
     A reward moves the sum by `leak` scales. The density is that of a variance-gamma law.
@@ -160,7 +159,7 @@ def up_to_delta(leak: float, noises: int) -> float:
     step = 1e-3
     z = np.arange(-60, 60 + leak, step) + step / 2
 
-    def density(x: np.ndarray) -> np.ndarray:
+    def density(x):
         order = noises - 0.5
         log = order * np.log(np.abs(x) / 2) + np.log(special.kve(order, np.abs(x))) - np.abs(x)
         return np.exp(log) / (math.sqrt(math.pi) * math.gamma(noises))
@@ -174,29 +173,29 @@ def up_to_delta(leak: float, noises: int) -> float:
     return high
 
 
-def as_number(text: str) -> str:
+def as_number(text):
     """Writes a printed number as a float is written: 6.8×10⁻⁷ as 6.8e-7."""
     return text.replace("−", "-").replace("+", "").replace("×10", "e").translate(POWERS)
 
 
-def told(text: str, value: float) -> bool:
+def told(text, value):
     plain = as_number(text)
     return bool(re.fullmatch(reader.NUMBER + r"(?:e-?\d+)?", plain)) and reader.same(plain, value)
 
 
-def ends(text: str, low: float, high: float) -> bool:
+def ends(text, low, high):
     """Tells whether "[low, high]", or per cent of it, has these ends."""
     found = re.fullmatch(r"\[(\S+), (\S+)\](?: %)?", text)
     return bool(found) and told(found[1], low) and told(found[2], high)
 
 
-def share(many: int, of: int) -> tuple[float, float]:
+def share(many, of):
     """Returns the ends of the Clopper-Pearson interval, in per cent."""
     found = stats.binomtest(many, of).proportion_ci(LEVEL, "exact")
     return 100 * found.low, 100 * found.high
 
 
-def hold(text: str, data: xr.Dataset) -> None:
+def hold(text, data):
     """Holds what the report says against its result."""
     page, own = Page(text), cells(data)
     for check in (finals, shortly, price, compared, ledger, wrong, pictures, settings, embedded):
@@ -206,7 +205,7 @@ def hold(text: str, data: xr.Dataset) -> None:
 Cells = Sequence[Cell]
 
 
-def finals(page: Page, own: Cells, data: xr.Dataset) -> None:
+def finals(page, own, data):
     """Holds final values: what a row shows, and its numbers in full, by which rows are sorted."""
     caption = "Final values, a row for each configuration"
     heads, *rows = page.parts["finals"].tables[caption]
@@ -235,11 +234,11 @@ SENTENCE = re.compile(
 )
 
 
-def both(one: str, other: str) -> str:
+def both(one, other):
     return f"{one} each" if one == other else f"{one} and {other.removeprefix('ε = ')}"
 
 
-def pairs(own: Cells) -> list[tuple[Cell, Cell, str, str, str]]:
+def pairs(own):
     """Returns what is compared: one parameter at a time with the reference, which has neither."""
     reference = next(cell for cell in own if set(cell.ticks) == set(TICKS.values()))
     found = []
@@ -252,7 +251,7 @@ def pairs(own: Cells) -> list[tuple[Cell, Cell, str, str, str]]:
     return found
 
 
-def sentence(text: str, pair: tuple[Cell, Cell, str, str, str], adjusted: float) -> None:
+def sentence(text, pair, adjusted):
     """Holds a sentence of a comparison against the seeds of both."""
     cell, base, at, first, second = pair
     found = SENTENCE.fullmatch(text)
@@ -274,11 +273,11 @@ def sentence(text: str, pair: tuple[Cell, Cell, str, str, str], adjusted: float)
     assert found["links"] == links, f"{first} takes {links} links"
 
 
-def p_values(found: Iterable[tuple[Cell, Cell, str, str, str]]) -> list[float]:
+def p_values(found):
     return [float(stats.ttest_rel(one.regret, base.regret).pvalue) for one, base, *_ in found]
 
 
-def shortly(page: Page, own: Cells, _: xr.Dataset) -> None:
+def shortly(page, own, _):
     """Holds the section "In short": the smallest, the comparisons, what went wrong."""
     smallest, *items = page.parts["short"].texts["li"]
     best = min(own, key=lambda cell: cell.regret.mean())
@@ -305,7 +304,7 @@ def shortly(page: Page, own: Cells, _: xr.Dataset) -> None:
     assert ranged and all(map(told, ranged.groups(), (min(shares), max(shares))))
 
 
-def _wrong_in_all(text: str, own: Cells, what: str, many: Sequence[int]) -> None:
+def _wrong_in_all(text, own, what, many):
     """Holds a sentence on how many of all seeds went wrong, and where most did."""
     found = re.search(
         rf"(\d+) of (\d+) (?:seeds )?{what}[^,]*, most in one configuration (\d+) of (\d+) "
@@ -320,7 +319,7 @@ def _wrong_in_all(text: str, own: Cells, what: str, many: Sequence[int]) -> None
     assert found[7] == own[most].label, f"most that {what} are at {own[most].label}"
 
 
-def price(page: Page, own: Cells, _: xr.Dataset) -> None:
+def price(page, own, _):
     """Holds the price of privacy: regret beside no noise, adjusted among the values of ε."""
     part = page.parts["price"]
     heads, *rows = part.tables["What privacy costs, beside no noise"]
@@ -345,7 +344,7 @@ def price(page: Page, own: Cells, _: xr.Dataset) -> None:
         sentence(text.removeprefix(start), asked[largest], adjusted[largest])
 
 
-def compared(page: Page, own: Cells, _: xr.Dataset) -> None:
+def compared(page, own, _):
     """Holds the comparisons: count, sentences, table, p-values as they are and by Holm."""
     part, asked = page.parts["comparisons"], pairs(own)
     values = p_values(asked)
@@ -373,7 +372,7 @@ def compared(page: Page, own: Cells, _: xr.Dataset) -> None:
     assert f"adjusted for all {len(asked)} comparisons by Holm's method" in part.texts["p"][-1]
 
 
-def ledger(page: Page, _: Cells, data: xr.Dataset) -> None:
+def ledger(page, _, data):
     """Holds who sees what: N ε, and what sums leak up to δ, by the law of their noise."""
     _heads, *rows = page.parts["ledger"].tables["What is told of one reward, and to whom"]
     kept = privacy.rows(data.attrs["ledger"])[0]
@@ -397,7 +396,7 @@ def ledger(page: Page, _: Cells, data: xr.Dataset) -> None:
         assert found and all(map(told, found.groups(), values)), what
 
 
-def wrong(page: Page, own: Cells, _: xr.Dataset) -> None:
+def wrong(page, own, _):
     """Holds the seeds that went wrong: counts, shares, the largest regret of these."""
     heads, *rows = page.parts["wrong"].tables["Seeds that went wrong"]
     worst = ["share, 95 %", "largest regret of these"]
@@ -416,12 +415,12 @@ def wrong(page: Page, own: Cells, _: xr.Dataset) -> None:
             assert largest == "–" if top is None else told(largest, top), cell.label
 
 
-def size_of(data: xr.Dataset) -> str:
+def size_of(data):
     agents, arms = data.attrs["agents"], data.attrs["arms"]
     return f"CDP-MAB, M = {agents} agents, K = {arms} arms, T = 10⁴ slots"
 
 
-def pictures(page: Page, own: Cells, data: xr.Dataset) -> None:
+def pictures(page, own, data):
     """Holds captions and alternative texts: sizes, seeds, leaks, what went wrong."""
     size = size_of(data)
     for name in ("regret", "finals"):
@@ -454,7 +453,7 @@ def pictures(page: Page, own: Cells, data: xr.Dataset) -> None:
     assert f"Cost: {SERVER} per server link" in curves, f"a link costs {SERVER}"
 
 
-def settings(page: Page, own: Cells, data: xr.Dataset) -> None:
+def settings(page, own, data):
     """Holds what was asked."""
     part = page.parts["question"]
     assert f"{size_of(data)}." in part.texts["li"]
@@ -470,7 +469,7 @@ def settings(page: Page, own: Cells, data: xr.Dataset) -> None:
     assert "trusted: " in pairs_["CDP-MAB"]
 
 
-def embedded(page: Page, own: Cells, data: xr.Dataset) -> None:
+def embedded(page, own, data):
     """Holds the final values that a figure draws."""
     drawn = json.loads(page.data)
     assert [each["label"] for each in drawn["cells"]] == [cell.label for cell in own]
@@ -506,25 +505,25 @@ def test_a_report_says_what_its_result_holds(report, result):
     hold(report, result)
 
 
-def last_digit(found: re.Match[str]) -> str:
+def last_digit(found):
     """Returns a text with the last digit of its first group changed."""
     place = found.end(1) - found.start() - 1
     digit = str((int(found[0][place]) + 1) % 10)
     return found[0][:place] + digit + found[0][place + 1 :]
 
 
-def without(found: re.Match[str]) -> str:
+def without(found):
     """Returns a text without its first group."""
     start = found.start()
     return found[0][: found.start(1) - start] + found[0][found.end(1) - start :]
 
 
-def to(new: str) -> Callable[[re.Match[str]], str]:
+def to(new):
     """Returns who writes something else in the place of the first group."""
     return lambda found: found[0].replace(found[1], new)
 
 
-def swapped(found: re.Match[str]) -> str:
+def swapped(found):
     """Returns a text with its two groups in each other's place."""
     start, between = found.start(), found.string[found.end(1) : found.start(2)]
     before, after = found[0][: found.start(1) - start], found[0][found.end(2) - start :]
@@ -537,7 +536,7 @@ FINALS, TOLD, WRONG, DIFFERENCES, PRICE = (
     rf"<caption>{words}.*?<tbody>" for words in HEADS.split("/")
 )
 # Section: what stands there, of which the last digit is another, or what becomes of it.
-BROKEN: dict[str, tuple[str | tuple[str, Callable[[re.Match[str]], str]], ...]] = {
+BROKEN = {
     "finals": (
         (rf"{FINALS}({TR})", without),
         (rf"{FINALS}({TR})\s*({TR})", swapped),

@@ -1,7 +1,5 @@
 """The report says what its results hold, and is a page that can be read by anybody."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
@@ -221,7 +219,7 @@ def test_a_sweep_until_precise_has_the_levels_of_its_looks(grid):
             np.testing.assert_allclose(drawn, band[name].values, rtol=1e-5)
 
 
-def counted(summary=False) -> xr.Dataset:
+def counted(summary=False):
     """Returns links of 4 seeds on a meter that costs and two of agents, of which one does."""
     rounds = np.array([[1, 2, 3], [1, 1, 2], [0, 2, 2], [1, 3, 5]])
     sides = {"side": ["server", "peer", "peer"], "priced": [True, False, True]}
@@ -736,7 +734,7 @@ def test_the_script_makes_a_run_again(name):
     data = fmab.simulate(algorithm, problem, 2000, **({"seeds": 2} | how))
     found = again(data)
     assert found.kind == "python" and found.checked
-    space: dict = {}
+    space = {}
     exec(found.text, space)
     xr.testing.assert_identical(space["data"].drop_attrs(), data.drop_attrs())
     assert space["data"].attrs["study_hash"] == data.attrs["study_hash"]
@@ -877,7 +875,7 @@ def test_a_reader_is_told_that_no_round_was_completed(folder, capsys, grid):
     assert shown.err == f"{remark}\n" and "No round" not in shown.out
 
 
-def begun(grid: xr.Dataset, done: int) -> xr.Dataset:
+def begun(grid, done):
     """Returns what is there of a sweep that was interrupted after so many configurations."""
     there = (np.arange(grid.seeds.size) < done).reshape(grid.seeds.shape)
     there = xr.DataArray(there, dims=grid.seeds.dims)

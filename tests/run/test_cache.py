@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
 
 import jax
 import numpy as np
@@ -28,17 +27,17 @@ def place(tmp_path, monkeypatch):
 class Runs:
     """Runs one algorithm as a process of its own would, and counts what was traced."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self.traced = 0
         whole = batches.many_trials
 
-        def counted(*given: Any) -> Any:
+        def counted(*given):
             self.traced += 1
             return whole(*given)
 
         monkeypatch.setattr(batches, "many_trials", counted)
 
-    def __call__(self, algorithm: Any = None, seeds: int = 2) -> bytes:
+    def __call__(self, algorithm=None, seeds=2):
         batches.executable.cache_clear()
         data = fmab.simulate(algorithm or fmab.ucb1(), PROBLEM, 20, seeds, times=2)
         return data.regret.values.tobytes()
@@ -99,7 +98,7 @@ def test_what_strangers_wrote_is_traced_each_time(place, run):
     """Would catch a plug-in whose edited code is not run, as the old one is kept under its name."""
 
     @dataclasses.dataclass(frozen=True)
-    class Mine(type(fmab.ucb1())):  # type: ignore[misc]
+    class Mine(type(fmab.ucb1())):
         """Another's, under another name."""
 
         name = "mine"
@@ -112,7 +111,7 @@ def test_what_strangers_wrote_is_traced_each_time(place, run):
 def test_static_parts_that_differ_are_spelled_differently():
     """Would catch 1, True, 1.0 and "1", or parts in another order, under one name."""
     laws = [fmab.Gaussian(0.5), fmab.Gaussian(0.25)]
-    values: list[Any] = [1, True, 1.0, "1", b"1", None, "None", (1,), ((1,),), (1, 1)]
+    values = [1, True, 1.0, "1", b"1", None, "None", (1,), ((1,),), (1, 1)]
     values += [("1, int:1",)]
     values += [{"a": 1, "b": 2}, {"a": 2, "b": 1}, int, bool, np.dtype("int8"), *laws]
     values += map(jax.tree.structure, [(1, 2), [1, 2], (1, None)])
@@ -153,7 +152,7 @@ def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
 def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""
-    told: dict[str, Any] = {}
+    told = {}
     monkeypatch.setattr(cache, "_own", None)
     monkeypatch.setattr(jax.config, "update", told.__setitem__)
     made = fmab.use_compilation_cache(tmp_path / "a" / "b")

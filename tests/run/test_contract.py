@@ -1,9 +1,5 @@
 """What an algorithm promises of every trial, by outcomes that break one promise each."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
@@ -14,7 +10,7 @@ from fmab_jax.errors import Refusal
 from fmab_jax.run import contract
 
 
-def outcome(**changed: Any) -> Outcome:
+def outcome(**changed):
     """Returns what two seeds left at three recorded slots, with something changed."""
     whole = np.array([3, 1])
     right = dict(

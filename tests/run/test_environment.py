@@ -1,11 +1,7 @@
 """A simulation inside a caller's own JAX settings, and after a fork: the same bits, or one line."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Sequence
-from pathlib import Path
 
 import fresh
 import pytest
@@ -131,7 +127,7 @@ def found(tmp_path_factory):
     return under(SETTINGS, tmp_path_factory.mktemp("cache"))
 
 
-def under(names: Sequence[str], cache: Path) -> dict[str, str]:
+def under(names, cache):
     """Runs the script under nothing and under some settings."""
     kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)}
     kept |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}

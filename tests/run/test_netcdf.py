@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import Any
 
 import h5py
 import numpy as np
@@ -20,7 +19,7 @@ from fmab_jax.parameters import Kind
 from fmab_jax.run import netcdf
 
 
-def result(**attrs: Any) -> xr.Dataset:
+def result(**attrs):
     """Returns something as small as a result can be."""
     values = np.arange(6.0).reshape(2, 3)
     return xr.Dataset(
@@ -149,7 +148,7 @@ STUDY = {"axes": ["spread"], "spread": [0, 1], "algorithm": "cdp", "problem": "D
 STUDY |= {"root_seed": 0, "horizon": 9, "until": None, "rewards": {"law": "bernoulli"}}
 TABLE = {"rewards": {"law": "x"}}
 # What no result of the package has under these names; JSON of it, but for texts.
-FORGED: dict[str, tuple[str, Any]] = {
+FORGED = {
     "agents that are a text": ("agents", "many"),
     "no agents": ("agents", 0),
     "a fraction of an arm": ("arms", 2.5),

@@ -1,7 +1,5 @@
 """`numbers_sent` against counts made by hand, where rewards never vary."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -21,7 +19,7 @@ MEANS = [0.8, 1.0, 0.1, 0.95, 0.4]
 CERTAIN = fmab.Problem.ratings(LEVELS, [[np.eye(6)[LEVELS.index(100 * m)] for m in MEANS]] * AGENTS)
 
 
-def arms_of_rounds(horizon: int, reporting: int, wait: int) -> list[int]:
+def arms_of_rounds(horizon, reporting, wait):
     """Returns the arms that each completed round began with (Algorithm 1, lines 3-17)."""
     behind = [max(MEANS) - mean for mean in MEANS]
     pulls, slot, found = 0, 0, []
@@ -72,7 +70,7 @@ class Told(fmab.IndexPolicy):
 
     name = "told"
 
-    def exchange(self, agents: int) -> Exchange:
+    def exchange(self, agents):
         """A link between the first two agents."""
         share = np.full(agents, 1 / agents)
         views = (View("the second agent", 1),)

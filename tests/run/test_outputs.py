@@ -1,12 +1,9 @@
 """What comes out besides the usual: every algorithm, sweeps, stores, summaries, plug-ins."""
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +26,7 @@ GAPS = MEANS.max() - MEANS
 AGENTS = sizes.SMALL["agents"]
 
 
-def made(name: str, **more: Any) -> Any:
+def made(name, **more):
     """Returns an algorithm with the parameters that must be given."""
     owner = installed()[name]
     asked = {n: each.suggested for n, each in parameters_of(owner).items()}
@@ -40,7 +37,7 @@ def made(name: str, **more: Any) -> Any:
 
 
 @functools.cache
-def both(name: str, **more: Any) -> tuple[Any, xr.Dataset, xr.Dataset | None]:
+def both(name, **more):
     """Returns an algorithm, a run of it with all outputs, and perhaps one with the usual ones."""
     algorithm = made(name, **more)
     problem, given = fmab.Problem(MEANS, AGENTS), dict(horizon=1500, seeds=8, times=7)
@@ -52,7 +49,7 @@ def both(name: str, **more: Any) -> tuple[Any, xr.Dataset, xr.Dataset | None]:
 # One of each loop; every other one would be a program more.
 LOOPS = {("cdp",), ("cdp", "participation"), ("ddp",), ("single",), ("ucb1",), ("dp_imed",)}
 # Algorithms whose loops add something up, and the other value of what decides how they go.
-CASES: list[tuple[str, dict[str, Any]]] = [
+CASES = [
     *((name, {}) for name in installed() if name != "demab"),
     ("cdp", {"participation": 0.5}),
     ("cdp", {"rounds": 1}),
@@ -103,14 +100,14 @@ def test_pulls_and_regret_of_each_agent_are_those_of_a_run_worked_out_by_hand():
     assert pulls[0] == 4000 - pulls[1] - pulls[2]
 
 
-GRID: dict[str, Any] = {
+GRID = {
     **{"agents": [3, 5], "arms": [3, 4], "horizon": 600, "epsilon": 1.0, "graph": "ring"},
     **{"seeds": 12, "times": 5, "progress": False},
 }
 
 
 @functools.cache
-def swept(store: Any = None, keep: str = "curves") -> xr.Dataset:
+def swept(store=None, keep="curves"):
     """Returns a sweep over agents and arms with all outputs."""
     problem = fmab.Problem.uniform
     return fmab.sweep(fmab.ddp_mab, problem, outputs=ALL, store=store, keep=keep, **GRID)
@@ -182,10 +179,10 @@ def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
 
 
 @functools.cache
-def page() -> dict[str, Any]:
+def page():
     """Returns what the blocks of the page on outputs define."""
     text = (ROOT / "docs/own_output.md").read_text("utf-8")
-    space: dict[str, Any] = {}
+    space = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
         exec(block, space)
     return space
@@ -211,7 +208,7 @@ def test_outputs_of_the_page_do_what_it_says():
 
 
 LINKED = fmab.Output("linked", "", "", lambda r: 1.0 * r["rounds"] * r.links.sum())
-ONE: dict[str, Any] = {"problem": fmab.Problem.uniform(3, 3), "progress": False}
+ONE = {"problem": fmab.Problem.uniform(3, 3), "progress": False}
 
 
 def test_one_configuration_and_short_horizons_are_summarised():
@@ -221,7 +218,7 @@ def test_one_configuration_and_short_horizons_are_summarised():
     one = fmab.sweep(fmab.cdp_mab(1.0), keep="summary", outputs=asked, horizon=300, seeds=5, **ONE)
     assert one.fairness_mean == 1 and one.pulls_mean.sum() == pytest.approx(900)
     assert float(one.linked_mean) == float(one.links_mean[-1].sum())
-    given: dict[str, Any] = dict(epsilon=1.0, outputs=asked, horizon=[5, 600], seeds=5, **ONE)
+    given = dict(epsilon=1.0, outputs=asked, horizon=[5, 600], seeds=5, **ONE)
     curves = fmab.sweep(fmab.cdp_mab, **given)
     summary = fmab.sweep(fmab.cdp_mab, keep="summary", **given)
     np.testing.assert_allclose(curves.regret_by_agent.sum("agent"), curves.regret, rtol=1e-12)
@@ -253,7 +250,7 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
 
 def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path):
     """Would catch padding that depends on who else is in a chunk, taken for agents."""
-    given: dict[str, Any] = dict(horizon=100, outputs=ALL, times=4, allow_changes=["agents"])
+    given = dict(horizon=100, outputs=ALL, times=4, allow_changes=["agents"])
     given |= {"progress": False, "arms": 3}
     problem = fmab.Problem.uniform
     few = fmab.sweep(fmab.ucb1, problem, agents=[3, 5], seeds=8, store=tmp_path / "c", **given)
@@ -274,7 +271,7 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     too short for the larger of its cells."""
     from fmab_jax.sweeps import chunks, results
 
-    given: dict[str, Any] = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
+    given = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
     problem, store = fmab.Problem.uniform, tmp_path / "s"
     given["progress"] = False
     data = fmab.sweep(fmab.ucb1, problem, agents=[3, 5], store=store, **given).load()
@@ -283,7 +280,7 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     arrays = there.chunk(entry)
     asked = outputs.chosen(ALL)
 
-    def read(*ranges: tuple[int, int], **changed: np.ndarray) -> xr.Dataset:
+    def read(*ranges, **changed):
         kept = chunks.Memory()
         entries = []
         for start, stop in ranges:
@@ -338,7 +335,7 @@ def test_memory_of_what_is_gauged_is_told():
     assert told == 8 * 52 * 100
 
 
-def named(name: str, dims: tuple[str, ...] = ("arm",)) -> Gauge:
+def named(name, dims=("arm",)):
     """Returns a gauge of a name."""
     return Gauge(name, dims, len, len, len)
 

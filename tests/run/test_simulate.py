@@ -1,7 +1,5 @@
 """Many seeds: the same numbers whatever the batch and the devices, labels, memory, files."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import functools
@@ -46,7 +44,7 @@ PATHS = {
 UNEQUAL = fmab.Problem.heterogeneous(**sizes.MIDDLE, spread=0.8)
 
 
-def digests(data: xr.Dataset) -> list[str]:
+def digests(data):
     """Returns a SHA-256 of everything a seed produced, one per seed."""
     hashes = []
     for i in range(data.sizes["seed"]):
@@ -189,7 +187,7 @@ def test_four_devices_give_the_bits_of_one_and_never_talk():
         assert lines[path].split() == here, path
 
 
-def branches_at_run_time(text: str) -> list[str]:
+def branches_at_run_time(text):
     """Returns the branches of a program whose choice is no constant, nor made by such a branch."""
     known = set(re.findall(r"(%\w+) = stablehlo.constant", text))
     found = []
@@ -234,7 +232,7 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
     Of the loops inside an epoch, those that fill chunks take at most one step a chunk, and those
     that sum a distribution function one for every eight counts.
     """
-    steps: collections.Counter[str] = collections.Counter()
+    steps = collections.Counter()
     real = jax.lax.while_loop
 
     def counted(condition, body, start):
@@ -669,9 +667,9 @@ def test_a_result_is_not_copied_where_all_of_it_is_asked_for():
     """Would catch another 30 % of memory: a copy of links while a result is read."""
     values = np.arange(24.0).reshape(2, 3, 4)
     sizes = SimpleNamespace(sizes={"time": 3})
-    whole = lazy.Lazy._taken(sizes, values, 1, "time", np.arange(3))  # type: ignore[arg-type]
+    whole = lazy.Lazy._taken(sizes, values, 1, "time", np.arange(3))
     assert whole is values
-    some = lazy.Lazy._taken(sizes, values, 1, "time", np.array([2, 0]))  # type: ignore[arg-type]
+    some = lazy.Lazy._taken(sizes, values, 1, "time", np.array([2, 0]))
     np.testing.assert_array_equal(some, values[:, [2, 0]])
 
 

@@ -1,14 +1,10 @@
 """Exports read back to the same bits, stand whole or not at all, and refuse in one line."""
 
-from __future__ import annotations
-
 import errno
 import math
 import subprocess
 import sys
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +18,8 @@ from fmab_jax.cli.main import main
 from fmab_jax.sweeps import exports
 from fmab_jax.sweeps.exports import export, tidy
 
-PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
-SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
+PARAMETERS = dict(agents=4, arms=3, horizon=20_000, times=10)
+SMALL = dict(chunk=8, batch=8, progress=False)
 SERIES = ("regret", "waiting_regret")
 PER_SEED = ("rounds_made", "numbers_sent", "active_arms", "chosen_arm", "agents_lost")
 PER_SEED += ("best_arm_lost", "worse_arm_played", "agents_worse", "final_gap")
@@ -36,13 +32,13 @@ def swept():
     """A sweep's curves and summary: numbers and "none", a horizon each, infinite epsilon."""
     found = {}
     for keep in ("curves", "summary"):
-        grid: dict[str, Any] = dict(epsilon=[0.5, None], horizon=[2000, 20_000])
+        grid = dict(epsilon=[0.5, None], horizon=[2000, 20_000])
         chosen = {**PARAMETERS, **grid, **SMALL}
         found[keep] = fmab.sweep("cdp", seeds=20, keep=keep, **chosen).load()
     return found
 
 
-def stored(path: Path) -> xr.Dataset:
+def stored(path):
     if path.suffix == ".nc":
         return fmab.load(path)
     return xr.load_dataset(path, engine="zarr", consolidated=False)
@@ -80,7 +76,7 @@ def test_arrays_read_back_to_the_same_bits(swept, keep, ending, tmp_path):
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def table(path: Path) -> pd.DataFrame:
+def table(path):
     if path.suffix == ".csv":
         # Read by Python, whose floats are exact.
         texts = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -222,7 +218,7 @@ def test_a_zarr_folder_comes_back_where_its_successor_cannot_be_put(swept, tmp_p
     """Would catch an old result lost, or left under a hidden name, or an error that names that."""
     path = export(swept["curves"], tmp_path / "x.zarr")
 
-    def full(source: Any, target: Any) -> None:
+    def full(source, target):
         raise OSError(errno.ENOSPC, "No space left on device", str(source))
 
     monkeypatch.setattr(exports.os, "replace", full)
@@ -255,7 +251,7 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
     full = OSError(errno.ENOSPC, "No space left on device")
     if ending in (".nc", ".zarr"):
         # Everything is written, and then cannot be put in its place.
-        def replace(*_: Any) -> None:
+        def replace(*_):
             assert len(list(tmp_path.iterdir())) == 1
             raise full
 
@@ -263,7 +259,7 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
     else:
         tables = exports.tidy
 
-        def some(data: xr.Dataset) -> Any:
+        def some(data):
             yield next(tables(data))
             assert len(list(tmp_path.iterdir())) == 1
             raise full

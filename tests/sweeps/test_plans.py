@@ -1,10 +1,7 @@
 """Plans, shares, progress and agreement of a sweep, by arithmetic: nothing is computed."""
 
-from __future__ import annotations
-
 import functools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,13 +17,13 @@ from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import made_with, state
 
 
-def study(cells: int = 5, **changes: Any) -> Any:
+def study(cells=5, **changes):
     """Returns a study of so many configurations of the house's small size."""
-    how: dict[str, Any] = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
+    how = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
     return state("cdp", epsilon=[1 + i for i in range(cells)], **{**how, **changes})
 
 
-def work(made: Any, worker: tuple[int, int] | None = None, chunk: int | None = None) -> Any:
+def work(made, worker=None, chunk=None):
     return runner._Work(layout.Layout(made, "cpu", chunk, worker), (), 4, None)
 
 
@@ -38,9 +35,9 @@ def test_workers_of_mixed_platforms_are_refused(others):
     """Would catch chunks of two kinds of device in one store, whose bits differ."""
     made = object.__new__(cluster.Cluster)
     made.made_by = {}
-    made._wait_for_workers = lambda teller: None  # type: ignore[method-assign]
+    made._wait_for_workers = lambda teller: None
     asked = [(f"w{i}", made_with(each)) for i, each in enumerate(others)]
-    made._asked = lambda: asked  # type: ignore[method-assign]
+    made._asked = lambda: asked
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; inst"
     refuses(line, made.agree, progress.Progress())
@@ -140,7 +137,7 @@ def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
 # --- what is told ---
 
 
-def moments(values: Any) -> summary.Moments:
+def moments(values):
     return summary.moments(np.array(values, float)[:, None], full=False)
 
 
@@ -189,8 +186,8 @@ def test_progress_by_hand(monkeypatch):
     clock = [1000.0]
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
     lines = progress.Progress("lines")
-    said: list[str] = []
-    lines._bar.say = said.append  # type: ignore
+    said = []
+    lines._bar.say = said.append
     lines.planned(PLAN)
     clock[0] += 30
     lines.calibrated(200)
@@ -215,8 +212,8 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch):
     clock = [1000.0]
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
     cell = progress.Progress("notebook")
-    said: list[tuple[Any, ...]] = []
-    cell._bar._show = lambda text, share=None: said.append((text, share))  # type: ignore
+    said = []
+    cell._bar._show = lambda text, share=None: said.append((text, share))
     cell.planned(PLAN)
     assert said == []
     clock[0] += 50
@@ -281,14 +278,14 @@ def test_a_long_run_is_timed_on_short_ones(monkeypatch):
     nothing = functools.lru_cache(lambda *_: None)
     monkeypatch.setattr(runner.batches, "executable", nothing)
 
-    def run_job(job: Any, *_: Any) -> None:
+    def run_job(job, *_):
         (config,) = job.configs
         assert int(config.trial.horizon) == config.grid[-1] == max(config.grid)
         asked.append(int(config.trial.horizon))
         clock[0] += asked[-1] * 1e-3
 
     class Teller(progress.Progress):
-        def calibrated(self, seconds: float) -> None:
+        def calibrated(self, seconds):
             told.append(seconds)
 
     monkeypatch.setattr(runner, "run_job", run_job)

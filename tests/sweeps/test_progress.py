@@ -1,7 +1,5 @@
 """Telling progress never decides a run: standard error that is closed, full, or gone."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys
@@ -20,7 +18,7 @@ SWEEP = f"sweep cdp --epsilon 0.5 1 {SMALL}"
 RUN = f"run cdp --epsilon 0.5 --no-figure {SMALL}"
 
 
-def fmab(words: str, redirection: str, folder: Path) -> subprocess.CompletedProcess:
+def fmab(words, redirection, folder):
     command = ["sh", "-c", f'exec "$0" -m fmab_jax {words} {redirection}', sys.executable]
     how = {"capture_output": True, "text": True, "cwd": folder}
     return subprocess.run(command, env=fresh.surroundings(), **how)
@@ -67,11 +65,11 @@ def test_a_refusal_that_nobody_hears_keeps_its_status(redirection, tmp_path):
 class Broken(io.StringIO):
     """A stream in memory that takes nothing."""
 
-    def write(self, text: str) -> int:
+    def write(self, text):
         raise OSError(5, "Input/output error")
 
 
-def everything(teller: Progress) -> None:
+def everything(teller):
     """Tells all there is to tell."""
     with teller:
         teller.planned(PLAN)
@@ -124,7 +122,7 @@ def test_progress_is_true_false_or_somebody_who_is_told():
     """Would catch a text or a number taken for True."""
     for value in ("yes", 1, [], 0.0):
         with pytest.raises(Refusal, match="^progress=.*: must be True or False; or a Progress$"):
-            teller_of(value, True)  # type: ignore[arg-type]
+            teller_of(value, True)
     mine = Progress()
     assert teller_of(mine, False) is mine
     assert [teller_of(*given)._bar.where for given in SILENT] == [""] * 3

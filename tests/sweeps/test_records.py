@@ -1,18 +1,12 @@
 """Records with a right checksum and a wrong content: refused or damaged, never a traceback."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 from refusals import refused, refuses
 
 import fmab_jax as fmab
@@ -21,28 +15,26 @@ from fmab_jax.cli import stated
 from fmab_jax.errors import Damaged, Refusal
 from fmab_jax.sweeps import grid, records
 from fmab_jax.sweeps.progress import Progress
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import state
 
 KEEPS = ("curves", "summary")
-STUDY: dict[str, Any] = dict(
-    agents=4, arms=3, horizon=2000, times=6, epsilon=[0.5, None], chunk=8, batch=8
-)
-WRONG: list[Any] = [None, "x", -1, 0, 1.5, 10**30, True, [], {}, [[]], [None], {"x": None}]
+STUDY = dict(agents=4, arms=3, horizon=2000, times=6, epsilon=[0.5, None], chunk=8, batch=8)
+WRONG = [None, "x", -1, 0, 1.5, 10**30, True, [], {}, [[]], [None], {"x": None}]
 
 
 class Told(Progress):
     """Notes what is damaged."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    def __init__(self):
+        self.lines = []
 
-    def damaged(self, line: str) -> None:
+    def damaged(self, line):
         self.lines.append(line)
 
 
-def swept(store: Path, keep: str, **changes: Any) -> xr.Dataset:
-    more: dict[str, Any] = {}
+def swept(store, keep, **changes):
+    more = {}
     if keep == "summary":
         more = dict(until=fmab.until_precise(relative=1e-9, max_seeds=16))
     return fmab.sweep(
@@ -59,7 +51,7 @@ def stores(tmp_path_factory):
     return folder
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value, path=()):
     """Yields the way to everything in a header, but for the study, which is only compared."""
     if path and path != ("study",):
         yield path
@@ -71,10 +63,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(each, (*path, key))
 
 
-def changed(header: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def changed(header, path, value):
     """Returns a header with another value at a place; `places` itself stands for none."""
     new = copy.deepcopy(header)
-    inner: Any = new
+    inner = new
     for key in path[:-1]:
         inner = inner[key]
     if value is places:
@@ -140,7 +132,7 @@ def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
     """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
     owner = base.known()[name]
     algorithm = owner(**stated.suggested(owner, {}))
-    how: dict[str, Any] = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
+    how = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
     how |= {"until": until, "keep": "summary" if until else "curves"}
     study = state(algorithm, fixed_instance=[None, 7], **how)
     header = grid.header_of(study, {"jax": "1"})
@@ -176,14 +168,14 @@ def test_a_store_of_another_format_is_refused_by_name(stores, tmp_path, version,
     assert not (store.path / "chunks").exists()
 
 
-def forged_facts(good: dict[str, Any]) -> list[dict[str, Any]]:
+def forged_facts(good):
     """Returns facts that no sweep writes."""
     forged = [{n: v for n, v in good.items() if n != name} for name in good]
     forged += [{**good, name: value} for name in good for value in WRONG]
-    seeds: list[Any] = [[8, 0], [-8, 0], [0, 0], [0, 8, 9], [0], [0.0, 8], ["0", "8"]]
+    seeds = [[8, 0], [-8, 0], [0, 0], [0, 8, 9], [0], [0.0, 8], ["0", "8"]]
     seeds += [[0, 10**9], [True, 8], {"0": 1}]
     forged += [{**good, "seeds": each} for each in seeds]
-    cells: list[Any] = [[7], [None], [["x"]], [{}], "x", {"x": 1}]
+    cells = [[7], [None], [["x"]], [{}], "x", {"x": 1}]
     forged += [{**good, "cells": each} for each in cells]
     forged += [{**good, "keep": each} for each in (["curves"], {}, "CURVES")]
     return [*forged, {**good, "made_by": {"jax": [1]}}, {}]
@@ -226,7 +218,7 @@ def test_forged_arrays_are_damage(stores, tmp_path, keep):
     store = Store(tmp_path / "s")
     entry = store.entries()[0][0]
     good = store.read(entry)
-    forged: list[dict[str, np.ndarray]] = [{}]
+    forged = [{}]
     for name, values in good.items():
         forged += [
             {n: v for n, v in good.items() if n != name},
@@ -252,7 +244,7 @@ def test_chunks_say_what_they_were_made_by(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "provenance", lambda devices: {**real(devices), "numpy": "1.0"})
     swept(tmp_path / "s", "curves")
     store = Store(tmp_path / "s")
-    entries: list[Entry] = store.entries()[0]
+    entries = store.entries()[0]
     versions = set(real(runner.jax.devices())) | {"numpy"}
     assert [set(entry.facts["made_by"]) for entry in entries] == [versions] * 4
     assert {entry.facts["made_by"]["numpy"] for entry in entries} == {"1.0"}

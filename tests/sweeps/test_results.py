@@ -1,14 +1,11 @@
 """Results of sweeps: the numbers of simulate, read lazily, whatever chunks they lie in."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import fresh
 import numpy as np
@@ -35,12 +32,10 @@ from fmab_jax.sweeps.store import Entry, Store
 pytestmark = pytest.mark.as_users_have_it
 
 # 2 x 2 cells of one program; three chunks for each cell.
-PARAMETERS: dict[str, Any] = dict(**sizes.SMALL, horizon=20_000, times=10)
-GRID: dict[str, Any] = dict(epsilon=[0.5, None], rounds=[None, 2])
-SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
-WAITING: dict[str, Any] = dict(
-    **sizes.SMALL, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
-)
+PARAMETERS = dict(**sizes.SMALL, horizon=20_000, times=10)
+GRID = dict(epsilon=[0.5, None], rounds=[None, 2])
+SMALL = dict(chunk=8, batch=8, progress=False)
+WAITING = dict(**sizes.SMALL, horizon=[2000, 20_000], graph=["ring", "complete"], times=10)
 SERIES = ("regret", "waiting_regret", "links")
 PER_SEED = ("rounds_made", "numbers_sent", "active_arms", "chosen_arm", "agents_lost")
 PER_SEED += ("agents_worse", "final_gap")
@@ -64,13 +59,13 @@ def curves(stores):
     return open_sweep(stores / "curves").load()
 
 
-def alone(algorithm: Any, horizon: int) -> xr.Dataset:
+def alone(algorithm, horizon):
     """Runs one configuration as `simulate` does."""
     problem = fmab.Problem.heterogeneous(4, 3, 0.0)
     return fmab.simulate(algorithm, problem, horizon, 20, times=10, batch=8, progress=False)
 
 
-def same_cell(cell: xr.Dataset, expected: xr.Dataset) -> None:
+def same_cell(cell, expected):
     for name in (*SERIES, *PER_SEED, *EVENTS):
         np.testing.assert_array_equal(cell[name].values, expected[name].values, name)
         assert cell[name].dtype == expected[name].dtype, name
@@ -166,10 +161,10 @@ def test_attributes_say_how_to_run_it_again(stores, curves):
 @pytest.fixture
 def reads(monkeypatch):
     """Notes which chunks are read: cells and seeds of each."""
-    seen: list[tuple[tuple[str, ...], tuple[int, int]]] = []
+    seen = []
     read = Store.read
 
-    def noted(folder: Store, entry: Entry, names: Any = None) -> dict[str, np.ndarray]:
+    def noted(folder, entry, names=None):
         seen.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
         return read(folder, entry, names)
 
@@ -196,7 +191,7 @@ def test_only_the_chunks_that_are_needed_are_read(stores, reads):
     assert len(set(reads)) == len(reads) and 9 <= len(reads) <= 12
 
 
-def indexers(size: int) -> st.SearchStrategy[Any]:
+def indexers(size):
     inside = st.integers(-size, size - 1)
     # Beyond -size xarray's own lazy slices go wrong.
     ends = st.one_of(st.none(), st.integers(-size, size + 2))
@@ -224,7 +219,7 @@ def test_indexing_is_that_of_the_loaded_array(lazy, name, drawn):
     assert array.dims == loaded.dims
 
 
-LOADED: dict[str, xr.DataArray] = {}
+LOADED = {}
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +232,7 @@ def lazy(stores, curves):
 
 def test_labels_orders_and_points_index_too(lazy, curves):
     """Would catch labels read as places, a transposed result, or points read as a product."""
-    chosen: dict[str, Any] = dict(rounds=2, seed=[7, 19, 0], time=slice(4000, 12_000))
+    chosen = dict(rounds=2, seed=[7, 19, 0], time=slice(4000, 12_000))
     np.testing.assert_array_equal(lazy.regret.sel(chosen), curves.regret.sel(chosen))
     turned = lazy.regret.transpose("time", "seed", "rounds", "epsilon")
     np.testing.assert_array_equal(turned, curves.regret.values.transpose(3, 2, 1, 0))
@@ -246,7 +241,7 @@ def test_labels_orders_and_points_index_too(lazy, curves):
     np.testing.assert_array_equal(found, curves.regret.values[1, 1][[1, 18, 9], [9, 0, -1]])
 
 
-def by_hand(parts: list[tuple[int, int]], keep: str) -> Results:
+def by_hand(parts, keep):
     """Returns the results of one cell, "a", with chunks of these seeds; nothing can be read."""
     common = {"cells": ["b", "a"], "keep": keep, "made_by": {"numpy": "2"}}
     entries = [
@@ -255,7 +250,7 @@ def by_hand(parts: list[tuple[int, int]], keep: str) -> Results:
     return Results({"keep": keep}, Memory(), entries)
 
 
-def reached(parts: list[tuple[int, int]], start: int, stop: int) -> set[int]:
+def reached(parts, start, stop):
     """Brute force: all seeds at which whole parts from ``start`` on can end."""
     ends = {start}
     for _ in parts:
@@ -333,17 +328,17 @@ def test_a_chunk_of_the_other_kind_is_not_used():
 class Counter(sweeps.Progress):
     """Counts the trials; ends a sweep that never ends."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most):
         self.trials, self.most = 0, most
 
-    def advanced(self, trials: int) -> None:
+    def advanced(self, trials):
         self.trials += trials
         assert self.trials <= self.most
 
 
 def test_a_worker_of_a_summary_ends_without_the_others(tmp_path, stores):
     """Would catch a worker that waits for, or computes again and again, what others have to do."""
-    chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL, "keep": "summary", "seeds": 20}
+    chosen = {**PARAMETERS, **GRID, **SMALL, "keep": "summary", "seeds": 20}
     trials = []
     for place in (2, 1):
         chosen["progress"] = counter = Counter(80)
@@ -358,7 +353,7 @@ def test_a_worker_of_a_summary_ends_without_the_others(tmp_path, stores):
         assert mine.read_bytes() == other.read_bytes()
 
 
-def subset(stores: Path, keep: str, wanted: dict[tuple[int, int], list[int]]) -> Results:
+def subset(stores, keep, wanted):
     """Returns the results with only some chunks: by cell, the first seeds of its chunks."""
     whole = open_results(stores / keep)
     hashes = np.array([fact["hash"] for fact in whole.header["cells"]]).reshape(2, 2)
@@ -372,7 +367,7 @@ def subset(stores: Path, keep: str, wanted: dict[tuple[int, int], list[int]]) ->
     return Results(whole.header, whole.source, entries)
 
 
-UNFINISHED: dict[tuple[int, int], list[int]] = {
+UNFINISHED = {
     (0, 0): [0, 8, 16],
     (0, 1): [0, 8],
     (1, 0): [0, 16],  # with a gap
@@ -561,7 +556,7 @@ def test_peer_links_cost_what_the_papers_meter_counts(stores, keep):
 def test_a_sweep_until_precise_is_judged_by_its_looks():
     """Would catch a cell that stops too early or late, or a table of another band than judged."""
     until = fmab.until_precise(0.3, level=0.9, max_seeds=160)
-    chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL}
+    chosen = {**PARAMETERS, **GRID, **SMALL}
     data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **chosen)
     level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds
     assert data.attrs["look_level"] == pytest.approx(level, rel=1e-12)
@@ -594,7 +589,7 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
 X = {"long_name": "an x", "symbol": "x", "none": "no x"}
 
 
-def header(**facts: list[Any]) -> dict[str, Any]:
+def header(**facts):
     """Returns a header of hand-made cells, over x and y."""
     plain = dict(algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0)
     plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings={})
@@ -666,14 +661,14 @@ def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path):
         fmab.final_table(data.drop_vars("rounds_made"))
 
 
-def told(figure: Any) -> str:
+def told(figure):
     """Returns a figure's caption in one line."""
     return figure.get_label()
 
 
 def test_what_one_algorithm_takes_is_told_with_its_name():
     """Would catch a setting dropped since another algorithm lacks it, or told of all."""
-    how: Any = dict(agents=4, arms=3, horizon=400, seeds=2, times=3)
+    how = dict(agents=4, arms=3, horizon=400, seeds=2, times=3)
     found = {}
     for graph in ("ring", "star"):
         data = fmab.sweep(["cdp", "ddp"], epsilon=1.0, graph=graph, **how)
@@ -695,7 +690,7 @@ def test_what_one_algorithm_takes_is_told_with_its_name():
 
 def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike():
     """Would catch a sweep whose caption is that of the default, where `simulate`'s is not."""
-    how: Any = dict(horizon=400, seeds=2, times=3, root_seed=5, sum_agents=False)
+    how = dict(horizon=400, seeds=2, times=3, root_seed=5, sum_agents=False)
     data = fmab.sweep("cdp", epsilon=1.0, agents=4, arms=3, **how)
     run = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), **how)
     assert words.facts(data) == words.facts(run)

@@ -1,7 +1,5 @@
 """The folder of chunks: faults at every step of a write, damage anywhere, hostile files, locks."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import io
@@ -14,12 +12,10 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import fresh
 import numpy as np
@@ -38,7 +34,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 needs_flock = pytest.mark.skipif(locks.fcntl is None, reason="needs fcntl.flock")
 
 
-def arrays_of(chunk: str) -> dict[str, np.ndarray]:
+def arrays_of(chunk):
     """Returns arrays that differ from chunk to chunk but not in size."""
     rng = np.random.default_rng(int(chunk, 16))
     return {
@@ -49,7 +45,7 @@ def arrays_of(chunk: str) -> dict[str, np.ndarray]:
     }
 
 
-def filled(path: Path, chunks: list[str], writer: str = "main") -> dict[str, Entry]:
+def filled(path, chunks, writer="main"):
     """Returns the entries of a new folder with these chunks in it."""
     folder = Store(path, create=True)
     folder.write_header({"title": "old"})
@@ -57,7 +53,7 @@ def filled(path: Path, chunks: list[str], writer: str = "main") -> dict[str, Ent
         return {chunk: folder.put(chunk, arrays_of(chunk), {"chunk": chunk}) for chunk in chunks}
 
 
-def assert_reads(folder: Store, entry: Entry) -> None:
+def assert_reads(folder, entry):
     """Asserts that a chunk is intact and holds what was put."""
     assert folder.check(entry) is None
     read = folder.read(entry, arrays_of(entry.chunk))
@@ -67,16 +63,16 @@ def assert_reads(folder: Store, entry: Entry) -> None:
 
 
 @contextmanager
-def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
+def faulty(fault, at, root):
     """Lets the at-th system call of a write below `root` fail, or the process end before it.
 
     Opening, writing, flushing, renaming and unlinking count; a write does half its work first.
     """
-    calls: list[str] = []
-    names: dict[int, str] = {}
+    calls = []
+    names = {}
     real = {name: getattr(os, name) for name in ("open", "write", "fsync", "replace", "rename")}
 
-    def step(what: str, path: str, half: Callable[[], object] | None = None) -> None:
+    def step(what, path, half=None):
         if not path.startswith(str(root)):
             return
         calls.append(f"{what} {Path(path).name}")
@@ -90,23 +86,23 @@ def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
         # As the system does: calls that are given a descriptor know no name.
         raise OSError(number, os.strerror(number), *([] if what in {"write", "fsync"} else [path]))
 
-    def fake_open(path: Any, *args: Any, **options: Any) -> int:
+    def fake_open(path, *args, **options):
         step("open", os.fspath(path))
         descriptor = real["open"](path, *args, **options)
         names[descriptor] = os.fspath(path)
         return descriptor
 
-    def fake_write(descriptor: int, data: Any) -> int:
+    def fake_write(descriptor, data):
         half = lambda: real["write"](descriptor, data[: len(data) // 2])  # noqa: E731
         step("write", names.get(descriptor, ""), half)
         return real["write"](descriptor, data)
 
-    def fake_fsync(descriptor: int) -> None:
+    def fake_fsync(descriptor):
         step("fsync", names.get(descriptor, ""))
         real["fsync"](descriptor)
 
-    def fake_move(name: str) -> Callable[[Any, Any], None]:
-        def move(source: Any, target: Any) -> None:
+    def fake_move(name):
+        def move(source, target):
             step(name, os.fspath(source))
             real[name](source, target)
 
@@ -122,7 +118,7 @@ def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
             setattr(os, name, function)
 
 
-def act(what: str, folder: Store) -> None:
+def act(what, folder):
     """Does the write under test."""
     if what == "header":
         folder.write_header({"title": "new"})
@@ -132,7 +128,7 @@ def act(what: str, folder: Store) -> None:
         folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {"chunk": CHUNKS[2]})
 
 
-def killed_at(what: str, path: Path, at: int) -> None:
+def killed_at(what, path, at):
     """Does the write in a forked child that ends, without any clean-up, before the at-th call."""
     child = os.fork()
     if child == 0:
@@ -211,7 +207,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         shutil.rmtree(path)
 
 
-def broken(folder: Store, entries: dict[str, Entry]) -> set[str]:
+def broken(folder, entries):
     """Returns the chunks that are lost, asserting that all others are as they were put."""
     there = {entry.chunk: entry for entry in folder.entries()[0]}
     lost = set()
@@ -264,19 +260,18 @@ def test_every_damage_is_seen(tmp_path):
             assert len(lost) == len(CHUNKS) - data[:place].count(b"\n")
         target.write_bytes(data)
     for number in range(10):
-        (path / "aside").unlink(missing_ok=True)
         files[number].rename(path / "aside")
         assert broken(folder, entries) == {CHUNKS[number]}
         assert folder.check(entries[CHUNKS[number]]) == "missing"
         (path / "aside").rename(files[number])
     for number in range(10):
-        one, two = files[number], files[(number + 3) % len(files)]
-        first, second = one.read_bytes(), two.read_bytes()
-        one.write_bytes(second)
-        two.write_bytes(first)
-        assert broken(folder, entries) == {one.stem, two.stem}
-        one.write_bytes(first)
-        two.write_bytes(second)
+        pair = files[number], files[(number + 3) % len(files)]
+        both = [file.read_bytes() for file in pair]
+        for file, data in zip(pair, both[::-1], strict=True):
+            file.write_bytes(data)
+        assert broken(folder, entries) == {file.stem for file in pair}
+        for file, data in zip(pair, both, strict=True):
+            file.write_bytes(data)
     assert broken(folder, entries) == set()
 
 
@@ -366,17 +361,9 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
     bad = [two + three, b"", b"\0" * 100, b"nonsense", b'{"chunk":1}']
     bad += [one.replace(b'"seal"', b'"soul"'), store_module._seal_of(b"[" * 100_000) + b"x"]
     names = [*HOSTILE, CHUNKS[0].upper().replace("0", "A")]
-    hostile = [
-        *({**good, "chunk": f"{name}"} for name in names),
-        {**good, "chunk": 7},
-        {**good, "chunk": CHUNKS[0] + "\n"},
-        {**good, "size": -1},
-        {**good, "size": True},
-        {**good, "size": 1e3},
-        {**good, "sha256": "0"},
-        {**good, "facts": []},
-        {"facts": {}},
-    ]
+    changes = [*({"chunk": name} for name in (*names, 7, CHUNKS[0] + "\n")), {"sha256": "0"}]
+    changes += [*({"size": size} for size in (-1, True, 1e3)), {"facts": []}]
+    hostile = [*({**good, **change} for change in changes), {"facts": {}}]
     bad += [store_module._seal(line, "facts").rstrip(b"\n") for line in hostile]
     deep = b'{"a":' + b"[" * 100_000
     bad.append(deep + store_module._seal_of(deep))
@@ -396,20 +383,17 @@ def test_hostile_names_are_refused(tmp_path, name):
         refuses(r"^chunk=.*: must be", folder.put, name, {}, {})
         refuses(r"^chunk=", folder.quarantine, Entry(name, 0, "0" * 64, {}), "")
     refuses(r"^chunk=", folder.check, Entry(name, 0, "0" * 64, {}))
-    with pytest.raises(Refusal, match=r"^writer=.*: must be"), folder.writing(name):
-        pass
+    refuses(r"^writer=.*: must be", folder.writing(name).__enter__)
     assert sorted(os.listdir(tmp_path / "run")) == ["manifest-main.jsonl", "chunks"][1:]
 
 
 def test_only_a_store_is_opened(tmp_path):
     """Would catch a folder of other things that is written into, a traceback for a bad path, and a
     new folder that a file manager has looked into, refused."""
-    (tmp_path / "file").write_text("")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("")
-    (tmp_path / "other" / "chunks").mkdir()
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / ".DS_Store").write_text("")
+    for name in ("other", "other/chunks", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("file", "other/thesis.tex", "empty/.DS_Store"):
+        (tmp_path / name).write_text("")
     for create in (False, True):
         bad = ["file", "file/below", "other", "a\0b", "a" * 300]
         for name in [*bad, *([] if create else ["empty", "missing"])]:
@@ -451,8 +435,7 @@ def test_a_store_that_lost_its_chunks_folder_is_mended(tmp_path, what):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs links")
 @pytest.mark.parametrize(
-    "name",
-    ["chunks", "quarantine", "run.json", "manifest-main.jsonl", "manifest-x.jsonl", "lock-x"],
+    "name", "chunks quarantine run.json manifest-main.jsonl manifest-x.jsonl lock-x".split()
 )
 def test_links_inside_are_refused(tmp_path, name):
     """Would catch a link through which something outside the folder is read or written."""
@@ -467,8 +450,7 @@ def test_links_inside_are_refused(tmp_path, name):
         outside.write_text("")
     (path / name).symlink_to(outside)
     refuses(rf"^store=.*{name} in it is a link", Store, path)
-    with pytest.raises(Refusal, match=r"^store="), opened.writing():
-        pass
+    refuses(r"^store=", opened.writing().__enter__)
     (path / name).unlink()
     if name != "chunks":
         os.mkfifo(path / name)
@@ -503,20 +485,20 @@ def test_a_chunk_that_is_no_plain_file_is_damaged(tmp_path):
     assert outside.read_bytes() == data
 
 
-def accepted(folder: Store, data: bytes) -> Entry:
+def accepted(folder, data):
     """Puts any bytes where a chunk lies, with the entry that a forger would write for them."""
     chunk = CHUNKS[0]
     (folder.path / "chunks" / f"{chunk}.npz").write_bytes(data)
     return Entry(chunk, len(data), store_module.hashlib.sha256(data).hexdigest(), {})
 
 
-def npy(head: str, body: bytes = b"") -> bytes:
+def npy(head, body=b""):
     """Returns a .npy file with any head."""
     text = head.encode() + b" \n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body
 
 
-def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(members, method=zipfile.ZIP_STORED):
     """Returns an archive of any members."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", method) as archive:
@@ -525,13 +507,13 @@ def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes
     return whole.getvalue()
 
 
-def one_float(name: str = "x", shape: str = "(1,)", descr: str = "'<f8'") -> dict[str, bytes]:
+def one_float(name="x", shape="(1,)", descr="'<f8'"):
     """Returns a member with eight bytes of data, described as asked."""
     head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
     return {f"{name}.npy": npy(head, b"\0" * 8)}
 
 
-def hostile_archives() -> dict[str, bytes]:
+def hostile_archives():
     """Returns files that fit their digest and are no chunks."""
     objects = io.BytesIO()
     np.savez(objects, x=np.array([{"a": 1}], dtype=object))
@@ -610,17 +592,12 @@ def test_names_are_exactly_those_expected(tmp_path):
 def test_only_plain_arrays_and_json_are_put(tmp_path):
     """Would catch something put that cannot be read back, or that is stored as a pickle."""
     folder = Store(tmp_path / "run", create=True)
-    arrays = [
-        {"x": np.array([None])},
-        {"x": np.array(["2020-01-01"], "M8[s]")},
-        {"x": np.zeros(2, [("a", "f8")])},
-        {"../x": np.zeros(1)},
-        {"": np.zeros(1)},
-        {"x\n": np.zeros(1)},
-        {f"x{number}": np.zeros(1) for number in range(1001)},
-        {"x": np.broadcast_to(0.0, (2**28,))},
-    ]
-    facts: list[Any] = [{"x": np.float32(1)}, {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}]
+    dates, records = np.array(["2020-01-01"], "M8[s]"), np.zeros(2, [("a", "f8")])
+    large = np.broadcast_to(0.0, (2**28,))
+    arrays = [{"x": each} for each in (np.array([None]), dates, records, large)]
+    arrays += [{name: np.zeros(1)} for name in ("../x", "", "x\n")]
+    arrays.append({f"x{number}": np.zeros(1) for number in range(1001)})
+    facts = [{"x": np.float32(1)}, {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}]
     with folder.writing():
         for bad in arrays:
             refuses(r"^arrays=", folder.put, CHUNKS[0], bad, {})
@@ -708,10 +685,8 @@ def test_locks_within_one_process(tmp_path):
     one, two = Store(path, create=True), Store(path)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), one.writing():
-            with pytest.raises(Refusal, match=rf"process {os.getpid()} "), two.writing():
-                pass
-            with pytest.raises(Refusal, match=r"^writer="), one.writing("other"):
-                pass
+            refuses(rf"process {os.getpid()} ", two.writing().__enter__)
+            refuses(r"^writer=", one.writing("other").__enter__)
             with two.writing("other"):
                 two.put(CHUNKS[0], {}, {})
             one.put(CHUNKS[1], {}, {})
@@ -730,7 +705,7 @@ def test_locks_within_one_process(tmp_path):
 def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, number):
     """Would catch a network file system on which every writer thinks it is alone."""
 
-    def flock(descriptor: int, how: int) -> None:
+    def flock(descriptor, how):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
@@ -738,15 +713,13 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     one, two = Store(path, create=True), Store(path)
     with one.writing():
         said = rf"process {os.getpid()} on .*delete lock-main\.pid once"
-        with pytest.raises(Refusal, match=said), two.writing():
-            pass
+        refuses(said, two.writing().__enter__)
     marker = path / "lock-main.pid"
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     for holder in [f"{dead.pid}\nelsewhere\n", "1\n", "", "x\ny\n", f"{10**30}\nhere\n", "-1\nz\n"]:
         marker.write_text(holder)
-        with pytest.raises(Refusal, match=r"delete lock-main\.pid once"), two.writing():
-            pass
+        refuses(r"delete lock-main\.pid once", two.writing().__enter__)
         assert marker.read_text() == holder
     marker.unlink()
     with two.writing():
@@ -754,13 +727,13 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     assert sorted(os.listdir(path)) == ["chunks"]
 
 
-def met(at: int, one: Store, two: Store, mine: Any, other: Any) -> tuple[int, bool, bool]:
+def met(at, one, two, mine, other):
     """Lets `two` come at the at-th system call of `one` taking its lock; returns who got in."""
-    calls: list[str] = []
-    second: list[bool] = []
+    calls = []
+    second = []
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
 
-        def step(name: str, real: Callable[..., Any], *arguments: Any) -> Any:
+        def step(name, real, *arguments):
             calls.append(name)
             if len(calls) == at:
                 second.append(False)
@@ -812,8 +785,7 @@ def test_a_signature_left_by_the_dead_is_named_where_it_cannot_be_judged(tmp_pat
     file.write_text("12\nelsewhere\n")
     monkeypatch.setattr(locks, "fcntl", None)
     said = r"process 12 on elsewhere .* since 20\d\d-.*delete lock-main once it is gone$"
-    with pytest.raises(Refusal, match=said), store.writing():
-        pass
+    refuses(said, store.writing().__enter__)
     assert sorted(os.listdir(path)) == ["chunks", "lock-main"]
     # A signature without its end was not finished: nobody has passed the gate with it.
     file.write_text("12\nels")
@@ -846,8 +818,7 @@ def test_a_forked_child_that_ends_frees_nothing(tmp_path, monkeypatch, kind):
         finally:
             os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    with pytest.raises(Refusal, match=rf"process {os.getpid()} on "), two.writing():
-        pass
+    refuses(rf"process {os.getpid()} on ", two.writing().__enter__)
     held.__exit__(None, None, None)
     with two.writing():
         pass
@@ -915,7 +886,7 @@ def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch
     one, two = Store(path, create=True), Store(path)
     real, late = locks.fcntl.flock, []
 
-    def flock(descriptor: int, how: int) -> None:
+    def flock(descriptor, how):
         real(descriptor, how)
         if not late:
             # Between opening and locking, the old holder removed the file and a third made another.
@@ -924,8 +895,7 @@ def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
     with one.writing():
-        with pytest.raises(Refusal, match=r"^store="), two.writing():
-            pass
+        refuses(r"^store=", two.writing().__enter__)
 
 
 def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):

@@ -1,16 +1,12 @@
 """Studies: axes and labels, identities of cells and of whole studies, refusals; nothing is run."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools
 import json
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 import networkx as nx
@@ -26,9 +22,9 @@ from fmab_jax.core import exchanges, graphs
 from fmab_jax.run import batches, cache
 from fmab_jax.sweeps import study, study_file
 from fmab_jax.sweeps.precision import until_precise
-from fmab_jax.sweeps.study import Study, state
+from fmab_jax.sweeps.study import state
 
-BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
+BASE = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
 
 
 class Without:
@@ -39,18 +35,18 @@ OUT = Without()
 ALONE = {"agents": OUT, "arms": OUT}
 
 
-def small(algorithm: Any = "cdp", problem: Any = None, **changes: Any) -> Study:
+def small(algorithm="cdp", problem=None, **changes):
     """Returns a tiny study with changes."""
     given = BASE | changes
     given = {n: value for n, value in given.items() if not isinstance(value, Without)}
     return state(algorithm, problem, **given)
 
 
-def hashes(made: Study) -> list[str]:
+def hashes(made):
     return [point.hash for point in made.points]
 
 
-def labels(made: Study) -> dict[str, list[Any]]:
+def labels(made):
     return {axis.name: list(axis.labels) for axis in made.axes}
 
 
@@ -58,7 +54,7 @@ FIXED = fmab.Problem([0.9, 0.1], agents=2)
 KARATE = nx.karate_club_graph()
 
 # name: (parameters, the labels of the one axis).
-LABELS: dict[str, tuple[dict[str, Any], list[Any]]] = {
+LABELS = {
     "None is none": ({"rounds": [None, 2, 3]}, ["none", 2, 3]),
     "an infinite epsilon is none": ({"epsilon": [0.5, math.inf]}, [0.5, "none"]),
     "whole floats": ({"horizon": [1e3, 1e6]}, [1000, 1000000]),
@@ -132,7 +128,7 @@ def test_one_list_of_components_is_a_value_and_several_are_swept():
 # Identities.
 
 # (words after "fmab sweep", the same in Python).
-SAME: list[tuple[str, tuple[Any, dict[str, Any]]]] = [
+SAME = [
     (
         "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5",
         ("cdp", {}),
@@ -186,7 +182,7 @@ def test_options_toml_and_python_state_the_same_study(words, python, tmp_path):
 
 
 # What changes every cell's numbers.
-CHANGES: dict[str, dict[str, Any]] = {
+CHANGES = {
     "epsilon": {"epsilon": 0.999},
     "no noise": {"epsilon": None},
     "p": {"participation": 0.5},
@@ -259,7 +255,7 @@ def test_a_law_with_other_source_is_another(monkeypatch):
 
 
 # name: two ways to say the same.
-ALIKE: dict[str, tuple[Callable[[], Study], Callable[[], Study]]] = {
+ALIKE = {
     "order of keywords": (
         lambda: state("cdp", horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1, rounds=2),
         lambda: state("cdp", rounds=2, epsilon=1, arms=2, agents=2, times=5, seeds=2, horizon=50),
@@ -331,7 +327,7 @@ def test_a_graph_that_changes_under_its_name_is_another(tmp_path):
     """Would catch results of an old graph file, or old means, taken for those of the new one."""
     edges, means = tmp_path / "graph.txt", tmp_path / "means.csv"
 
-    def made() -> list[Study]:
+    def made():
         return [
             small("ddp", graph=str(edges), agents=3),
             small("hdp", components=f"3:{edges}", agents=3),
@@ -401,7 +397,7 @@ def test_each_gap_goes_where_its_name_says():
 def test_a_parameter_that_both_take_goes_to_both():
     """Would catch a name that algorithm and problem share given to only one of them."""
 
-    def mine(epsilon: float, arms: int) -> fmab.Algorithm:
+    def mine(epsilon, arms):
         return fmab.cdp_mab(epsilon * arms)
 
     made = small(mine, arms=[2, 3]).points
@@ -430,7 +426,7 @@ def test_a_graph_made_by_a_maker_is_its_own(tmp_path):
         edges = graphs.make(name, 9).edges
         (tmp_path / f"{name}.txt").write_text("".join(f"{i} {j}\n" for i, j in edges))
 
-    def own(epsilon: float, kind: int) -> Any:
+    def own(epsilon, kind):
         # A path object of its own each time: when it is gone, another one gets its place.
         return fmab.ddp_mab(epsilon, graph=tmp_path / f"{names[kind]}.txt")
 
@@ -444,10 +440,10 @@ def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
     calls = {"distances": 0, "validated": 0, "flooding": 0, "read": 0}
 
-    def counting(module: Any, name: str) -> None:
+    def counting(module, name):
         original = getattr(module, name)
 
-        def counted(*arguments: Any, **named: Any) -> Any:
+        def counted(*arguments, **named):
             calls[name] += arguments[0] is not None
             return original(*arguments, **named)
 
@@ -462,7 +458,7 @@ def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     counting(exchanges, "flooding")
     counting(graphs, "read")
 
-    def made(epsilons: list[float | None]) -> Study:
+    def made(epsilons):
         return small(
             "ddp", graph=["ring", nx.path_graph(11), edges], epsilon=epsilons, agents=11,
             horizon=[10, 20, 30],
@@ -485,7 +481,7 @@ def test_a_problem_is_made_once_for_all_that_share_it():
     """Would catch an instance drawn, or its means hashed, anew for each epsilon."""
     calls = []
 
-    def mine(agents: int, arms: int, root_seed: int) -> fmab.Problem:
+    def mine(agents, arms, root_seed):
         calls.append((agents, arms, root_seed))
         return fmab.Problem.uniform(agents, arms)
 
@@ -510,7 +506,7 @@ EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None fo
 REPEATED = "must be distinct values; a repeated value repeats its configurations"
 
 # (what is stated, the line that refuses it).
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REFUSED = [
     (lambda: small(epsilom=1), f"epsilom=1: {NOT_TAKEN}did you mean epsilon?"),
     (lambda: small(agent=1), f"agent=1: {NOT_TAKEN}did you mean agents?"),
     (lambda: small(partcipation=[1]), f"partcipation=1: {NOT_TAKEN}did you mean participation?"),
@@ -655,7 +651,7 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
     folder = tmp_path / "fmab_jax"
     shutil.copytree(Path(fmab.__file__).parent, folder)
 
-    def now() -> str:
+    def now():
         study._engine.cache_clear()
         cache.source_digest.cache_clear()
         found = study.provenance(jax.devices("cpu"))

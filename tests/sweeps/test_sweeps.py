@@ -1,7 +1,5 @@
 """Sweeps: what is computed, what is kept, what is computed again, and that bytes never differ."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import socket
@@ -27,11 +25,11 @@ SMALL = dict(chunk=20, batch=16, progress=False)
 class Counted(sweeps.Progress):
     """Counts the trials that are computed, and stops a sweep after so many chunks."""
 
-    def __init__(self, stop_after: int = 10**9) -> None:
+    def __init__(self, stop_after=10**9):
         self.trials = self.chunks = 0
         self.stop_after = stop_after
-        self.lines: list[str] = []
-        self.plan: sweeps.Plan | None = None
+        self.lines = []
+        self.plan = None
 
     def planned(self, plan):
         self.plan = plan
@@ -60,20 +58,20 @@ def swept(store=None, seeds=20, teller=None, **changes):
     )
 
 
-def computed(*given, **changes) -> int:
+def computed(*given, **changes):
     """Runs the grid; returns how many trials are computed."""
     teller = Counted()
     swept(*given, teller=teller, **changes)
     return teller.trials
 
 
-def files(folder) -> dict[str, str]:
+def files(folder):
     """Returns the SHA-256 of each chunk."""
     chunks = sorted((Path(folder) / "chunks").glob("*.npz"))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
-def values(data) -> str:
+def values(data):
     """Returns a digest of all a Dataset holds."""
     whole = hashlib.sha256()
     for name in sorted(map(str, data.variables)):
@@ -163,7 +161,7 @@ def test_each_chunk_is_told_with_what_is_complete():
     """Would catch cells counted before their last chunk, and the width of another slot."""
 
     class Notes(Counted):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.told = []
 
@@ -435,7 +433,7 @@ for number in (1, 2, 4, 8):
 """
 
 
-def fresh(script: str, *words: str, devices: int) -> subprocess.Popen[str]:
+def fresh(script, *words, devices):
     """Starts a script in an interpreter of its own, with so many virtual devices."""
     root = Path(__file__).parent
     env = os.environ | {
