@@ -156,7 +156,8 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     if epsilon == "none" or is_number(epsilon):
         found.append(privacy(epsilon))
         message = data.attrs.get("epsilon_message", message)
-        if leaks and is_number(message) and math.isfinite(message) and _covered(data):
+        known_leak = is_number(message) and math.isfinite(message) and message != epsilon
+        if leaks and known_leak and _covered(data):
             found[-1] += f" ({_exact(message)} per message)"
     elif "epsilon" in settings and "epsilon" not in varied:
         found.append(settings["epsilon"])

@@ -99,8 +99,9 @@ def leaks(data: xr.Dataset) -> dict[Any, float]:
     """Returns what a message leaks, Nε, where it follows from parameters and differs with them.
 
     Returns:
-        The leak by the values of these parameters, a tuple of what captions call them; nothing
-        where all configurations leak the same, or where the leak itself is a parameter.
+        The leak by the values of these parameters, a tuple of what captions call them, where it is
+        not epsilon itself; nothing where all configurations leak the same, or where the leak itself
+        is a parameter.
     """
     leak = data.coords["epsilon_message"] if "epsilon_message" in data.coords else None
     if leak is None or not leak.ndim or "epsilon_message" in leak.dims:
@@ -109,9 +110,16 @@ def leaks(data: xr.Dataset) -> dict[Any, float]:
     if len(np.unique(values)) == 1:
         return {}
     coordinates = [data[name] for name in leak.dims]
+    epsilon = data.coords.get("epsilon", xr.DataArray(data.attrs.get("epsilon")))
+    numbers = [each if is_number(each) else np.nan for each in epsilon.values.reshape(-1).tolist()]
+    own = leak == epsilon.copy(data=np.reshape(numbers, epsilon.shape))
+    own = own.broadcast_like(leak).transpose(*leak.dims)
+    if own.values[np.isfinite(values)].all():
+        return {}
     return {
-        tuple(told(c, c.values.tolist()[i]) for c, i in zip(coordinates, place, strict=True)): own
-        for place, own in np.ndenumerate(values)
+        tuple(told(c, c.values.tolist()[i]) for c, i in zip(coordinates, place, strict=True)): each
+        for place, each in np.ndenumerate(values)
+        if not own.values[place]
     }
 
 

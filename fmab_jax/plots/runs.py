@@ -153,16 +153,17 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     for name in dims:
         if name not in data.coords:
             refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
-    shape = [data.sizes[dim] for dim in dims]
+    shape, leaks = [data.sizes[dim] for dim in dims], captions.leaks(data)
     runs: dict[str, xr.Dataset] = {}
     for place in np.ndindex(*shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
-        if values and captions.leaks(data):
-            leak = float(cell.epsilon_message)
-            values += [f"{_LEAK} = {captions.leak_text(leak)}"] * math.isfinite(leak)
+        over = data.epsilon_message.dims if leaks else ()
+        leak = leaks.get(tuple(words.told(data[n], cell[n].item()) for n in over), math.inf)
+        if values and math.isfinite(leak):
+            values.append(f"{_LEAK} = {captions.leak_text(leak)}")
         default = next(iter(words.facts(cell)), "run")
         label = ", ".join(values) or str(default)
         if label in runs:
