@@ -144,6 +144,7 @@ def test_elimination_keeps_the_contract():
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_have_it
 @pytest.mark.parametrize("name", sorted(base.installed()))
 def test_algorithms_of_the_package_keep_the_contract(name):
     """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""

@@ -225,7 +225,8 @@ class Output:
             if not isinstance(gauge.name, str) or not gauge.name.isidentifier():
                 refuse("gauge.name", gauge.name, "a short plain name", "rename it")
             _check_dims("gauge.dims", gauge.dims)
-        if self.dtype not in (np.float64, np.int64, np.int32, np.bool_):
+        types = np.float64, np.int64, np.int32, np.bool_
+        if not isinstance(self.dtype, (type, np.dtype)) or self.dtype not in types:
             refuse("dtype", self.dtype, "numpy.float64", "leave it out")
         flag("coordinate", self.coordinate)
 

@@ -285,6 +285,7 @@ ALIKE_60 = fmab.Problem(np.linspace(0.013, 0.97, 60) ** 1.3, agents=5)
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_have_it
 @pytest.mark.parametrize("problem", [ALIKE_60, APART_60])
 def test_compacting_arms_changes_nothing(problem):
     """Would catch arms mixed up, or bits tied to positions, when columns are moved; and seeds that

@@ -229,8 +229,8 @@ def finals(page, own, data):
 SENTENCE = re.compile(
     r"With (?P<at>[^:]+): (?:(?P<first>.+?) costs (?P<cost>\S+) % (?P<verdict>more|less) regret "
     r"than (?P<second>.+?)|no difference in regret is shown between (?P<one>.+?) and "
-    r"(?P<other>.+?): (?P<none>\S+) %) (?P<ends>\[\S+, \S+\]); leak (?P<leak>.+?), "
-    r"links (?P<links>.+?)\."
+    r"(?P<other>.+?): (?P<none>\S+) %) (?P<ends>\[\S+, \S+\]); "
+    r"(?:leak (?P<leak>.+?)|no bound on either leak), links (?P<links>.+?)\."
 )
 
 
@@ -268,7 +268,8 @@ def sentence(text, pair, adjusted):
     views = [leak if leak == "no bound" else f"ε = {leak} (single messages)" for leak in leaks]
     if cell.leak != base.leak:
         views = [f"{view} (messages)" if view == "no bound" else view for view in views]
-    assert found["leak"] == both(*views), f"{first} leaks {both(*views)}, not {found['leak']}"
+    due = None if views == 2 * ["no bound"] else both(*views)
+    assert found["leak"] == due, f"{first} leaks {both(*views)}, not {found['leak']}"
     links = both(*(f"{each.links.mean():.4g}" for each in (cell, base)))
     assert found["links"] == links, f"{first} takes {links} links"
 

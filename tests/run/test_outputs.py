@@ -374,6 +374,11 @@ def test_what_is_no_output_is_refused(name):
     refuses(line, outputs.chosen, asked)
 
 
+def test_types_in_an_array_are_no_type():
+    """Would catch NumPy's own error for types that are compared one by one."""
+    refuses("must be numpy.float64; leave", lambda: fmab.Output("x", "", "", len, dtype=np.ones(2)))
+
+
 def test_algorithms_that_gauge_nothing_refuse_by_name():
     """Would catch an output of zeros where the loop adds nothing up."""
     problem = fmab.Problem.uniform(**sizes.SMALL)
