@@ -91,7 +91,7 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
         name, _, value = text.partition("=")
         if name not in dims:
             allowed = "one of " + ", ".join(dims) if dims else "left out"
-            remedy = did_you_mean(name, dims, "write NAME=VALUE", str)
+            remedy = did_you_mean(name, dims, "write NAME=VALUE" if dims else "drop it", str)
             raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; {remedy}")
         labels = data[name].values.tolist()
         matches = [i for i, label in enumerate(labels) if _same(label, value)]

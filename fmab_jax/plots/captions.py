@@ -112,8 +112,8 @@ def leaks(data: xr.Dataset) -> dict[Any, float]:
     coordinates = [data[name] for name in leak.dims]
     epsilon = data.coords.get("epsilon", xr.DataArray(data.attrs.get("epsilon")))
     numbers = [each if is_number(each) else np.nan for each in epsilon.values.reshape(-1).tolist()]
-    own = leak == epsilon.copy(data=np.reshape(numbers, epsilon.shape))
-    own = own.broadcast_like(leak).transpose(*leak.dims)
+    own = (leak == epsilon.copy(data=np.reshape(numbers, epsilon.shape))).transpose(*leak.dims, ...)
+    own = own.all([dim for dim in own.dims if dim not in leak.dims])
     if own.values[np.isfinite(values)].all():
         return {}
     return {
@@ -134,6 +134,7 @@ def leak_sentence(data: xr.Dataset) -> str:
         numbers = sorted(leaks(data).values())
         return f"Nε, what a message leaks: {leak_text(numbers[0])} to {leak_text(numbers[-1])}"
     listed = "; ".join(f"{leak} ({' / '.join(names)})" for leak, names in found.items())
+    listed += "; ε elsewhere" * (len(leaks(data)) < data.epsilon_message.size)
     return f"Nε, what a message leaks: {listed}"
 
 

@@ -336,6 +336,9 @@ def _caption(
     listed = [f"{labels}: {said}" for said, labels in groups if said]
     sentences += ["; ".join(listed)] if listed else []
     leak = [f"{_LEAK}: what a message leaks of one reward"] * any(_LEAK in each for each in runs)
+    stated = (run.coords.get("epsilon_message", math.inf) for run in runs.values())
+    silent = [math.isfinite(s) for each, s in zip(runs, stated, strict=True) if _LEAK not in each]
+    leak = [f"{each}; it is ε where none is told" if any(silent) else each for each in leak]
     band = next(iter(bands.values()))
     sentences += [*leak, f"Lines: means over the seeds; shaded: {band.attrs['description']}"]
     sentences += captions.events_of_runs(bands)

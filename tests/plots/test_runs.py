@@ -235,6 +235,23 @@ def test_a_sweep_says_what_messages_leak_where_they_differ():
     assert one.startswith("CDP-MAB, ε = 0.5 (25 per message), M = 50 agents")
 
 
+def test_a_leak_that_is_epsilon_is_not_told_again():
+    """Would catch KL-SE's epsilon called N epsilon, and a legend that fails where epsilon is one of
+    a list while the leak goes with another parameter."""
+    given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4, "epsilon": [0.5]}
+    shares = fmab.sweep("cdp", participation=[0.25, 1], **given)
+    both = fmab.sweep(["cdp", "kl_se"], **given)
+    assert list(cells(shares)) == ["p = 0.25", "p = 1, Nε = 2"]
+    assert list(cells(both)) == ["cdp, Nε = 2", "kl_se"]
+    for data in (shares, both):
+        assert "leaks of one reward; it is ε where none is told." in caption(plot_runs(data))
+    alone = fmab.sweep("kl_se", **given | {"epsilon": [0.5, 1]})
+    assert list(cells(alone)) == ["ε = 0.5", "ε = 1"] and "Nε" not in caption(plot_runs(alone))
+    assert "(0.5 per message)" not in caption(plot_runs({"a": alone.isel(epsilon=0)}))
+    told = captions.leak_sentence(fmab.final_table(shares))
+    assert told == "Nε, what a message leaks: 2 (p = 1); ε elsewhere"
+
+
 def test_a_sweep_of_algorithms_says_which_is_which():
     """Would catch a title that is shared by mistake, or lost where it differs by cell."""
     pair = [result(title).drop_attrs() for title in ("CDP-MAB", "HDP-MAB")]
