@@ -322,6 +322,7 @@ def test_the_first_picture_is_told_with_its_leaks():
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_see_it
 def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
     """Would catch a first picture that an older program, or another command, has made."""
     monkeypatch.chdir(tmp_path)

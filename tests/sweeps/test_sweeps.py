@@ -425,7 +425,7 @@ def test_until_stops_at_the_same_place_where_workers_share_the_seeds(tmp_path):
 
 ON_DEVICES = """
 import sys, jax
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/.."]
 from test_sweeps import files, swept
 assert len(jax.devices()) == 8
 for number in (1, 2, 4, 8):
@@ -460,7 +460,7 @@ def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path):
 
 DISTRIBUTED = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/.."]
 import jax
 process, port, folder = int(sys.argv[2]), sys.argv[3], sys.argv[4]
 jax.distributed.initialize(f"127.0.0.1:{port}", 2, process)
