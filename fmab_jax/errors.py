@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import functools
 import inspect
@@ -39,14 +40,17 @@ class Shown(str):
 
     Attributes:
         typed: The same as people type it, without Python's quotes.
+        toml: The same as a study file states it.
     """
 
     typed: str
+    toml: str
 
-    def __new__(cls, text: str, typed: str | None = None) -> Shown:
-        """Keeps both forms; what is typed is the text itself by default."""
+    def __new__(cls, text: str, typed: str | None = None, toml: str | None = None) -> Shown:
+        """Keeps all forms; the others are the text itself by default."""
         made = super().__new__(cls, text)
         made.typed = str(text) if typed is None else typed
+        made.toml = str(text) if toml is None else toml
         return made
 
     def __repr__(self) -> str:
@@ -68,7 +72,15 @@ class Spelling(NamedTuple):
 
 
 def _toml(value: Any) -> str:
-    return json.dumps("none" if value is None else value, ensure_ascii=False)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {_toml(item)}' for name, item in value.items())}}}"
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (str, bool)) or value is None:
+        return json.dumps("none" if value is None else value, ensure_ascii=False)
+    return repr(value)
 
 
 PYTHON = Spelling("{}={!r}".format, repr, "help({})".format)
@@ -540,19 +552,24 @@ def _is_real(value: Any) -> bool:
 
 
 def _shown(value: Any) -> Shown:
-    """Returns a value as Python and as people write it."""
-    text = shown(value)
+    """Returns a value as Python, as people and as study files write it."""
+    text, toml = shown(value), shown(value, _toml)
     if isinstance(value, str):
-        return Shown(text, text[1:].removesuffix(text[0]))
+        return Shown(text, text[1:].removesuffix(text[0]), toml)
     if isinstance(value, (list, tuple)) and not text.endswith("..."):
-        return Shown(text, " ".join(_shown(each).typed for each in value))
-    return Shown(text, "none" if value is None else text)
+        return Shown(text, " ".join(_shown(each).typed for each in value), toml)
+    return Shown(text, "none" if value is None else text, toml)
 
 
-def shown(value: Any) -> str:
-    """Returns one short line for any value, at a cost that does not grow with it."""
+def shown(value: Any, written: Callable[[Any], str] = repr) -> str:
+    """Returns one short line for any value, at a cost that does not grow with it.
+
+    Args:
+        value: Anything.
+        written: Writes what it begins with.
+    """
     try:
-        text = " ".join(repr(_head(value, [_ITEMS])).split())
+        text = " ".join(written(_head(value, [_ITEMS])).split())
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"
     except BaseException as error:  # somebody's own repr may raise anything

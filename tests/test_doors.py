@@ -135,12 +135,12 @@ def test_every_door_and_every_value_was_tried(outcomes):
     ],
 )
 def test_means_that_do_not_fit_are_refused_before_they_are_drawn(words, monkeypatch, capsys):
-    """Would catch 32 GB of means drawn without a look at the free memory."""
+    """Would catch means of 240 GB drawn without a look at the free memory."""
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**10)
     monkeypatch.setattr(problems.BoundProblem, "draw", None)
     assert main(words.split()) == 2
     assert capsys.readouterr().err == (
-        "fmab: memory='640.0 GB': must be at most 90% of the 10.0 GB available; "
+        "fmab: memory='240.0 GB': must be at most 90% of the 10.0 GB available; "
         "use fewer agents or arms\n"
     )
 

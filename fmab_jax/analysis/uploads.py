@@ -130,7 +130,9 @@ class Uploads:
         sums = schedule.scale[:, None, None] * noise
         if data >= 0:
             sums[data, :, ARM] += 1.0
-        length = schedule.pulls if self.trial.filling.remembers else schedule.fresh
+        length = schedule.fresh
+        if self.trial.filling.remembers:
+            sums, length = np.cumsum(sums, axis=0), schedule.pulls
         played = np.zeros(shape[:2], np.int32)
         sent: Any = sums / length[:, None, None]
         known: Any = length

@@ -26,7 +26,7 @@ from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
 # Memory of one mean while a seed's means are drawn on the host.
-_BYTES_PER_MEAN = 160
+_BYTES_PER_MEAN = 60
 MAX_AGENTS = 10**7
 # Most entries of an array of means or ratings: a gigabyte.
 _MAX_ENTRIES = 1 << 27

@@ -221,7 +221,8 @@ def run(
     worker = _checked_worker(worker, store)
     if study.listed is not None and not (store is None and client is None):
         remedy = "a list of seeds is for results in memory"
-        refuse("seeds", Shown("..."), "a number of seeds with a store or a client", remedy)
+        given = np.asarray(study.listed[:100]).tolist()
+        refuse("seeds", given, "a number of seeds with a store or a client", remedy)
     allow_changes = [allow_changes] if isinstance(allow_changes, str) else allow_changes
     listed = isinstance(allow_changes, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(name, str) for name in allow_changes):

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import NONE, Shown, choice, count, did_you_mean, flag, length, refuse, setting
+from fmab_jax.errors import NONE, choice, count, did_you_mean, flag, length, refuse, setting
 from fmab_jax.parameters import UNSET, Kind, Parameter, Whole, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
@@ -261,12 +261,12 @@ def state(
         ValueError: If a parameter is unknown or a value out of range.
     """
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
-    seeds, listed = _seeds_of(seeds)
+    number, listed = _seeds_of(seeds)
     if listed is not None and keep != "curves":
         allowed = f"a number with {setting(keep='summary')}"
-        refuse("seeds", Shown("..."), allowed, "a list is for curves")
+        refuse("seeds", seeds, allowed, "a list is for curves")
     if until is not None:
-        _check_until(until, keep, seeds)
+        _check_until(until, keep, number)
     flag("sum_agents", sum_agents)
     algorithm, parameters = makers.algorithms(algorithm, parameters)
     problem, parameters = makers.problems(problem, parameters)
@@ -296,7 +296,7 @@ def state(
     return Study(
         axes=tuple(axes),
         settings=settings,
-        seeds=seeds,
+        seeds=number,
         root_seed=keys.checked_seed("root_seed", root_seed),
         times=times,
         spacing=spacing,

@@ -20,12 +20,11 @@ parameter says what that means. Algorithms are named, never loaded::
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,7 +32,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import TOML, Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
+from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
@@ -72,11 +71,8 @@ def _told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
         table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
     if name in ("study", "") or table not in ("", *_TABLES):
         return error
-    value = str(error.value)
-    with suppress(ValueError, SyntaxError):  # cut, or a date
-        value = value if re.match(r"[-+.\d]", value) else TOML.value(ast.literal_eval(value))
     missing = error.allowed.startswith("given") and error.value in ("None", repr(UNSET))
-    key = f"[{table}] " * bool(table) + name + f" = {value}" * (not missing)
+    key = f"[{table}] " * bool(table) + name + f" = {error.value.toml}" * (not missing)
     return Refusal.line(f"{key}: must be {error.marked[0]}; {error.marked[1]}")
 
 

@@ -397,10 +397,14 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
         ("seeds = 4", "", "seeds: must be given; add seeds = "),
         ("seeds = 4", "seeds = 4\nkeep = true", "keep = true: must be 'curves' or 'summary'"),
         ("'cdp'", "'cpd'", 'algorithm = "cpd": must be one of'),
+        ("seeds = 4", "seeds = 1979-05-27", "seeds = 1979-05-27: must be a whole number in"),
+        ("seeds = 4", "seeds = [1, 2]\nkeep = 'summary'", "seeds = [1, 2]: must be a number with"),
+        ("epsilon = 1", "epsilon = [-inf]", "[parameters] epsilon = -inf: must be a number in"),
+        ("seeds = 4", "seeds = 4\ntimes = {a = 'x'}", 'times = {a = "x"}: must be'),
     ],
 )
 def test_bad_studies_are_refused_in_their_own_words(old, new, line, folder, capsys):
-    """Would catch options that nobody typed, Python's None or quotes, for a value in a file."""
+    """Would catch options that nobody typed, Python's None, dates or quotes for a file's value."""
     text = "algorithm = 'cdp'\nhorizon = 100\nseeds = 4\n[problem]\narms = 2\n"
     text += "[parameters]\nepsilon = 1\n"
     Path("x.toml").write_text(text.replace(old, new))

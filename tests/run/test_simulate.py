@@ -391,16 +391,19 @@ MEMORY = {
     "agents alone": (fmab.single_mab(1.0), UNIFORM, {}),
     "ucb1": (fmab.ucb1(), UNIFORM, {}),
     "gosine": (fmab.gosine(), UNIFORM, {}),
+    "thompson": (fmab.thompson(), fmab.Problem.uniform(8, 10), {"times": 2}),
+    "KL-SE": (fmab.kl_se(1.0), fmab.Problem.uniform(8, 3), {"times": 2}),
+    "KL-SE, arms shared out": (fmab.kl_se(1.0, split=True), fmab.Problem.uniform(8, 10), {}),
 }
 
 
-@pytest.mark.parametrize("name", quick.only(MEMORY, "K = 10"))
+@pytest.mark.parametrize("name", quick.only(MEMORY, "K = 10", "KL-SE"))
 @pytest.mark.as_users_have_it
 def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
     """Would catch an estimate below what is allocated: the run would die where it should refuse;
-    and one so large that it refuses what would fit."""
+    one so large that it refuses what would fit, and what an epoch is prepared with left out."""
     algorithm, problem, more = MEMORY[name]
-    horizon = 2000 if name in ("ucb1", "gosine") else 10**6
+    horizon = 2000 if name in ("ucb1", "gosine", "thompson") else 10**6
     config = batches.bound(algorithm, problem, horizon, **more)
     device = (jax.devices("cpu")[0],)
     needs = config.needs(10**5, device)
@@ -471,7 +474,7 @@ BY_HAND = {
     "agents differ, ring": 52 * 52 * 100 + 100 * 40 + 1300,
     "agents alone": 52 * (96 * 100 + 100 * 32 + 1300),
     # State, its copy and the index: pulls and sums of each agent, and one row more.
-    "ucb1": 8 * 100 * (2 * 2 * 52 + 52) + 52 * 400 + 100 * 48,
+    "ucb1": 8 * 100 * (2 * 2 * 52 + 52) + 52 * 400 + 100 * 48 + 2000,
 }
 
 

@@ -43,6 +43,8 @@ class _Bytes(NamedTuple):
     """For a recorded slot, where agents wait."""
     seed: int = 1300
     """For a seed, or for an agent that is alone."""
+    prepared: int = 17
+    """For an element of the largest array that an epoch is prepared with."""
 
 
 _BYTES = _Bytes()
@@ -192,8 +194,17 @@ class EliminationTrial:
             return replace(self, listed=True)
         return self
 
+    @property
+    def _prepared(self) -> int:
+        """Elements of the largest array that an epoch is prepared with."""
+        return tracing.prepared_elements(self.filling, tuple(sorted(self.own)))
+
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
+        return self._rows + self._prepared // self.arms
+
+    @property
+    def _rows(self) -> int:
         # Agents whose rewards are drawn as one sum are read only once, when the run begins.
         rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
         if self.lazy and self.listed:
@@ -202,6 +213,10 @@ class EliminationTrial:
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
+        prepared = _BYTES.prepared * self._prepared * max(1, self.room * self.alone)
+        return self._bytes_of_rows(points, arms) + prepared
+
+    def _bytes_of_rows(self, points: int, arms: int) -> int:
         curves = points * (_BYTES.point + _BYTES.waiting * self.waits) + _BYTES.seed
         levels = 0
         if isinstance(self.law, FiniteSupport):

@@ -22,13 +22,15 @@ from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth, registere
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
 
-# Sizes of the compiled loop for a seed: copies of the state, bytes per agent and recorded slot;
+# Sizes of the compiled loop for a seed: copies of the state; bytes for an agent, a slot and a seed;
 # measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
 _COPIES = 2
 
 _BYTES_PER_AGENT = 400
 
 _BYTES_PER_POINT = 48
+
+_BYTES_PER_SEED = 2000
 
 # Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
 # `communicate`, of `release`; `keys.LASTING` has those that do not depend on the slot.
@@ -94,7 +96,8 @@ class IndexTrial:
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
         held = 8 * arms * (_COPIES * self.state_rows + self.rows)
-        return held + self.room * _BYTES_PER_AGENT + points * _BYTES_PER_POINT
+        agents = self.room * _BYTES_PER_AGENT
+        return held + agents + points * _BYTES_PER_POINT + _BYTES_PER_SEED
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import Any
 
@@ -93,6 +94,34 @@ def lasting(filling: Any, values: tuple[str, ...]) -> bool:
         if any(not isinstance(x, Literal) and x in moved for x in equation.invars):
             moved.update(equation.outvars)
     return not any(not isinstance(x, Literal) and x in moved for x in program.jaxpr.outvars)
+
+
+@functools.lru_cache(maxsize=256)
+def prepared_elements(filling: Any, values: tuple[str, ...]) -> int:
+    """Returns the elements of the largest array that `Elimination.prepared` makes on its way.
+
+    Args:
+        filling: The elimination's class.
+        values: Names of what it may find in ``epoch.own``.
+    """
+    scalar: Any = jax.ShapeDtypeStruct((), jnp.float64)
+    epoch = Epoch(*[scalar] * (len(Epoch._fields) - 1), dict.fromkeys(values, scalar))
+    try:
+        with jax.enable_x64(True):
+            return _largest(jax.make_jaxpr(filling.prepared)(epoch, scalar))
+    except BaseException as error:  # a plug-in's error; it is refused when the run begins
+        if not foreign(error):
+            raise
+        return 0
+
+
+def _largest(closed: Any) -> int:
+    sizes = [0]
+    for equation in closed.jaxpr.eqns:
+        inner = _INNER.get(equation.primitive.name, ())
+        sizes += [_largest(equation.params[name]) for name in inner]
+        sizes += [math.prod(getattr(x.aval, "shape", ())) for x in equation.outvars]
+    return max(sizes)
 
 
 def _each_by_itself(closed: Any, arms: int) -> bool:
