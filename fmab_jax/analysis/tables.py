@@ -141,14 +141,23 @@ def final_table(
 def held(data: xr.Dataset) -> xr.Dataset:
     """Returns results whose ``seeds`` counts those that are there, not those that were run.
 
-    Some may have been selected, runs may have been joined, and variables left out.
+    Some may have been selected, runs may have been joined, and variables left out. Runs joined
+    along what is no axis of their study, nor their seeds, do not say what they leak: xarray keeps
+    the attributes of the first.
 
     Raises:
-        ValueError: If a seed is there twice: it would be counted twice.
+        ValueError: If a seed is there twice: it would be counted twice; or if runs that are joined
+            have other seeds.
     """
     if "seed" not in data.sizes:
         return data
     number, dims = data.sizes["seed"], {"seed", "time", "meter", "row", "agent", "arm"}
+    axes = said(data, "study").get("axes")
+    if axes is not None and {*map(str, data.sizes)} - dims - {*axes}:
+        private = ("ledger", "epsilon", "epsilon_message")
+        attrs = {name: value for name, value in data.attrs.items() if name not in private}
+        data = data.copy()
+        data.attrs = attrs
     if "seed" in data.coords and len(np.unique(data.seed)) < number:
         refuse("data.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
     if "seeds" not in data:
@@ -156,10 +165,13 @@ def held(data: xr.Dataset) -> xr.Dataset:
     stated = data.seeds
     if "seed" in stated.dims:  # joined, each seed with the number of its run
         stated = stated.isel(seed=0, drop=True)
-    if "regret" in data and int(stated.max()) < number:
+    if "regret" in data and (stated.isnull().any() or int(stated.max()) < number):
         # Joined, or of a sweep whose other configurations have more: those that have a regret.
-        found = np.isfinite(data.regret.isel(time=-1)).sum("seed")
-        stated = stated.copy(data=found.transpose(*stated.dims).values)
+        there = np.isfinite(data.regret.isel(time=-1))
+        stated = stated.copy(data=there.sum("seed").transpose(*stated.dims).values)
+        if (there != (xr.DataArray(np.arange(number), dims="seed") < stated)).any():
+            remedy = "join runs of the same seeds, or keep them apart"
+            refuse("data.seed", "not in all runs", "the same in all runs", remedy)
     return data.assign(seeds=stated.clip(max=number, keep_attrs=True))
 
 

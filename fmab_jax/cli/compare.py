@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fmab_jax.cli.options import Call, called, option, visible
+from fmab_jax.cli.options import Call, option, visible
 from fmab_jax.cli.tables import opened_at, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
 from fmab_jax.files import same_file
@@ -84,8 +84,14 @@ def execute(call: Call) -> None:
         _print(found, ", ".join(facts(data[0], data[0].seeds.dims)), options, data[0])
         return
     pair = _pair(data, options)
-    with called(first="where", second="against"):
+    try:
         found = [comparisons.compare(*pair, level=options.level)]
+    except Refusal as error:
+        _, of_second, part = error.field.partition("second.")
+        if not of_second:
+            raise error.renamed({"first": "where", "second": "against"}.get(part, part)) from None
+        other = visible(others[0]) if others else "--against"
+        raise Refusal.line(f"{other}: {error.renamed(part).typed(part)}") from None
     shared = [fact for fact in facts(pair[0]) if fact in facts(pair[1])]
     _print(found, ", ".join(shared), options)
 

@@ -85,7 +85,7 @@ class FileOptions(Storing, stated.Plugged):
     words: ClassVar[dict[str, str]] = {"study": "STUDY"}
     spelling: ClassVar[Spelling] = TOML
     otherwise: ClassVar[str] = (
-        "the file states the study: at its top, under [parameters] and [problem]"
+        "the file states the study; see fmab sweep STUDY.toml --help for what is no part of it"
     )
     study: str = option(metavar="STUDY.toml")
     """The study, a .toml file."""
@@ -121,6 +121,11 @@ def execute(call: Call) -> None:
     worker = _worker(options.worker)
     if options.out == "":
         refuse("out", "", "the name of a folder", "leave it out for the default")
+    if (file := re.search(r"(?i)\.(nc|csv|png|pdf)$", options.out or "")) and not os.path.isdir(
+        str(options.out)
+    ):
+        remedy = "drop the ending; fmab export and fmab plot make files of a folder"
+        refuse("out", options.out, f"a folder, not a .{file[1].lower()} file", remedy)
     out = os.path.join("runs", label) if options.out is None else options.out
     if worker is not None and options.scheduler is not None:
         remedy = "the scheduler's workers share the work by themselves; drop one"

@@ -90,7 +90,8 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
     for text in select:
         name, _, value = text.partition("=")
         if name not in dims:
-            allowed = "one of " + ", ".join(dims) if dims else "left out"
+            alone = "left out: there is one configuration"
+            allowed = "one of " + ", ".join(dims) if dims else alone
             remedy = did_you_mean(name, dims, "write NAME=VALUE" if dims else "drop it", str)
             raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; {remedy}")
         labels = data[name].values.tolist()
@@ -152,10 +153,17 @@ def show_table(table: Any, *, whole: bool = True) -> None:
         table: What to print.
         whole: Whether plain lines are as long as the columns need, so that none is folded.
     """
+    from rich.cells import cell_len
     from rich.console import Console
 
     out = Console(file=sys.stdout, highlight=False, markup=False)
     if sys.stdout.isatty():
+        # Headings are folded where a terminal is narrow, between words; numbers never.
+        for column in table.columns:
+            words = [*str(column.header).split(), *map(str, column.cells)]
+            column.min_width = max(map(cell_len, words), default=0)
+        width, out.width = out.width, 1000
+        out.width = max(width, out.measure(table).minimum)
         out.print(table)
         return
     out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)

@@ -34,7 +34,7 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.rewards.contract import Looked, is_own, refuse_broken
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import count, flag, help_of, refuse, whole_class
+from fmab_jax.errors import count, did_you_mean, flag, help_of, refuse, whole_class
 from fmab_jax.run import cache, contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate, spans_processes, threads
@@ -272,19 +272,27 @@ def check_given(algorithm: Any, problem: Any) -> None:
     Raises:
         ValueError: If one is of another type, or its class leaves something out.
     """
-    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
-        if isinstance(value, kind):
-            continue
-        allowed, remedy = f"an fmab_jax {kind.__name__}", "make one with the package"
-        owner = known().get(value) if isinstance(value, str) and kind is Algorithm else value
-        if isinstance(owner, type) and issubclass(owner, kind):
-            # The package calls its own by their files.
-            room, _, file = owner.__module__.rpartition(".")
-            own = room == "fmab_jax.algorithms"
-            called = f"fmab_jax.{file}" if own else owner.__name__
+    if not isinstance(algorithm, Algorithm):
+        names = {_called(each).removeprefix("fmab_jax."): each for each in known().values()}
+        names |= known()
+        owner: Any = names.get(algorithm) if isinstance(algorithm, str) else algorithm
+        otherwise = "call one, such as fmab_jax.cdp_mab(epsilon=1)"
+        remedy = did_you_mean(algorithm, names, otherwise, lambda near: _called(names[near]))
+        if isinstance(owner, type) and issubclass(owner, Algorithm) and owner.name:
+            called = _called(owner)
+            own = called.startswith("fmab_jax.")
             remedy = f"call {called} with its parameters" + f"; see {help_of(called)}" * own
-        refuse(field, value, allowed, remedy)
+        refuse("algorithm", algorithm, "an fmab_jax Algorithm", remedy)
+    if not isinstance(problem, Problem):
+        remedy = "make one, such as fmab_jax.Problem.uniform(agents=5, arms=10)"
+        refuse("problem", problem, "an fmab_jax Problem", remedy)
     whole_class(type(algorithm), algorithm.name or "a family")
+
+
+def _called(owner: type) -> str:
+    """Returns what to call for an algorithm: the package has its own by their files."""
+    room, _, file = owner.__module__.rpartition(".")
+    return f"fmab_jax.{file}" if room == "fmab_jax.algorithms" else owner.__name__
 
 
 def _padded_points(wanted: int) -> int:

@@ -589,6 +589,18 @@ def test_runs_of_other_sizes_are_refused_by_name():
     assert fmab.compare(a, b.assign_attrs(arms=10)).seeds == (3, 3)
 
 
+def test_runs_joined_along_no_axis_of_theirs_tell_no_leak():
+    """Would catch the first one's leak and epsilon told of both."""
+    problem = fmab.Problem.uniform(agents=4, arms=5)
+    runs = [fmab.simulate(fmab.cdp_mab(epsilon), problem, 300, 3) for epsilon in (0.5, 2.0)]
+    assert float(fmab.final_table(runs[1]).leak_epsilon) == 8.0
+    table = fmab.final_table(xr.concat(runs, xr.DataArray([0.5, 2.0], dims="epsilon")))
+    assert np.isnan(table.leak_epsilon.values).all() and table.leak_epsilon.dims == ("epsilon",)
+    assert not {"epsilon", "epsilon_message", "ledger"} & {*table.attrs}
+    swept = fmab.sweep(fmab.cdp_mab, problem, horizon=300, seeds=3, epsilon=[0.5, 2.0])
+    assert fmab.final_table(swept).leak_epsilon.values.tolist() == [2.0, 8.0]
+
+
 def test_results_count_the_seeds_that_they_hold():
     """Would catch selected or joined seeds counted as those of one run, in table and comparison."""
     problem = fmab.Problem.uniform(agents=4, arms=5)
@@ -611,6 +623,11 @@ def test_results_count_the_seeds_that_they_hold():
     ones = [fmab.simulate(fmab.ucb1(), problem, 300, seeds) for seeds in ([0, 1, 2], [3, 4, 5])]
     minimal = xr.concat(ones, "seed", data_vars="minimal")
     assert int(minimal.seeds) == 3 and int(fmab.final_table(minimal).seeds) == 6
+    apart = {"dim": xr.DataArray([1, 2], dims="run", name="run"), "join": "outer"}
+    fewer = xr.concat([ones[0], ones[0].isel(seed=slice(2)).assign(seeds=2)], **apart)
+    assert fmab.final_table(fewer).seeds.values.tolist() == [3, 2]
+    with pytest.raises(ValueError, match="^data.seed='not in all runs': must be the same in all"):
+        fmab.final_table(xr.concat(ones, **apart))
     table, expected = (fmab.final_table(data) for data in (joined, whole))
     assert int(table.seeds) == 9 and float(table.regret_upper) == float(expected.regret_upper)
     # What a pair took is that of the seeds that are compared.

@@ -51,7 +51,7 @@ WORDS = {
     "run cdp --no-figure --figure": "--no-figure and --figure: must be given once; "
     "drop one of them",
     "sweep x.toml --epsilon 1": f"--epsilon: {OPTION} sweep STUDY.toml; "
-    "the file states the study: at its top, under [parameters] and [problem]",
+    "the file states the study; see fmab sweep STUDY.toml --help for what is no part of it",
     "sweep x.toml --wroker 1/2": f"--wroker: {OPTION} sweep STUDY.toml; did you mean --worker?",
     "--agents 3": f"--agents: must be one of {COMMANDS}; see fmab --help",
     "sweep cdp --store x": f"--store: {OPTION} sweep cdp; did you mean --out?",

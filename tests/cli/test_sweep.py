@@ -339,6 +339,8 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; did you mean "
         "epsilon?\n",
         "plot eps --x eps": "--x eps: must be one of epsilon, rounds; did you mean epsilon?\n",
+        "run cdp --epsilon 1 --out q.pdf": "--out q.pdf: must be a name for .png, .nc and "
+        ".txt files; write q, or q.png",
         "show eps --select rounds": "--select rounds: must be one of none, 2",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
@@ -359,6 +361,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "sweep cdp --epsilon 1 --epsilon-message 2": "--epsilon-message 2.0: must be given without",
         "sweep cdp --seeds 0": "--seeds 0: must be a whole number",
         "sweep cdp --out=": "--out : must be the name of a folder",
+        "sweep cdp --out k.nc": "--out k.nc: must be a folder, not a .nc file; drop the ending; ",
         "sweep cdp --max-seeds 9": "--max-seeds 9: must be given with --until",
         "sweep cdp --until 0.1": "--until 0.1: must be given with --keep summary",
         "sweep cdp --until 2 --keep summary": "--until 2: must be a number in (0, 1)",
