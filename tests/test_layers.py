@@ -238,13 +238,19 @@ def test_signatures_of_arrays_are_checked_at_every_call():
 
 def test_an_editor_sees_every_public_name_where_it_is():
     """Would catch a public name that is completed nowhere, or that an editor looks up elsewhere."""
-    tree = ast.parse(Path(fmab.__file__).read_text("utf-8"))
-    (block,) = (each for each in tree.body if isinstance(each, ast.If))
-    seen = {
-        each.asname or each.name: getattr(import_module(line.module), each.name)
-        for line in block.body
-        if isinstance(line, ast.ImportFrom) and line.module is not None
+    stub = ast.parse(Path(fmab.__file__).with_suffix(".pyi").read_text("utf-8"))
+    found = {
+        each.asname or each.name: (getattr(import_module(line.module), each.name), each.asname)
+        for line in stub.body
+        if isinstance(line, ast.ImportFrom)
         for each in line.names
+    }
+    # What a stub imports is handed on only where it says "as", or gives it a name.
+    seen = {name: value for name, (value, handed) in found.items() if handed}
+    seen |= {
+        line.targets[0].id: found[line.value.id][0]
+        for line in stub.body
+        if isinstance(line, ast.Assign)
     }
     assert set(seen) == set(fmab.__all__) - {"__version__"}
     assert all(getattr(fmab, name) is found for name, found in seen.items())

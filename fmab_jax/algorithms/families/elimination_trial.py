@@ -197,7 +197,8 @@ class EliminationTrial:
     @property
     def _prepared(self) -> int:
         """Elements of the largest array that an epoch is prepared with."""
-        return tracing.prepared_elements(self.filling, tuple(sorted(self.own)))
+        filling: Any = self.filling
+        return tracing.prepared_elements(filling, tuple(sorted(self.own)))
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""

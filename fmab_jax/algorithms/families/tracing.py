@@ -105,7 +105,8 @@ def prepared_elements(filling: Any, values: tuple[str, ...]) -> int:
         values: Names of what it may find in ``epoch.own``.
     """
     scalar: Any = jax.ShapeDtypeStruct((), jnp.float64)
-    epoch = Epoch(*[scalar] * (len(Epoch._fields) - 1), dict.fromkeys(values, scalar))
+    epoch = Epoch._make([scalar] * len(Epoch._fields))
+    epoch = epoch._replace(own=dict.fromkeys(values, scalar))
     try:
         with jax.enable_x64(True):
             return _largest(jax.make_jaxpr(filling.prepared)(epoch, scalar))
