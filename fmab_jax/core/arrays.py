@@ -17,6 +17,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 # Elements of the largest array of a block: half a megabyte.
 _BLOCK = 2**16
 _RANK_ROWS = 16
+# Distinct operands of a batch that are worked out apart from the rest.
+_FEW = 16
 # Rows that are added up without a loop.
 _IN_TURN = 64
 
@@ -397,6 +399,46 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
         ]
         # An accelerator has room for all, and loses time with every step.
         return lax.platform_dependent(*spread, cpu=by_block, default=jax.vmap(function)), True
+
+    return whole
+
+
+def once_for_equals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function, which ``vmap`` then applies once to trials whose operands are equal.
+
+    The bits are those of the function applied to every trial.
+
+    Args:
+        function: Of scalars, to a pytree of arrays; takes long.
+    """
+
+    @custom_vmap
+    def whole(*operands: Array) -> Any:
+        return function(*operands)
+
+    @whole.def_vmap
+    def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Any, Any]:
+        spread = [
+            x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
+            for x, mapped in zip(operands, is_batched, strict=True)
+        ]
+        # Equal bits, not equal numbers: a missing value is NaN.
+        words = [lax.bitcast_convert_type(x.astype(jnp.float64), jnp.int64) for x in spread]
+        order = jnp.lexsort(words)
+        ranked = jnp.stack(words)[:, order]
+        begins = jnp.any(ranked != jnp.roll(ranked, 1, axis=1), axis=0)
+        begins = begins | (order == order[0])
+        group = jnp.cumsum(begins, dtype=jnp.int32) - 1
+
+        def few(*operands: Array) -> Any:
+            one = order[places(begins, group + 1)[:_FEW]]
+            found = jax.vmap(function)(*(x[one] for x in operands))
+            mine = group[jnp.argsort(order)]
+            return jax.tree.map(lambda x: x[mine], found)
+
+        every = jax.vmap(function)
+        found = every(*spread) if size <= _FEW else lax.cond(group[-1] < _FEW, few, every, *spread)
+        return found, jax.tree.map(lambda _: True, found)
 
     return whole
 

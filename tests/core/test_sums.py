@@ -1,4 +1,4 @@
-"""Sums that are drawn agent by agent, where what each agent adds is sure."""
+"""Sums that are drawn agent by agent, where what each agent adds is sure; work that many share."""
 
 import functools
 import math
@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import fmab_jax as fmab
 from fmab_jax.core import arrays, keys, sums
 from fmab_jax.core.rewards import Bernoulli
+from fmab_jax.core.scope import own_settings
 
 ARMS = 4
 
@@ -53,3 +55,48 @@ def test_no_agent_is_left_out_of_a_sum_of_many(agents):
     with jax.enable_x64(True):
         found = drawn(Sure(), 5.0, jnp.asarray(means), jnp.asarray(member))
     np.testing.assert_array_equal(found, 5 * member @ means)
+
+
+@pytest.mark.parametrize(
+    ("distinct", "worked_out"), [(1, 16), (16, 16), (17, 96)], ids=["one", "sixteen", "more"]
+)
+def test_what_many_ask_for_is_worked_out_once(distinct, worked_out):
+    """Would catch another's answer, zeros of either sign or missing values taken for one another,
+    and work that is done for every trial.
+
+    Mutants: `<=` for `<` in the branch; `_FEW` of 96; numbers compared in place of their bits;
+    `order` for its inverse.
+    """
+    counted = []
+
+    def slow(x, y):
+        def seen(x):
+            counted.append(len(np.ravel(x)))
+            return x
+
+        same = jax.ShapeDtypeStruct((), jnp.float64)
+        return {"x": jax.pure_callback(seen, same, x, vmap_method="expand_dims"), "y": 1.0 / y}
+
+    values = np.array([np.nan, *np.random.default_rng(0).normal(size=15)])[: min(distinct, 8)]
+    asked = [(x, zero) for x in values for zero in (0.0, -0.0)]
+    asked = (asked + [(7.0, 3.0)])[:distinct]
+    rows = np.random.default_rng(1).permutation(np.resize(np.arange(distinct), 96))
+    x, y = np.array(asked)[rows].T
+    with own_settings(), np.errstate(divide="ignore"):
+        found = jax.jit(jax.vmap(arrays.once_for_equals(slow)))(x, y)
+        found, wanted = jax.tree.map(np.asarray, found), 1.0 / y
+    np.testing.assert_array_equal(found["x"], x)
+    np.testing.assert_array_equal(found["y"], wanted)
+    assert counted == [worked_out]
+
+
+def test_trials_of_many_kinds_have_the_bits_of_each_alone():
+    """Would catch tilts of one configuration used for another's trials in one batch."""
+    problem, given = fmab.Problem.uniform(4, 5), {"horizon": 3000, "times": 3}
+    levels = [0.2 * 1.2**i for i in range(24)]
+    both = fmab.sweep(fmab.kl_se, problem, epsilon=levels, seeds=8, batch=256, **given)
+    for place in (0, 11, 23):
+        alone = fmab.simulate(fmab.kl_se(levels[place]), problem, seeds=8, **given)
+        mine = both.isel(epsilon=place)
+        np.testing.assert_array_equal(mine.regret.values, alone.regret.values)
+        np.testing.assert_array_equal(mine.rounds_made.values, alone.rounds_made.values)

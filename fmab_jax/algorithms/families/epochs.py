@@ -262,7 +262,7 @@ def _epoch(
     (aggregate,) = arrays.stored(sure, aggregate)
     top = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf))
     radius = checked("radius", filling.radius(epoch), (), "f")
-    ready = filling.prepared(epoch, radius)
+    ready = rounds.prepared(filling, epoch, radius)
     noises = arms.noises
     if pieces is not None:
         noises = jnp.where(fits & running, noises + pieces.astype(jnp.float64), noises)

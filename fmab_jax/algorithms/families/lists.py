@@ -269,7 +269,7 @@ def _planned(
         ),
         epoch=epoch,
         radius=radius,
-        ready=trial.filling.prepared(epoch, radius),
+        ready=rounds.prepared(trial.filling, epoch, radius),
         words=words,
         disturbing=disturbing,
         scale=trial.filling.noise_scale(epoch) * trial.law.sensitivity,
