@@ -28,19 +28,12 @@ _TAKEN = OF_RESULTS | {
 
 
 class Axis(NamedTuple):
-    """One swept parameter.
+    """One swept parameter."""
 
-    Attributes:
-        name: The dimension's.
-        labels: Numbers or texts, distinct.
-        values: What they stand for.
-        words: ``long_name``, ``symbol`` and ``none``: how figures name it.
-    """
-
-    name: str
-    labels: tuple[Any, ...]
-    values: tuple[Any, ...]
-    words: dict[str, str]
+    name: str  # the dimension's
+    labels: tuple[Any, ...]  # numbers or texts, distinct
+    values: tuple[Any, ...]  # what they stand for
+    words: dict[str, str]  # ``long_name``, ``symbol`` and ``none``: how figures name it
 
 
 def axis_of(name: str, value: Any, known: Parameter | None) -> Axis | None:
@@ -102,10 +95,8 @@ def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
         return str(value.name or f"graph-{place}")
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
-    if isinstance(value, Maker):
-        return value.name or f"{name}-{place}"
-    if isinstance(value, Problem):
-        return f"{name}-{place}"
+    if isinstance(value, (Maker, Problem)):
+        return getattr(value, "name", "") or f"{name}-{place}"
     if isinstance(value, Law):
         return value.label()
     if callable(value):

@@ -121,7 +121,7 @@ class Grid:
         known = {name: self.cells[index].get(name) for name in _FACTS}
         return known | {"links": self.links()[index]}
 
-    def table(self, values: Sequence[Any]) -> np.ndarray:
+    def table(self, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
         return np.array(values).reshape((*self.shape, *np.shape(values[0])))
 

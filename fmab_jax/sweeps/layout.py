@@ -31,17 +31,17 @@ class Block(NamedTuple):
     start: int
     stop: int
 
+    @property
+    def trials(self) -> int:
+        """How many (cell, seed) pairs."""
+        return len(self.cells) * (self.stop - self.start)
+
 
 class Sort(NamedTuple):
     """What configs of one chunk share: their program, and how many slots are kept."""
 
     program: Program
     wanted: int
-
-
-def sort_of(config: Config) -> Sort:
-    """Returns what a config shares with those of its chunk."""
-    return Sort(config.program, config.wanted)
 
 
 class Layout:
@@ -55,17 +55,15 @@ class Layout:
         worker: tuple[int, int] | None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """Lays a study out for a worker's platform; ``chunk`` and ``worker`` as in `sweep`.
-
-        A chunk has at most ``most_bytes``.
-        """
+        """Lays a study out for a worker's platform; ``chunk`` and ``worker`` as in `sweep`."""
         self.study, self.platform, self.worker = study, platform, worker
         self.most_bytes = most_bytes
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
         self.programs: dict[Sort, list[str]] = {}
         for name, point in self.points.items():
-            self.programs.setdefault(sort_of(point.config), []).append(name)
+            sort = Sort(point.config.program, point.config.wanted)
+            self.programs.setdefault(sort, []).append(name)
         if chunk is not None:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
         self.chunk = chunk
@@ -144,12 +142,8 @@ class Layout:
             kept = bytes_per_summary(some)
         if kept > self.most_bytes:
             field, value = ("chunk", trials) if self.chunk is not None else ("times", some.wanted)
-            refuse(
-                field,
-                value,
-                f"such that a chunk has at most {self.most_bytes:,} bytes",
-                "use fewer",
-            )
+            allowed = f"such that a chunk has at most {self.most_bytes:,} bytes"
+            refuse(field, value, allowed, "use fewer")
         return max(1, trials), cells
 
     @functools.cached_property
@@ -173,8 +167,7 @@ class Layout:
             return len({name for block in todo for name in block.cells})
         if self.chunk is not None:
             return len(todo)
-        trials = sum((block.stop - block.start) * len(block.cells) for block in todo)
-        return max(len(todo), -(-trials // FEWEST))
+        return max(len(todo), -(-sum(block.trials for block in todo) // FEWEST))
 
     def alone(self) -> Layout:
         """Returns the layout of all workers' blocks."""
@@ -184,13 +177,12 @@ class Layout:
         """Returns the size of a block's chunk."""
         some = self.points[block.cells[0]].config
         if self.study.keep == "curves":
-            return len(block.cells) * (block.stop - block.start) * bytes_per_trial(some)
+            return block.trials * bytes_per_trial(some)
         return len(block.cells) * bytes_per_summary(some)
 
     def most_trials(self, program: Sort, todo: Sequence[Block]) -> int:
         """Returns the trials of a program's largest block, which its batch is chosen for."""
-        own = self.own(program, todo)
-        trials = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
+        trials = max((block.trials for block in self.own(program, todo)), default=1)
         if self.study.until is not None:
             # Looks double the seeds; one size of batch for all of them compiles once.
             most = len(self.programs[program]) * self.study.until.max_seeds
@@ -218,8 +210,7 @@ class Layout:
 
     def elements(self, block: Block) -> int:
         """Returns what a block's cost goes with."""
-        elements = self.points[block.cells[0]].config.placed(self.platform).elements
-        return (block.stop - block.start) * len(block.cells) * elements
+        return block.trials * self.points[block.cells[0]].config.placed(self.platform).elements
 
 
 def _left(block: Block, wanted: int, found: Results) -> list[Block]:

@@ -46,16 +46,16 @@ class Lazy(BackendArray):
         ]
         over = len(self.grid.dims)
         cells, seeds, rest = picked[:over], picked[over], picked[over + 1 :]
-        if not over and not any(np.ndim(item) == 0 and not isinstance(item, slice) for item in key):
+        scalars = [
+            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
+        ]
+        if not over and not scalars:
             return self._cell(0, seeds, *rest).astype(self.dtype, copy=False)
         out = np.empty([len(each) for each in picked], self.dtype)
         for place in np.ndindex(*(len(each) for each in cells)):
             at = [int(each[i]) for each, i in zip(cells, place, strict=True)]
             index = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
             out[place] = self._cell(index, seeds, *rest)
-        scalars = [
-            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
-        ]
         return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
 
     def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
@@ -122,17 +122,6 @@ class _Stored:
         # Of a finished sweep it takes no memory.
         gaps = self.real and np.isnan(found).any()
         return found * 0 if gaps else np.broadcast_to(0.0, found.shape)
-
-
-class Slices:
-    """A lazy variable as Dask reads it: by slices, in any thread or process."""
-
-    def __init__(self, lazy: Lazy) -> None:
-        self.lazy, self.shape, self.dtype = lazy, lazy.shape, lazy.dtype
-        self.ndim = len(lazy.shape)
-
-    def __getitem__(self, key: tuple[Any, ...]) -> np.ndarray:
-        return self.lazy._read(key)
 
 
 def chunk_sizes(

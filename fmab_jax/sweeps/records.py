@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import numpy as np
 from msgspec import Meta
 
+from fmab_jax.analysis.summary import Moments
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.problems import MAX_AGENTS, MAX_ARMS
 from fmab_jax.errors import refuse
@@ -25,6 +26,8 @@ from fmab_jax.sweeps.store import Entry, Store
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 
+# What a summary keeps of a series, besides the number of seeds.
+KINDS = Moments._fields[1:]
 # What is counted of the seeds of a summary.
 _COUNTED = (
     "regret_bin",
@@ -84,11 +87,7 @@ class _Facts(TypedDict):
 
 
 def header_in(store: Store) -> dict[str, Any] | None:
-    """Returns what a store's run.json says, or None if nobody wrote it yet.
-
-    Raises:
-        ValueError: If it is damaged, of another version, or lacks what a header has.
-    """
+    """Returns what a store's run.json says, or None if nobody wrote it yet; refuses any other."""
     header = store.header()
     if header is None:
         return None
@@ -140,13 +139,9 @@ def fault(
     facts: Mapping[str, Mapping[str, int]],
     outputs: Sequence[Output] = (),
 ) -> str | None:
-    """Returns what keeps arrays from being those of a chunk, or None.
+    """Returns what keeps arrays from being those of a chunk whose facts fit, or None.
 
-    Args:
-        entry: The chunk; its facts fit.
-        arrays: What was read.
-        facts: By each cell's hash, its recorded slots, agents and arms.
-        outputs: That the study asks for besides the usual ones.
+    Of each cell's hash, ``facts`` has its recorded slots, agents and arms.
     """
     cells = len(entry.facts["cells"])
     seeds = entry.facts["seeds"][1] - entry.facts["seeds"][0]
@@ -167,19 +162,19 @@ def fault(
     else:
         for name in ("regret", "rounds_by", "waiting_regret"):
             into = optional if name == "waiting_regret" else shapes
-            into |= {f"{name}_{kind}": (cells, over) for kind in ("anchor", "offset", "scatter")}
+            into |= {f"{name}_{kind}": (cells, over) for kind in KINDS}
         shapes["regret_scatter"] = (cells, over, over)
         for output in outputs:
-            for kind in ("anchor", "offset", "scatter"):
+            for kind in KINDS:
                 name = f"{output.name}_{kind}"
                 if (wrong := _misfit(arrays, name, (cells,), output.dims, own)) is not None:
                     return wrong
         for name in _COUNTED:
             size = arrays[f"{name}_row"].size if f"{name}_row" in arrays else 0
-            shapes |= {f"{name}_{kind}": (size,) for kind in ("row", "value", "count")}
-            for kind in ("row", "value", "count"):
-                if f"{name}_{kind}" in arrays and arrays[f"{name}_{kind}"].dtype.kind not in "iu":
-                    return f"{name}_{kind} holds no whole numbers"
+            for each in (f"{name}_{kind}" for kind in ("row", "value", "count")):
+                shapes[each] = (size,)
+                if each in arrays and arrays[each].dtype.kind not in "iu":
+                    return f"{each} holds no whole numbers"
     shapes |= {name: shape for name, shape in optional.items() if name in arrays}
     for name, shape in shapes.items():
         if name not in arrays:

@@ -45,16 +45,10 @@ _ROOMY = 16
 
 
 class Point(NamedTuple):
-    """One configuration of the grid, checked.
+    """One configuration of the grid, checked."""
 
-    Attributes:
-        described: JSON-able; all that its numbers depend on besides the seeds and the package.
-        hash: Of ``described``, 32 hexadecimal digits.
-        config: Its arrays.
-    """
-
-    described: dict[str, Any]
-    hash: str
+    described: dict[str, Any]  # all that its numbers depend on besides the seeds and the package
+    hash: str  # of ``described``, 32 hexadecimal digits
     config: Config
 
 
@@ -76,25 +70,11 @@ _SHARED = {
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A grid of configurations times seeds; made by `state`.
+    """A grid of configurations times seeds; made by `state`, from arguments as in `sweep`."""
 
-    Attributes:
-        axes: The swept parameters, in order.
-        settings: Every parameter that is not swept, by name.
-        seeds: How many of every config; with ``until``, those of the first look.
-        listed: Which they are; None for 0, 1, ..., seeds - 1.
-        root_seed: Selects all randomness.
-        times: Recorded slots, or how many.
-        spacing: "linear" or "log".
-        sum_agents: Draw totals over agents where that is exact.
-        keep: "curves" or "summary".
-        until: When a config has seeds enough, or None.
-        outputs: What comes out besides the usual.
-    """
-
-    axes: tuple[Axis, ...]
-    settings: dict[str, Any]
-    seeds: int
+    axes: tuple[Axis, ...]  # the swept parameters, in order
+    settings: dict[str, Any]  # every parameter that is not swept, by name
+    seeds: int  # how many of every config; with ``until``, those of the first look
     root_seed: int
     times: Any
     spacing: str
@@ -102,7 +82,7 @@ class Study:
     keep: str
     until: Precision | None
     outputs: tuple[Output, ...] = ()
-    listed: range | np.ndarray | None = None
+    listed: range | np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,11 +91,7 @@ class Study:
 
     @functools.cached_property
     def points(self) -> tuple[Point, ...]:
-        """The configurations, the last axis fastest.
-
-        Raises:
-            ValueError: If a value, or a combination of values, is refused.
-        """
+        """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[Any, ...], Problem] = {}
         made = []
         for place, chosen in self._choices():
@@ -126,11 +102,11 @@ class Study:
             if key not in problems:
                 problems[key] = maker.made(chosen | {"root_seed": self.root_seed}, place)
             made.append((algorithm, problems[key], chosen["horizon"]))
-        sizes = [problem.agents for _, problem, _ in made]
+        sizes = {problem.agents for _, problem, _ in made}
         # Numbers of agents that are not far apart share one program.
         near = max(sizes) <= _ROOMY * min(sizes)
         # One number alone shares with none, and needs no room to spare.
-        rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len({*sizes}) > 1}
+        rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
         slots: dict[tuple[int, int], str] = {}
         return tuple(self._point(*each, rooms.get(each[1].agents), slots) for each in made)
 
@@ -255,11 +231,7 @@ def state(
     outputs: Any = (),
     **parameters: Any,
 ) -> Study:
-    """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`.
-
-    Raises:
-        ValueError: If a parameter is unknown or a value out of range.
-    """
+    """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`."""
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     number, listed = _seeds_of(seeds)
     if listed is not None and keep != "curves":
