@@ -142,13 +142,10 @@ class _Given(Law):
     Parameters are the arm's reward; and what the random numbers of the one reward are known by,
     with its value. Those of an epoch, or of an episode, are the words of its key, a slot's is its
     uniform number.
-
-    Attributes:
-        lane: Of the sum that holds the reward.
     """
 
     name: ClassVar[str] = "given"
-    lane: int = ARM
+    lane: int = ARM  # of the sum that holds the reward
 
     def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
         """Returns the cumulants of a reward without variance."""
@@ -201,26 +198,18 @@ class Actions:
 
     def groups(self) -> list[list[Stream]]:
         """Returns one group: the data that tell most count."""
-        return [
-            [
-                Stream(
-                    *(self.row, self.words.format(data.when), (place, 0), (place, 1), ()),
-                    *(noises, self.row.epsilon),
-                    bare=self.bare,
-                )
-                for place, (data, noises) in enumerate(self.tried)
-            ]
-        ]
+        row, told, bare = self.row, self.words.format, self.bare
+        ways = [(told(data.when), (i, 0), (i, 1), (), n) for i, (data, n) in enumerate(self.tried)]
+        return [[Stream(row, *way, row.epsilon, bare=bare) for way in ways]]
 
     def drawn(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
         """Returns how often the second arm was pulled in each stretch."""
         place, changed = data
         one, _ = self.tried[place]
-        when = np.int64(one.when if changed else 0)
         words = (self.root, np.uint32(2 * place + changed), np.uint32(batch * self.size))
-        base, value = np.array(one.base), np.float64(one.value)
-        data_ = words, base, when, value, self.grid
-        regret = np.asarray(_regret(self.trial, *data_, size=self.size))
+        marks = np.int64(one.when if changed else 0), np.float64(one.value)
+        given = words, np.array(one.base), *marks, self.grid
+        regret = np.asarray(_regret(self.trial, *given, size=self.size))
         ends = np.asarray(self.stretches)
         return regret[:, ends[:, 1]] - regret[:, ends[:, 0]]
 
@@ -270,19 +259,23 @@ def slots_of(
     """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    agents = exchange.agents
-    trial = algorithm.bind(streams.unrewarded(agents), _SLOTS, exchange=exchange)
-    slots = np.arange(_SLOTS + 1)
+    trial = algorithm.bind(streams.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
+    slots = np.arange(_SLOTS + 1, dtype=np.int64)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
-    tried = [
-        _Data((other, own), first, 1.0 - own) for own in (0.0, 1.0) for other in (0.0, 0.5, 1.0)
-    ]
     whole = Actions(
-        *(row, replace(trial, law=_Given()), root, max(1, streams.BATCH // agents)),
-        *(slots.astype(np.int64), np.stack([slots[:-1], slots[1:]], axis=1)),
+        row,
+        replace(trial, law=_Given()),
+        root,
+        max(1, streams.BATCH // exchange.agents),
+        slots,
+        np.stack([slots[:-1], slots[1:]], axis=1),
         tuple(f"slot {t}" for t in slots[1:]),
-        tuple((data, None) for data in tried),
+        tuple(
+            (_Data((other, own), first, 1.0 - own), None)
+            for own in (0.0, 1.0)
+            for other in (0.0, 0.5, 1.0)
+        ),
         f"arms pulled in {_SLOTS} slots, reward of slot {ARM + 1}",
     )
     return [whole]

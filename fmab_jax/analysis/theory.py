@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -120,10 +121,6 @@ class _Model(_Schedule):
         """Regret of a slot in which all agents play the worst arm."""
         return self.exchange.agents * float(self.gaps.max())
 
-    @property
-    def failure_rate(self) -> float:
-        return self.bad_event * self.largest_rate
-
 
 def bounds(
     gaps: Any,
@@ -207,7 +204,7 @@ def regret_curve(
     slots = np.asarray(times, np.float64)
     if slots.ndim != 1 or not ((slots >= 0) & (slots <= model.horizon)).all():
         refuse("times", times, f"slots in [0, {model.horizon:,}]", "pass data.time")
-    whole = sum(_parts(model, slots)) + model.failure_rate * slots
+    whole = sum(_parts(model, slots)) + model.bad_event * model.largest_rate * slots
     return np.minimum(whole, model.largest_rate * slots)
 
 
@@ -533,8 +530,30 @@ def _schedule(
         remedy = f"give the smallest gap to resolve, or {NONE} for the instance's own"
         schedule_gap = real("schedule_gap", schedule_gap, 0, 1, remedy, open_low=True)
     budget = math.inf if rounds is None else float(rounds)
-    ratio, table = _epochs(array, reporting, horizon, epsilon, budget, schedule_gap)
-    return _Schedule(array, horizon, epsilon, budget, schedule_gap, ratio, table)
+    K, T, ordered = len(array), float(horizon), np.sort(array)
+    # An epoch takes at least one slot, so there are at most T epochs.
+    wanted = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
+    # Lengths in powers of two, so that few are compiled.
+    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
+    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
+    with jax.enable_x64(True):
+        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
+        common = {name: jnp.float64(value) for name, value in numbers.items()}
+        noise_free = common | {"epsilon": jnp.float64(math.inf)}
+        ratio, targets = _targets(jnp.float64(schedule_gap), jnp.float64(budget), r)
+        target = np.asarray(targets)
+        fewest = _grown(np.asarray(_pulls(few, r, target, common)), r)
+        rewards = np.asarray(_radii(every, r, fewest, noise_free))
+        noise = np.asarray(_radii(every, r, fewest, common)) - rewards
+        # The rewards' part is at most Dt/4 however many arms are active.
+        radius = np.minimum(target / 4, rewards) + noise
+        # An arm with a gap of 4 C(r) or more is gone after epoch r.
+        surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
+        arms = np.concatenate([[K], surviving[:-1]])
+        most = _grown(np.asarray(_pulls(np.maximum(arms, few), r, target, common)), r)
+    rows = target, arms, fewest, most, radius
+    table = Epochs(*(row[:wanted] for row in rows))
+    return _Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
 
 
 def _model(
@@ -571,10 +590,7 @@ def _pulls(
     active: Array, epoch: Array, target: Array, common: dict[str, Array]
 ) -> Float[Array, " epoch"]:
     """Returns ceil(S(r)), at least 1, of every epoch by itself."""
-
-    def one(active: Array, epoch: Array, target: Array) -> Array:
-        return schedule.pulls_per_arm(active, epoch, target, jnp.float64(0), **common)
-
+    one = partial(schedule.pulls_per_arm, previous=jnp.float64(0), **common)
     return jax.vmap(one)(active, epoch, target)
 
 
@@ -582,50 +598,13 @@ def _pulls(
 def _radii(
     active: Array, epoch: Array, pulls: Array, common: dict[str, Array]
 ) -> Float[Array, " epoch"]:
-    def one(active: Array, epoch: Array, pulls: Array) -> Array:
-        return schedule.confidence_radius(active, epoch, pulls, **common)
-
-    return jax.vmap(one)(active, epoch, pulls)
+    return jax.vmap(partial(schedule.confidence_radius, **common))(active, epoch, pulls)
 
 
 @jax.jit
 def _targets(gap: Array, rounds: Array, epoch: Array) -> tuple[Array, Float[Array, " epoch"]]:
     ratio = schedule.shrink_ratio(gap, rounds)
     return ratio, jax.vmap(schedule.target_gap, (None, 0))(ratio, epoch)
-
-
-def _epochs(
-    gaps: Float[np.ndarray, " arm"],
-    reporting: int,
-    horizon: int,
-    epsilon: float,
-    rounds: float,
-    schedule_gap: float,
-) -> tuple[float, Epochs]:
-    """Returns the shrink ratio and the table."""
-    K, T, ordered = len(gaps), float(horizon), np.sort(gaps)
-    # An epoch takes at least one slot, so there are at most T epochs.
-    wanted = int(min(rounds, T + 1)) if math.isfinite(rounds) else _EPOCHS
-    # Lengths in powers of two, so that few are compiled.
-    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
-    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
-    with jax.enable_x64(True):
-        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
-        common = {name: jnp.float64(value) for name, value in numbers.items()}
-        noise_free = common | {"epsilon": jnp.float64(math.inf)}
-        ratio, targets = _targets(jnp.float64(schedule_gap), jnp.float64(rounds), r)
-        target = np.asarray(targets)
-        fewest = _grown(np.asarray(_pulls(few, r, target, common)), r)
-        rewards = np.asarray(_radii(every, r, fewest, noise_free))
-        noise = np.asarray(_radii(every, r, fewest, common)) - rewards
-        # The rewards' part is at most Dt/4 however many arms are active.
-        radius = np.minimum(target / 4, rewards) + noise
-        # An arm with a gap of 4 C(r) or more is gone after epoch r.
-        surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
-        arms = np.concatenate([[K], surviving[:-1]])
-        most = _grown(np.asarray(_pulls(np.maximum(arms, few), r, target, common)), r)
-    rows = target, arms, fewest, most, radius
-    return float(ratio), Epochs(*(row[:wanted] for row in rows))
 
 
 def _grown(
@@ -689,7 +668,7 @@ def _assembled(
     rounds = surely if ties or not model.trusted else min(most, surely)
     if not model.trusted:
         exploration = waiting = commitment = 0.0
-    failure = model.failure_rate * T
+    failure = model.bad_event * model.largest_rate * T
     copies = exchange.agents if exchange.alone else 1
     lost = copies * (len(model.gaps) - 1) * model.pair
     return Bounds(
