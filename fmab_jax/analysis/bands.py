@@ -125,7 +125,9 @@ def confidence_band(
     names = ["mean", "lower", "upper"] + ["median"] * (kind == "quantile")
     out = np.empty((len(names), *shape, values.sizes.get("time", 1)))
     for index in np.ndindex(shape):
-        curve = _curve(ordered.variable[index])
+        curve: _Curve = ordered.variable[index]
+        if curve.ndim == 1 or curve.size <= _CHUNK:
+            curve = np.asarray(curve).reshape(len(curve), -1)
         mean, deviation = _moments(curve)
         if kind == "quantile":
             rows = [mean, *_quantiles(curve, [(1 - level) / 2, (1 + level) / 2, 0.5])]
@@ -348,13 +350,6 @@ def _blocks(length: int, row: int) -> list[slice]:
 
 # Of curves [seed, time] that are not in memory, what is indexed is read.
 _Curve = np.ndarray | xr.Variable
-
-
-def _curve(values: xr.Variable) -> _Curve:
-    """Returns curves [seed, time], or [seed] as of one slot; few of them in memory."""
-    if values.ndim == 1 or values.size <= _CHUNK:
-        return values.values.reshape(len(values), -1)
-    return values
 
 
 def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:

@@ -26,11 +26,18 @@ from fmab_jax.run.contract import asking
 
 
 class Unseen(NamedTuple):
-    """A row of the ledger that no run can show: who sees what, as there, and why it cannot."""
+    """A row of the ledger that no run can show.
+
+    Attributes:
+        who: Who sees it, as in the ledger.
+        what: What is seen.
+        epsilon: That is claimed.
+        why: Why it cannot be shown.
+    """
 
     who: str
     what: str
-    epsilon: float  # that is claimed
+    epsilon: float
     why: str
 
 

@@ -304,8 +304,16 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of a variance-gamma variable of shape below 1."""
     from scipy.integrate import quad
     from scipy.optimize import brentq
+    from scipy.special import gammaln, kve
 
-    density = _share_density(shape)
+    order = shape - 0.5
+    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
+
+    def density(x: float) -> float:
+        """Returns its logarithm, at x > 0."""
+        x = max(x, _CLOSEST)
+        return order * math.log(x) + math.log(kve(abs(order), x)) - x - constant
+
     # The mass closer to 0 than float64 reaches must be less than delta.
     if density(_CLOSEST) + math.log(_CLOSEST / shape) > math.log(delta) - 10.0:
         return math.inf
@@ -349,20 +357,6 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     while divergence(high) > delta:
         high *= 2.0
     return float(brentq(lambda e: divergence(e) - delta, 0.0, high, xtol=1e-10, rtol=1e-10))
-
-
-def _share_density(shape: float) -> Callable[[float], float]:
-    """Returns the log density of a difference of two Gamma(shape) variables, at x > 0."""
-    from scipy.special import gammaln, kve
-
-    order = shape - 0.5
-    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
-
-    def density(x: float) -> float:
-        x = max(x, _CLOSEST)
-        return order * math.log(x) + math.log(kve(abs(order), x)) - x - constant
-
-    return density
 
 
 def noise_tail(noises: float, at: np.ndarray) -> np.ndarray:
@@ -439,31 +433,32 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
     the largest epsilon for each number of agents. ``where`` tells the swept values of the
     configurations that a row is about, where others of this title have another.
     """
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    leaks: dict[tuple[Any, ...], dict[int, set[float]]] = {}
-    owners: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    alike: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
     for title, labels, rows in cells:
         for row in rows:
             key = (title, *(row.get(name) for name in ("who", "what", "why", "source", "law")))
-            one = found.setdefault(key, {"title": title, **row})
-            one["waits"] = one.get("waits", False) or row.get("waits", False)
-            for epsilon, over in row["leaks"]:
-                leak = math.inf if epsilon is None else epsilon
-                leaks.setdefault(key, {}).setdefault(over, set()).add(leak)
-            owners.setdefault(key, []).append(labels)
-    for key, row in found.items():
-        row["leaks"] = [
+            alike.setdefault(key, []).append((labels, row))
+    found = []
+    for (title, *_), told in alike.items():
+        leaks: dict[int, set[float]] = {}
+        for epsilon, over in (leak for _, row in told for leak in row["leaks"]):
+            leaks.setdefault(over, set()).add(math.inf if epsilon is None else epsilon)
+        one = {"title": title, **told[0][1]}
+        one["waits"] = any(row.get("waits", False) for _, row in told)
+        one["leaks"] = [
             [end if math.isfinite(end) else None, over]
-            for over, each in sorted(leaks[key].items())
+            for over, each in sorted(leaks.items())
             for end in sorted({min(each), max(each)})
         ]
-        every = [labels for title, labels, _ in cells if title == key[0]]
-        row["where"] = ", ".join(
+        every = [labels for other, labels, _ in cells if other == title]
+        owners = [labels for labels, _ in told]
+        one["where"] = ", ".join(
             f"{name} {' or '.join(own)}"
             for name in every[0]
-            if len(own := _labels(owners[key], name)) < len(_labels(every, name))
+            if len(own := _labels(owners, name)) < len(_labels(every, name))
         )
-    return list(found.values())
+        found.append(one)
+    return found
 
 
 def _labels(cells: Iterable[Mapping[str, Any]], name: str) -> list[str]:

@@ -42,32 +42,23 @@ _CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True)
-class Waits:
-    """The arm that an agent pulls while messages travel."""
-
-    row: Seen  # of the ledger
-    uploads: Uploads  # of the same agents
-    view: ClassVar[str] = "actions"
+class Waits(Uploads):
+    """The arm that an agent pulls while messages travel; of the runs that have these."""
 
     @property
-    def size(self) -> int:
-        """Runs of a batch."""
-        return self.uploads.size
+    def view(self) -> str:
+        """As in `streams.VIEWS`."""
+        return "actions"
 
     def groups(self) -> list[list[Stream]]:
         """Returns the wait of the first round."""
-        trial = self.uploads.trial
-        bare = not trial.private or not noisy(trial, 1)
+        bare = not self.trial.private or not noisy(self.trial, 1)
         words, shift = "arm pulled while waiting", self.row.epsilon
         return [[Stream(self.row, words, -1, 0, (0,), 2, shift, waiting=True, bare=bare)]]
 
-    def drawn(self, data: int, batch: int) -> Any:
-        """Returns a batch of runs, as `Uploads` does."""
-        return self.uploads.drawn(data, batch)
-
     def seen(self, stream: Stream, drawn: Any) -> Numbers:
         """Returns the arm."""
-        played = np.asarray(drawn[0].played)[0, :: self.uploads.each]
+        played = np.asarray(drawn[0].played)[0, :: self.each]
         return Numbers(played[:, None].astype(np.float64), np.ones(1), ["the arm's index"], 0)
 
 
@@ -303,20 +294,19 @@ def rounds_of(
     trial, rounds, decisive = bound(streams.HORIZON)
     found: list[Exposure] = []
     if trial.waits:
-        found = [Waits(row, *uploads_of(algorithm, exchange, row, root, Sight("messages")))]
+        (uploads,) = uploads_of(algorithm, exchange, row, root, Sight("messages"))
+        found = [Waits(**vars(uploads))]
         if not trial.private:
             # Pulls during the wait are not covered, so there is nothing to try.
             return found
-    if not decisive:
-        return found or "no arm can leave in the first rounds"
-
     wait = int(exchange.wait)
 
     def ends(rounds: Schedule, last: int) -> list[int]:
         return [ARMS * int(pulls) + r * wait for r, pulls in enumerate(rounds.pulls[: last + 1])]
 
-    # A shorter horizon has shorter epochs, so all of them fit into it.
-    trial, rounds, decisive = bound(ends(rounds, decisive[-1])[-1] + wait + 1)
+    if decisive:
+        # A shorter horizon has shorter epochs, so all of them fit into it.
+        trial, rounds, decisive = bound(ends(rounds, decisive[-1])[-1] + wait + 1)
     if not decisive:
         return found or "no arm can leave in the first rounds"
     grid, stretches, names = [0], [], []

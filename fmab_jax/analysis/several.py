@@ -47,11 +47,6 @@ class Entrant(NamedTuple):
         own = self.leak, self.view, self.accountant, self.trust
         return Participant(self.label, len(self.regret), float(self.regret.mean()), *own)
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """What has to be alike in a fair comparison; see `Participant.takes`."""
-        return self.participant.takes
-
 
 class Behind(NamedTuple):
     """How much more regret one has than the best of several."""
@@ -375,7 +370,7 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
     asked = sorted({str(tuple(each.question)) for each in entrants if each.question != UNSAID})
     if len(asked) > 1:
         refuse("entrants", asked, "asked the same question", "compare those of one T and problem")
-    takes = sorted({each.takes for each in entrants})
+    takes = sorted({each.participant.takes for each in entrants})
     if len(takes) > 1 and not unlike:
         remedy = f"compare those of one trust and leak, or pass {setting(unlike=True)}"
         refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)

@@ -22,11 +22,17 @@ from fmab_jax.analysis.costs import NOTHING, Cost, leak_text
 
 
 class Question(NamedTuple):
-    """What was asked of all that are compared; None or "" where it is not said, or not the same."""
+    """What was asked of all that are compared.
 
-    horizon: int | None = None  # T, in slots
-    root_seed: int | None = None  # of all randomness
-    problem: str = ""  # sizes, means and rewards, in words
+    Attributes:
+        horizon: T, in slots; None where it is not said.
+        root_seed: Of all randomness; None where it is unknown, or not the same.
+        problem: Sizes, means and rewards, in words; "" where they are not said.
+    """
+
+    horizon: int | None = None
+    root_seed: int | None = None
+    problem: str = ""
 
 
 UNSAID = Question()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,12 +28,11 @@ from jaxtyping import Array, Float, Int
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.instances import TIE
 from fmab_jax.errors import NONE, count, flag, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
-# As in `problems`: smaller gaps are rounding errors of the global means.
-_TIE = 1e-12
 
 
 class Epochs(NamedTuple):
@@ -479,7 +477,7 @@ def private_lower_bound(
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
     flag("alone", alone)
     gaps = array.max() - array
-    worse = gaps >= _TIE
+    worse = gaps >= TIE
     if not worse.any():
         return 0.0
     with jax.enable_x64(True):
@@ -517,9 +515,9 @@ def _schedule(
 ) -> _Schedule:
     remedy = "subtract every global mean from the largest"
     array = _by_arm("gap", gaps, remedy)
-    if not ((array >= 0) & (array <= 1)).all() or array.min() >= _TIE:
+    if not ((array >= 0) & (array <= 1)).all() or array.min() >= TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
-    array = np.where(array < _TIE, 0.0, array)
+    array = np.where(array < TIE, 0.0, array)
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     epsilon = privacy("epsilon", epsilon)
     if rounds is not None:
@@ -590,7 +588,10 @@ def _pulls(
     active: Array, epoch: Array, target: Array, common: dict[str, Array]
 ) -> Float[Array, " epoch"]:
     """Returns ceil(S(r)), at least 1, of every epoch by itself."""
-    one = partial(schedule.pulls_per_arm, previous=jnp.float64(0), **common)
+
+    def one(active: Array, epoch: Array, target: Array) -> Array:
+        return schedule.pulls_per_arm(active, epoch, target, jnp.float64(0), **common)
+
     return jax.vmap(one)(active, epoch, target)
 
 
@@ -598,7 +599,10 @@ def _pulls(
 def _radii(
     active: Array, epoch: Array, pulls: Array, common: dict[str, Array]
 ) -> Float[Array, " epoch"]:
-    return jax.vmap(partial(schedule.confidence_radius, **common))(active, epoch, pulls)
+    def one(*given: Array) -> Array:
+        return schedule.confidence_radius(*given, **common)
+
+    return jax.vmap(one)(active, epoch, pulls)
 
 
 @jax.jit

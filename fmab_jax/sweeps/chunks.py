@@ -152,6 +152,11 @@ class Results:
             missing.append((at, stop))
         return missing
 
+    def missing(self, cell: str) -> int:
+        """Returns how many of a cell's seeds are missing, as far as is known."""
+        wanted, complete = self.judged(cell)
+        return 0 if complete else sum(b - a for a, b in self.gaps(cell, 0, wanted))
+
     def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
         """Returns the versions that the parts of these cells were computed with."""
         used: dict[str, dict[str, None]] = {}

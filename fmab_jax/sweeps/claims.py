@@ -45,18 +45,11 @@ def _compare(
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
-            refuse(
-                name,
-                now.get(name),
-                f"{_short(before.get(name))}, as in the store {folder.path}",
-                f"use another store, or let it change: {setting(allow_changes=[name])}",
-            )
+            text = " ".join(repr(before.get(name)).split())
+            text = text if len(text) <= 80 else text[:77] + "..."
+            remedy = f"use another store, or let it change: {setting(allow_changes=[name])}"
+            refuse(name, now.get(name), f"{text}, as in the store {folder.path}", remedy)
     return old
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def claim(

@@ -32,7 +32,7 @@ from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache
-from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, joined, pieces_of, run_job
+from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import made_with, provenance
 
@@ -57,20 +57,11 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What comes back."""
+    """What comes back of a block, or of a piece of one."""
 
-    number: int  # of the task
-    chunk: Chunk
+    made: Any  # the block's `Chunk`, or the piece's `Series`
     seconds: float  # of computing, without compilation, over all pieces
     compilations: int  # that it took
-
-
-class _Piece(NamedTuple):
-    """What computing a piece gives."""
-
-    series: Series
-    seconds: float
-    compilations: int
 
 
 class _Call(NamedTuple):
@@ -130,7 +121,9 @@ class Cluster:
         # Who has just left gave an error of the connection.
         return sorted((w, made_by) for w, made_by in found.items() if isinstance(made_by, dict))
 
-    def compute(self, tasks: Sequence[Task], teller: Progress) -> Generator[Done, None, None]:
+    def compute(
+        self, tasks: Sequence[Task], teller: Progress
+    ) -> Generator[tuple[int, Done], None, None]:
         """Yields what tasks give as they end; what is left is cancelled when nobody listens.
 
         Raises:
@@ -149,13 +142,13 @@ class Cluster:
                 for future in self._ended(list(running)):
                     number = running[future]
                     try:
-                        chunk, seconds, compilations = self._result(future, tasks[number])
+                        done = self._result(future, tasks[number])
                     finally:
                         # Its worker keeps it no longer; and one chunk at a time is here.
                         future.release()
                     del running[future]
-                    yield Done(number, chunk, seconds, compilations)
-                    del chunk
+                    yield number, done
+                    del done
         finally:
             if running:
                 with suppress(Exception):  # of a scheduler that is lost
@@ -207,7 +200,7 @@ class Cluster:
             return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
         return []
 
-    def _result(self, future: Any, task: Task) -> tuple[Chunk, float, int]:
+    def _result(self, future: Any, task: Task) -> Done:
         from distributed.scheduler import KilledWorker
 
         # Of a task that failed nothing is fetched any more: the error is the task's own.
@@ -304,7 +297,8 @@ def connected(scheduler: str) -> Iterator[Any]:
         asyncio.run(asyncio.wait_for(_greeted(address), _CONNECT_S))
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
     except Exception as error:  # of whatever was read as an answer
-        why = f"none answered in {_CONNECT_S:g} s" if _silent(error) else reason_of(error)
+        silent = isinstance(error, TimeoutError) or "Timed out" in str(error)
+        why = f"none answered in {_CONNECT_S:g} s" if silent else reason_of(error)
         where = "" if address == scheduler else f"at {address}: "
         remedy = f"start one, with: dask scheduler ({where}{why})"
         refuse("scheduler", scheduler, "the address of a running Dask scheduler", remedy)
@@ -345,10 +339,6 @@ async def _greeted(address: str) -> None:
         raise ValueError(f"a {kind} answers there, and no scheduler")
 
 
-def _silent(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or "Timed out" in str(error)
-
-
 # What follows runs in the workers.
 
 _LOADING = threading.Lock()
@@ -361,12 +351,12 @@ def _provenance_here() -> dict[str, str]:
     return provenance(resources.checked_devices(None))
 
 
-def _computed(order: bytes) -> tuple[Chunk, float, int]:
+def _computed(order: bytes) -> Done:
     """Computes a block in one piece."""
     return _computed_of(order, _computed_piece(order))
 
 
-def _computed_piece(order: bytes) -> _Piece:
+def _computed_piece(order: bytes) -> Done:
     """Computes a block, or a piece of one, on the devices of this worker."""
     with _named():
         task = _opened(order)
@@ -383,17 +373,17 @@ def _computed_piece(order: bytes) -> _Piece:
         with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()
             series = run_job(task.job, batch, devices, lanes=1)
-            return _Piece(series, time.perf_counter() - started, compilations)
+            return Done(series, time.perf_counter() - started, compilations)
 
 
-def _computed_of(order: bytes, *pieces: _Piece) -> tuple[Chunk, float, int]:
+def _computed_of(order: bytes, *pieces: Done) -> Done:
     """Makes a block's chunk of its pieces."""
     with _named():
         task = _opened(order)
-        series = joined([piece.series for piece in pieces]) if len(pieces) > 1 else pieces[0].series
+        series = joined([piece.made for piece in pieces]) if len(pieces) > 1 else pieces[0].made
         chunk = chunk_of(series, task.job.configs, task.keep)
         seconds = sum(piece.seconds for piece in pieces)
-        return chunk, seconds, sum(piece.compilations for piece in pieces)
+        return Done(chunk, seconds, sum(piece.compilations for piece in pieces))
 
 
 def _opened(packed: bytes) -> Task:

@@ -11,7 +11,13 @@ from fmab_jax.run.resources import MAX_SEEDS
 
 
 class Precision(NamedTuple):
-    """When a configuration of a sweep has seeds enough; made by `until_precise`, as told there."""
+    """When a configuration of a sweep has seeds enough; made by `until_precise`.
+
+    Attributes:
+        relative: Largest half-width of the band at the horizon, as a share of the mean.
+        level: Confidence level, over all looks together.
+        max_seeds: Where to stop in any case.
+    """
 
     relative: float
     level: float

@@ -110,16 +110,13 @@ def dataset(
     chunks: Mapping[str, int] | None = None,
 ) -> xr.Dataset:
     """Labels a study's results; arguments as in `open_sweep`, with {} for the store's chunks."""
-    header = results.header
-    stops, missing = {}, 0
-    for cell in dict.fromkeys(fact["hash"] for fact in header["cells"]):
-        wanted, complete = results.judged(cell)
-        stops[cell] = wanted if complete else results.seeds(cell, wanted)
-        missing += 0 if complete else sum(b - a for a, b in results.gaps(cell, 0, wanted))
+    grid = Grid(results.header)
+    # Of a complete cell, all that are wanted are there.
+    stops = {cell: results.seeds(cell, results.judged(cell)[0]) for cell in grid.hashes}
+    missing = sum(results.missing(cell) for cell in stops)
     if missing and not partial:
         allowed = f"finished; at least {missing:,} trials are missing"
         refuse("store", where, allowed, f"resume it, or open it with {setting(partial=True)}")
-    grid = Grid(header)
     if results.curves:
         data = _curves(results, grid, stops, complete=not missing, chunks=chunks)
     else:

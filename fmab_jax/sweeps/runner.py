@@ -49,7 +49,7 @@ from fmab_jax.sweeps.layout import (
 )
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Brief, Plan, Progress, size_text, teller_of
-from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
+from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import Study, provenance, state
 
 if TYPE_CHECKING:
@@ -218,20 +218,15 @@ def run(
         refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
     # Of several processes with common devices, the first keeps the results.
     keeps = not resources.spans_processes(used) or jax.process_index() == 0
-    kind: type[Progress] = Progress
-    shows, most = keeps, MOST_BYTES
+    kind, shows = Brief if whole else Progress, keeps
     if whole:
-        config = study.points[0].config
-        needs = config.needs(study.seeds, used, batch)
+        needs = study.points[0].config.needs(study.seeds, used, batch)
         resources.refuse_what_does_not_fit(needs)
         # A run that is one batch has nothing to tell.
-        kind, shows = Brief, keeps and needs.batches > 1
-        one = bytes_per_trial(config)
-        # A trial may be larger than a file may be.
-        chunk, most = max(1, min(study.seeds, most // one)), max(most, one)
+        shows = keeps and needs.batches > 1
     with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
         made_by = provenance(used) if cluster is None else cluster.agree(teller)
-        layout = Layout(study, made_by["platform"], chunk, worker, most)
+        layout = Layout(study, made_by["platform"], chunk, worker, whole=whole)
         work = _Work(layout, used, batch, cluster)
         # Of one configuration nobody is told how long it takes.
         work.timed = whole
@@ -262,8 +257,7 @@ def run(
             found.hold(folder, folder.entries()[0])
     if kept is None and store is not None:
         return xr.Dataset()
-    missing = sum(layout.missing(found).values())
-    if missing:
+    if missing := sum(found.missing(name) for name in layout.hashes):
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
     data.attrs["elapsed_s"] = time.perf_counter() - started
@@ -307,9 +301,10 @@ class _Work:
             own = copies * layout.kept_bytes(block)
             largest = max(largest, block.trials * (bytes_per_trial(some) + 4 * some.wanted) + own)
         # Batches of a cluster take its workers' memory.
-        available = resources.available_bytes()
+        available, parts = resources.available_bytes(), layout.by_program(todo)
         for program in layout.programs if self.cluster is None else ():
-            working = max(working, self._needs(program, todo).working_bytes)
+            needs = self._needs(program, parts.get(program, []))
+            working = max(working, needs.working_bytes)
         everybody = todo if layout.worker is None else layout.alone().todo(found)
         disk = sum(layout.kept_bytes(block) + 2000 for block in everybody)
         memory = working + largest + disk * in_memory
@@ -320,7 +315,7 @@ class _Work:
             seeds=self.study.seeds,
             until=self.study.until is not None,
             distinct=len(layout.points),
-            layouts=layout.layouts(todo),
+            layouts=len({each.program for each in parts}),
             trials=len(layout.points) * self.study.seeds,
             missing=sum(block.trials for block in todo),
             blocks=len(todo),
@@ -335,17 +330,18 @@ class _Work:
         """Tells how long what is missing will take; compiles one program for it."""
         todo = self.layout.todo(found)
         if todo and not self.shared and self.cluster is None:
-            (program,) = self.layout.programs_of(todo[:1])
-            programs = self.layout.layouts(todo)
-            batch = self._needs(program, todo).batch
+            parts = self.layout.by_program(todo)
+            program, own = next(iter(parts.items()))
+            programs = len({each.program for each in parts})
+            batch = self._needs(program, own).batch
             started = time.perf_counter()
             with batches.telling(functools.partial(teller.compiling, 1, programs)):
                 batches.executable(program.program, batch, self.devices)
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
-    def _needs(self, program: Sort, todo: Sequence[Block]) -> Estimate:
-        trials = self.layout.most_trials(program, todo)
+    def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:
+        trials = self.layout.most_trials(program, own)
         return self.layout.some(program).needs(trials, self.devices, self.batch)
 
     def compute(self, found: Results, teller: Progress, *, keeps: bool) -> None:
@@ -354,7 +350,7 @@ class _Work:
         while blocks := self._agreed(self.layout.todo(found)):
             planned += sum(block.trials for block in blocks)
             teller.extended(planned)
-            left = self.layout.missing(found) if keeps else {}
+            left = {name: found.missing(name) for name in self.layout.hashes} if keeps else {}
             here = self._computed_here if self.cluster is None else self._computed_there
             # Closed as soon as writing fails, so that nobody computes in vain.
             with (
@@ -398,19 +394,22 @@ class _Work:
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
-        lanes, programs = resources.threads(self.devices), self.layout.programs_of(blocks)
-        sizes = [self._needs(each, self.layout.own(each, blocks)).batch for each in programs]
-        pairs = [(each.program, batch) for each, batch in zip(programs, sizes, strict=True)]
+        lanes = resources.threads(self.devices)
+        parts = [
+            (program, self._needs(program, own).batch, own)
+            for program, own in self.layout.by_program(blocks).items()
+        ]
+        pairs = [(program.program, batch) for program, batch, _ in parts]
         with batches.ahead(pairs, self.devices, one_by_one=self.shared) as ready:
-            for place, (program, batch) in enumerate(zip(programs, sizes, strict=True), 1):
-                own, started = self.layout.own(program, blocks), time.perf_counter()
+            for place, (program, batch, own) in enumerate(parts, 1):
+                started = time.perf_counter()
                 if (program, batch) not in self.compiled:
-                    ready(place - 1, functools.partial(teller.compiling, place, len(programs)))
+                    ready(place - 1, functools.partial(teller.compiling, place, len(parts)))
                     self.compiled.add((program, batch))
-                    self.compile_s += time.perf_counter() - started
+                    compile_s = time.perf_counter() - started
+                    self.compile_s += compile_s
                     if not self.timed and planned >= 8 * batch * lanes:
-                        compile_s = time.perf_counter() - started
-                        self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
+                        self._calibrate(own[0], batch, blocks, compile_s * len(parts), teller)
                         self.timed = True
                 for block in own:
                     job = self.layout.job(block)
@@ -428,8 +427,7 @@ class _Work:
         # Fewer blocks than threads are cut to pieces, whose results are joined to the same chunks.
         pieces = max(1, self.cluster.threads // len(blocks))
         tasks, ordered = [], []
-        for program in self.layout.programs_of(blocks):
-            own = self.layout.own(program, blocks)
+        for program, own in self.layout.by_program(blocks).items():
             trials = self.layout.most_trials(program, own)
             for block in own:
                 job = self.layout.job(block)
@@ -438,8 +436,8 @@ class _Work:
                 ordered.append(block)
         left = sum(self.layout.elements(block) for block in blocks)
         with closing(self.cluster.compute(tasks, teller)) as found:
-            for done in found:
-                block = ordered[done.number]
+            for number, done in found:
+                block = ordered[number]
                 self.compilations += done.compilations
                 left -= self.layout.elements(block)
                 teller.advanced(block.trials)
@@ -447,7 +445,7 @@ class _Work:
                     per_element = done.seconds / self.layout.elements(block)
                     teller.calibrated(left * per_element / self.cluster.threads)
                 self.timed = True
-                yield block, done.chunk
+                yield block, done.made
                 del done
 
     def _agreed(self, blocks: list[Block]) -> list[Block]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -72,15 +73,8 @@ class Entry(NamedTuple):
 class Store:
     """A folder of immutable chunks that survives kills, full disks and flipped bits.
 
-    Machines may share it, each under a writer name of its own. One thread writes at a time.
-
-    Args:
-        path: The folder.
-        create: Whether to make it where it is missing or empty.
-
-    Raises:
-        ValueError: If it is missing, something else, or has links inside.
-        OSError: If it cannot be read or made.
+    Machines may share it, each under a writer name of its own. One thread writes at a time. Where
+    it is missing or empty it is made if that is asked for; what is no store is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
@@ -203,21 +197,13 @@ class Store:
         return None
 
     def quarantine(self, entry: Entry, reason: str) -> Path | None:
-        """Moves the file of a chunk away and withdraws the chunk; it may be put again.
-
-        Returns:
-            Where the file lies now, in quarantine/; None if it was missing.
-        """
+        """Moves the file of a chunk, if there is one, to the path returned; withdraws the chunk."""
         self._must_write()
         self._inspect()
         path, folder = self._file(entry.chunk), self.path / "quarantine"
         # All of them: without the file, none holds. What is put from now on is not withdrawn.
-        serials = [
-            serial
-            for puts in self._manifests()[0]
-            for serial, put in puts
-            if put.chunk == entry.chunk
-        ]
+        puts = itertools.chain.from_iterable(self._manifests()[0])
+        serials = [serial for serial, put in puts if put.chunk == entry.chunk]
         number = 1
         while os.path.lexists(place := folder / f"{entry.chunk}-{number}.npz"):
             number += 1

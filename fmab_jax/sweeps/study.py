@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources as package_files
 from typing import Any, NamedTuple
@@ -94,7 +94,11 @@ class Study:
         """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[Any, ...], Problem] = {}
         made = []
-        for place, chosen in self._choices():
+        names = [axis.name for axis in self.axes]
+        for places in itertools.product(*map(range, self.shape)):
+            place = dict(zip(names, places, strict=True))
+            swept = {axis.name: axis.values[place[axis.name]] for axis in self.axes}
+            chosen = self.settings | swept
             algorithm = chosen["algorithm"].made(chosen, place)
             maker = chosen["problem"]
             # A value that cannot be hashed is known by its place on its axis.
@@ -171,13 +175,6 @@ class Study:
     def _known(self) -> dict[str, Parameter]:
         return _known_parameters(self._makers)
 
-    def _choices(self) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
-        """Yields, for each point, its place on every axis and the values of all parameters."""
-        for places in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
-            at = list(zip(self.axes, places, strict=True))
-            chosen = {axis.name: axis.values[place] for axis, place in at}
-            yield {axis.name: place for axis, place in at}, self.settings | chosen
-
     def _point(
         self,
         algorithm: Algorithm,
@@ -242,7 +239,8 @@ def state(
     flag("sum_agents", sum_agents)
     algorithm, parameters = makers.algorithms(algorithm, parameters)
     problem, parameters = makers.problems(problem, parameters)
-    known = _known_parameters([*_each(algorithm), *_each(problem)])
+    made_by = [*_each(algorithm), *_each(problem)]
+    known = _known_parameters(made_by)
     given = {"algorithm": algorithm, "problem": problem, **parameters, "horizon": horizon}
     axes, settings = [], {}
     for name, value in given.items():
@@ -257,7 +255,7 @@ def state(
             settings[name] = value
         else:
             axes.append(swept)
-    _add_defaults(axes, settings)
+    _add_defaults(made_by, {axis.name for axis in axes}, settings)
     configs = math.prod(len(axis.values) for axis in axes)
     if configs > MAX_CONFIGS:
         refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
@@ -374,18 +372,17 @@ def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> No
     refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)
 
 
-def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
+def _add_defaults(made_by: Sequence[Maker], swept: set[str], settings: dict[str, Any]) -> None:
     """Writes out what was left to default, so that a study says all of it."""
-    chosen = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
     defaults: dict[str, list[Any]] = {}
-    for maker in (*chosen["algorithm"], *chosen["problem"]):
+    for maker in made_by:
         for name, default in maker.options.items():
             if name != "root_seed" and default is not UNSET and default is not NEEDED:
                 defaults.setdefault(name, []).append(default)
     for option, values in defaults.items():
         # Where makers differ, each keeps its own.
         plain = all(value is None or isinstance(value, (int, float, str)) for value in values)
-        if plain and option not in chosen and len(set(values)) == 1:
+        if plain and option not in swept | set(settings) and len(set(values)) == 1:
             settings[option] = values[0]
 
 
