@@ -66,9 +66,15 @@ class Results:
         self.parts: dict[str, list[Part]] = {}
         # By cell and look, whether the band was narrow enough.
         self.narrow: dict[tuple[str, int], bool] = {}
-        self.__setstate__({})
+        self._forget()
         for entry in entries:
             self.add(entry)
+
+    def _forget(self) -> None:
+        """Has no chunk at hand."""
+        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._reading: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         # Where it is read by another process, that one has its own chunks at hand.
@@ -76,9 +82,7 @@ class Results:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
-        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
-        self._reading: dict[str, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._forget()
 
     @property
     def curves(self) -> bool:
