@@ -125,7 +125,9 @@ def confidence_band(
     names = ["mean", "lower", "upper"] + ["median"] * (kind == "quantile")
     out = np.empty((len(names), *shape, values.sizes.get("time", 1)))
     for index in np.ndindex(shape):
-        curve = _curve(ordered.variable[index])
+        curve: _Curve = ordered.variable[index]
+        if curve.ndim == 1 or curve.size <= _CHUNK:
+            curve = np.asarray(curve).reshape(len(curve), -1)
         mean, deviation = _moments(curve)
         if kind == "quantile":
             rows = [mean, *_quantiles(curve, [(1 - level) / 2, (1 + level) / 2, 0.5])]
@@ -250,11 +252,8 @@ def _summary_band(
     half = np.empty(means.shape)
     seeds = data.seeds.values
     for place in np.ndindex(means.shape[:-1]):
-        mean, covariance = means.values[place], covariances[place]
-        number = int(seeds[place])
-        half[place] = moments_band(
-            number, mean, covariance, level, kind, resamples=resamples, seed=seed
-        )[1]
+        moments = int(seeds[place]), means.values[place], covariances[place]
+        _, half[place] = moments_band(*moments, level, kind, resamples=resamples, seed=seed)
     band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
     band["seeds"] = data.seeds
     for event in EVENTS:
@@ -286,14 +285,8 @@ def moments_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and half-width [time] of the band of curves that are known by their moments.
 
-    Args:
-        seeds: Number of curves, at least 2.
-        mean: [time].
-        covariance: [time, time], unbiased.
-        level: Confidence level in (0, 1).
-        kind: "simultaneous" or "pointwise", as in `confidence_band`.
-        resamples: As in `confidence_band`.
-        seed: As in `confidence_band`.
+    These are ``mean`` [time] and the unbiased ``covariance`` [time, time] of two ``seeds`` or more;
+    the rest is as in `confidence_band`.
     """
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     critical = student_quantile(seeds - 1, level)
@@ -307,17 +300,8 @@ def moments_band(
 def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
     """Bounds the probability of an event such as a lost best arm, from how many seeds it befell.
 
-    Args:
-        lost: Seeds that it befell, in [0, seeds].
-        seeds: Number of seeds, at least 1.
-        level: Confidence level in (0, 1).
-
-    Returns:
-        The two-sided Clopper-Pearson interval, two probabilities. It never covers less than
-        ``level``; with none lost in n seeds it ends near 3.7 / n at level 0.95, not at 0.
-
-    Raises:
-        ValueError: For an argument outside its range.
+    The two-sided Clopper-Pearson interval never covers less than ``level``; with none lost in n
+    seeds it ends near 3.7 / n at level 0.95, not at 0.
     """
     from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
 
@@ -342,16 +326,8 @@ def fieller(
 ) -> tuple[float, float]:
     """Returns the ends of all ratios r that a t-test of "one - r two = 0" does not reject.
 
-    Args:
-        one: Mean of the numerator.
-        two: Mean of the denominator.
-        var_one: Variance of the first mean.
-        var_two: Variance of the second mean.
-        covariance: Of the two means.
-        critical: Quantile of the test.
-
-    Returns:
-        NaN where the denominator is not known to be other than 0.
+    Of two means, with their variances and covariance; ``critical`` is the quantile of the test. NaN
+    where the denominator is not known to be other than 0.
 
     Source:
         E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.
@@ -372,25 +348,8 @@ def _blocks(length: int, row: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, length, step)]
 
 
-class _Unread:
-    """Curves [seed, time] that are not in memory; what is indexed is read."""
-
-    def __init__(self, values: xr.Variable) -> None:
-        self.values = values
-        self.shape: tuple[int, int] = (values.shape[0], values.shape[1])
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        return self.values[key].values
-
-
-_Curve = np.ndarray | _Unread
-
-
-def _curve(values: xr.Variable) -> _Curve:
-    """Returns curves [seed, time], or [seed] as of one slot; few of them in memory."""
-    if values.ndim == 1 or values.size <= _CHUNK:
-        return values.values.reshape(len(values), -1)
-    return _Unread(values)
+# Of curves [seed, time] that are not in memory, what is indexed is read.
+_Curve = np.ndarray | xr.Variable
 
 
 def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
@@ -402,7 +361,7 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     blocks = _blocks(seeds, times)
     # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
     # the mean is exactly their value and the deviation exactly 0.
-    first = curve[0].astype(np.float64)
+    first = np.asarray(curve[0], np.float64)
     total, squares = np.zeros(times), np.zeros(times)
     for block in blocks:
         # One memory order, hence one order of summation, whatever the layout of the input.
@@ -410,7 +369,7 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
             shifted = np.ascontiguousarray(curve[block], np.float64) - first
         total += shifted.sum(axis=0)
     if not np.isfinite(total).all():
-        slot = curve[:, np.flatnonzero(~np.isfinite(total))[0]]
+        slot = np.asarray(curve[:, np.flatnonzero(~np.isfinite(total))[0]])
         refuse("values", float(slot[~np.isfinite(slot)][0]), "finite", "leave out the failed runs")
     mean = first + total / seeds
     for block in blocks:
@@ -421,7 +380,8 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
 def _quantiles(curve: _Curve, levels: list[float]) -> np.ndarray:
     """Returns the quantiles [level, time] over the seeds, a block of slots at a time."""
     seeds, times = curve.shape
-    parts = [np.quantile(curve[:, block], levels, axis=0) for block in _blocks(times, seeds)]
+    blocks = _blocks(times, seeds)
+    parts = [np.quantile(np.asarray(curve[:, block]), levels, axis=0) for block in blocks]
     return np.concatenate(parts, axis=1)
 
 
@@ -439,7 +399,7 @@ def _sup_quantile(
     scale /= np.sqrt(seeds - 1)
     # A matrix [rank, time] whose Gram matrix over rank is the empirical correlation of the slots.
     if seeds <= times:
-        root = (curve[:] - mean) * scale
+        root = (np.asarray(curve) - mean) * scale
     else:
         correlation = np.zeros((times, times))
         for block in _blocks(seeds, times):

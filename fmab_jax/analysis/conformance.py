@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -95,13 +96,13 @@ def check_algorithm(
         broken(algorithm, "value", f"a description that is not JSON ({error})")
     kept("value")
     # Every slot, which also shows that regret is exact wherever it is recorded.
-    dense = batches.bound(algorithm, problem, horizon, times=np.arange(horizon + 1))
+    bound = partial(batches.bound, algorithm, problem, horizon)
+    room, whole = batches.room_for(problem.agents), np.arange(horizon + 1)
+    dense = bound(times=whole)
     # A neighbour of the same program that ends sooner.
-    short = np.arange(horizon + 1) * max(1, horizon // 3) // horizon
+    short = whole * max(1, horizon // 3) // horizon
     other = dense._replace(
-        trial=algorithm.bind(
-            problem, int(short[-1]), exchange=dense.exchange, room=batches.room_for(problem.agents)
-        ),
+        trial=algorithm.bind(problem, int(short[-1]), exchange=dense.exchange, room=room),
         grid=np.pad(short, (0, len(dense.grid) - len(short)), mode="edge"),
     )
     if other.program != dense.program:
@@ -112,11 +113,10 @@ def check_algorithm(
         kept(promise)
     _at_most(algorithm, every, dense)
     batches.executable.cache_clear()
-    again = batches.bound(algorithm, problem, horizon, times=np.arange(horizon + 1))
-    _same(algorithm, "again", every, run(again))
+    _same(algorithm, "again", every, run(bound(times=whole)))
     kept("again")
     slots = np.unique(np.geomspace(1, horizon, 7).astype(np.int64))
-    some = run(batches.bound(algorithm, problem, horizon, times=slots))
+    some = run(bound(times=slots))
     _same(algorithm, "exact", every.regret[:, slots], some.regret[:, : len(slots)])
     kept("exact")
     _same(algorithm, "batch", every, run(dense, batch=4 * 8))
@@ -124,44 +124,30 @@ def check_algorithm(
     own = jax.tree.map(lambda x: x[mixed == 0], (every, run(dense, which=mixed)))
     _same(algorithm, "batch", *own)
     kept("batch")
-    wide = batches.bound(
-        algorithm,
-        problem,
-        horizon,
-        times=np.arange(horizon + 1),
-        room=4 * batches.room_for(problem.agents),
-    )
-    _same(algorithm, "room", every, run(wide))
+    _same(algorithm, "room", every, run(bound(times=whole, room=4 * room)))
     kept("room")
     if len(devices) > 1:
         _same(algorithm, "devices", every, run(dense, batch=8 * len(devices), used=devices))
-        kept("devices")
-    else:
-        kept("devices", " There is one device here.")
+    kept("devices", " There is one device here." * (len(devices) == 1))
     check_everywhere(problem.rewards)
     kept("rewards")
-    if reference is None:
-        kept("law", " There is no reference.")
-    else:
+    if reference is not None:
         _same_law(algorithm, problem, horizon, reference, runs)
-        kept("law")
+    kept("law", " There is no reference." * (reference is None))
     return told
 
 
 def _at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
     """Checks that no slot costs more than the worst arm for every agent."""
-    slots = config.grid.astype(np.float64)
-    most = config.problem.agents * slots * (1.0 if config.problem.drawn else _largest(config))
+    problem, largest = config.problem, 1.0
+    if not problem.drawn:
+        largest = float(np.ptp(np.asarray(problem.means).mean(axis=0)))
+    most = problem.agents * config.grid.astype(np.float64) * largest
     over = outcome.regret > most[None, :] * (1 + _ROUNDING) + _ROUNDING
-    if over.any() and np.isfinite(config.problem.rewards.sensitivity):
+    if over.any() and np.isfinite(problem.rewards.sensitivity):
         seed, slot = (int(i) for i in np.argwhere(over)[0])
         what = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
         broken(algorithm, "grows", what)
-
-
-def _largest(config: Any) -> float:
-    means = np.asarray(config.problem.means).mean(axis=0)
-    return float(means.max() - means.min())
 
 
 def _same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:

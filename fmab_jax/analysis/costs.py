@@ -23,52 +23,36 @@ LEAK_NOTE = "Leak: ε of one reward in what is sent, over the whole run, against
 
 
 class Cost(NamedTuple):
-    """What a run's regret took.
+    """What a run's regret took; NaN or "" where the result does not say."""
 
-    Attributes:
-        leak: Epsilon of pure differential privacy of one reward in what is sent, over the whole
-            run, against whoever sees most of it; infinite for no bound, NaN where the result does
-            not say. What actions tell, and who knows a share of a noise, is in the ledger.
-        view: What that one sees, such as "single messages"; `NOTHING` where nobody is told
-            anything, "" where the result does not say.
-        links: Mean number of links at T, on the meters that are priced; NaN where the result does
-            not say.
-        trust: Who is trusted with what, in a few words; "" where that is not known.
-    """
-
+    # Epsilon of pure differential privacy of one reward in what is sent, over the whole run,
+    # against whoever sees most of it; infinite for no bound. What actions tell, and who knows a
+    # share of a noise, is in the ledger.
     leak: float = math.nan
+    # What that one sees, such as "single messages"; `NOTHING` where nobody is told anything.
     view: str = ""
-    links: float = math.nan
-    trust: str = ""
+    links: float = math.nan  # mean number at T, on the meters that are priced
+    trust: str = ""  # who is trusted with what, in a few words
 
 
 def cost_of(data: xr.Dataset) -> Cost:
-    """Returns what a result of one configuration took, as far as it says so.
-
-    Args:
-        data: From `simulate`, or one configuration of a sweep; a summary as well.
-    """
+    """Returns what a result of one configuration took, curves or a summary, as far as it says."""
     leak, view = leak_of(data)
-    return Cost(leak, view, _links(data), _trust(data, leak, view))
-
-
-def _trust(data: xr.Dataset, leak: float, view: str) -> str:
-    """Returns who is trusted with what."""
-    if view == NOTHING:
-        return "nobody: nothing is told"
     owner = _owner(_algorithm(data) or str(data.attrs.get("algorithm", "")))
-    if not view or not owner:
-        return ""
-    # Without noise somebody has to be trusted, whatever the algorithm is made for.
-    open_ = math.isinf(leak) and owner.trusted.startswith("nobody")
-    return f"whoever sees {view}" if open_ else owner.trusted
+    trust = ""
+    if view == NOTHING:
+        trust = "nobody: nothing is told"
+    elif view and owner:
+        # Without noise somebody has to be trusted, whatever the algorithm is made for.
+        open_ = math.isinf(leak) and owner.trusted.startswith("nobody")
+        trust = f"whoever sees {view}" if open_ else owner.trusted
+    return Cost(leak, view, _links(data), trust)
 
 
 def leak_of(data: xr.Dataset) -> tuple[float, str]:
     """Returns the largest epsilon of what others are told, and what they see; see `Cost`.
 
-    Args:
-        data: A result of one configuration, or a row of its table of final values.
+    Of a result of one configuration, or of a row of its table of final values.
     """
     rows = _own_rows(data)
     if not rows:
@@ -77,16 +61,15 @@ def leak_of(data: xr.Dataset) -> tuple[float, str]:
     if not messages:
         return 0.0, NOTHING
 
-    def most(row: Mapping[str, Any]) -> float:
-        return max(math.inf if epsilon is None else epsilon for epsilon, _ in row["leaks"])
+    def leaks(row: Mapping[str, Any]) -> set[float]:
+        return {math.inf if epsilon is None else float(epsilon) for epsilon, _ in row["leaks"]}
 
-    worst = max(messages, key=most)
-    leaks = {math.inf if epsilon is None else float(epsilon) for epsilon, _ in worst["leaks"]}
-    if len(leaks) > 1:  # of several configurations, whose epsilon their own coordinate says
+    worst = max(messages, key=lambda row: max(leaks(row)))
+    least, most = min(leaks(worst)), max(leaks(worst))
+    if least < most:  # of several configurations, whose epsilon their own coordinate says
         stated = _labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
-        leak = math.inf if stated == "none" else _number(stated)
-        leaks = {max(leak, min(leaks))}
-    return leaks.pop(), str(worst["what"])
+        most = max(math.inf if stated == "none" else _number(stated), least)
+    return most, str(worst["what"])
 
 
 def _number(value: Any) -> float:

@@ -44,15 +44,9 @@ class Unseen(NamedTuple):
 def exposed(
     algorithm: Algorithm, exchange: Exchange, root: int, views: Sequence[str]
 ) -> tuple[list[Exposure], list[Unseen]]:
-    """Returns what shows the rows of an algorithm's ledger, and what cannot be shown.
+    """Returns what shows the rows of an algorithm's ledger in some views, and what nothing shows.
 
     Call it in `fmab_jax.core.scope.own_settings`.
-
-    Args:
-        algorithm: Configured.
-        exchange: Of its agents.
-        root: Root seed.
-        views: Of `VIEWS`.
     """
     found: dict[Any, list[Exposure]] = {}
     unseen = []
@@ -133,7 +127,7 @@ def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[s
         found = [View(row.who, 1)]
     if not found:
         return [("", "nothing in the exchange tells what that is")]
-    (view,) = found[:1]
+    view = found[0]
     if view.over == 1:
         if view.what != View("", 1).what and row.what == view.what:
             why = "weighted sums of single messages, which leak no more than these"

@@ -239,10 +239,8 @@ def _log_below(
 
     def found(x: np.ndarray) -> np.ndarray:
         s = np.exp(x)
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            spent = np.log1p(mean * np.expm1(s * l)) + np.log1p(high * np.expm1(-s * k))
-            value = s * level + spent + _noise(s * l, share, square) + _noise(s * k, share, square)
-        return np.where(np.isfinite(value), value, np.inf)
+        spent = np.log1p(mean * np.expm1(s * l)) + np.log1p(high * np.expm1(-s * k))
+        return s * level + spent + _noise(s * l, share, square) + _noise(s * k, share, square)
 
     start = np.zeros(np.broadcast_shapes(mean.shape, level.shape))
     return np.minimum((count * _searched(found, start)).min(axis=2), 0.0)
@@ -268,10 +266,8 @@ def _log_leads(
 
     def found(x: np.ndarray) -> np.ndarray:
         l = np.exp(x)  # noqa: E741
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            value = np.log1p(mean * np.expm1(l)) + np.log1p(high * np.expm1(-l))
-            value = value + 2.0 * _noise(l, share, end * end)
-        return np.where(np.isfinite(value), value, np.inf)
+        spent = np.log1p(mean * np.expm1(l)) + np.log1p(high * np.expm1(-l))
+        return spent + 2.0 * _noise(l, share, end * end)
 
     middle = (mean + high) / 2.0
     spread = np.maximum(middle * (1.0 - middle), 1e-3) + 2.0 * share / (end * end)
@@ -280,9 +276,15 @@ def _log_leads(
 
 
 def _searched(
-    found: Callable[[np.ndarray], np.ndarray], at: np.ndarray
+    function: Callable[[np.ndarray], np.ndarray], at: np.ndarray
 ) -> Float[np.ndarray, "arm epoch ..."]:
     """Returns small values of a function, by golden sections around the best place so far."""
+
+    def found(x: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            value = function(x)
+        return np.where(np.isfinite(value), value, np.inf)
+
     best = found(at)
     for width in (3.0, 1.5, 0.75, 0.4, 0.2, 0.1):
         low, high = at - width, at + width

@@ -34,6 +34,7 @@ _LATEX = {
     "×": r"$\times$",
 }
 _POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 # Columns that rows can be sorted by, besides the swept parameters.
 _COLUMNS = {
     "regret": "regret",
@@ -169,10 +170,11 @@ def overview(
     if message is not None:
         message = message.broadcast_like(table.seeds).transpose(*dims)
     names = None if arms is None else _arm_names(data, arms)
+    scalars = [str(name) for name, each in table.data_vars.items() if "meter" not in each.dims]
     rows = []
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
-        values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
+        values = {name: cell[name].item() for name in (*dims, *scalars)}
         leak, values["leak_view"] = costs.leak_of(cell)
         told = costs.leak_text(costs.Cost(leak, values["leak_view"]))
         if message is not None:
@@ -188,20 +190,24 @@ def overview(
         fulfils = _condition(condition, dims, table.meter.values.tolist())
         rows = [row for row in rows if fulfils(row)]
     share = f"{100 * table.attrs['level']:.6g} %"
-    meters = table.meter.values.tolist()
-    made = "rounds\nmade" if "rounds" in dims else "rounds"
-    headings = ["leak\nε", "regret\nat T", f"±\n{share}"]
-    headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
-    headings += [f"best arm lost\n{share}", f"worse arm played\n{share}"]
-    known = [*dims, "leak", "regret", "interval", "percent", "rounds"]
-    known += [*["links"] * len(meters), "cost", "seeds", "lost", "worse"]
-    asked = asked_numbers(data)
-    headings += [name.replace("_", "\n", 1) for name in asked]
-    known += asked
-    if names is not None:
-        headings.append("arm at T\nof most seeds")
-        known.append("arm")
-    shown = _places(known, columns)
+    meters, asked = table.meter.values.tolist(), asked_numbers(data)
+    # The name of each column, and its heading.
+    known = [
+        *((name, name) for name in dims),
+        ("leak", "leak\nε"),
+        ("regret", "regret\nat T"),
+        ("interval", f"±\n{share}"),
+        ("percent", "±, %\nof it"),
+        ("rounds", "rounds\nmade" if "rounds" in dims else "rounds"),
+        *(("links", f"links\n{meter}") for meter in meters),
+        ("cost", "cost"),
+        ("seeds", "seeds"),
+        ("lost", f"best arm lost\n{share}"),
+        ("worse", f"worse arm played\n{share}"),
+        *((name, name.replace("_", "\n", 1)) for name in asked),
+        *[("arm", "arm at T\nof most seeds")] * (names is not None),
+    ]
+    shown = _places([name for name, _ in known], columns)
     whole = [
         (*(label_text(row[name]) for name in dims), *_found(row, len(meters), asked))
         for row in rows
@@ -209,7 +215,7 @@ def overview(
     ledger = data.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
-        headings=tuple((*dims, *headings)[place] for place in shown),
+        headings=tuple(known[place][1] for place in shown),
         rows=tuple(tuple(row[place] for place in shown) for row in whole),
         named=tuple(_named(row, meters) | {"level": table.attrs["level"]} for row in rows),
         legend=_legend(table, share),
@@ -219,9 +225,7 @@ def overview(
 
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|<|>)\s*(\S+)\s*", re.ASCII)
-_TESTS: dict[str, Callable[[float, float], bool]] = {
-    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-}
+_TESTS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def _condition(
@@ -274,10 +278,8 @@ def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
     remedy = "give the arm_labels of the problem that was run"
     listed = list(arms) if isinstance(arms, (list, tuple)) else []
     if len(listed) != number or not all(isinstance(each, str) for each in listed):
-        allowed = (
-            f"the names of {number} arms" if number else "left out where numbers of arms differ"
-        )
-        refuse("arms", arms, allowed, remedy)
+        differ = "left out where numbers of arms differ"
+        refuse("arms", arms, f"the names of {number} arms" if number else differ, remedy)
     if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
         remedy = f"leave arms out, or run with {setting(keep='curves')}"
         refuse("arms", arms, "left out with results that do not keep each seed", remedy)
@@ -293,10 +295,10 @@ def _most_played(chosen: np.ndarray, names: np.ndarray) -> dict[str, Any]:
 
 def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
     """Returns what is found of a configuration by names that a program can rely on."""
-    row = dict(row)
-    links = row.pop("links")
-    del row["leak"]  # a text
-    return row | {f"links_{meter}": value for meter, value in zip(meters, links, strict=True)}
+    # The leak is a text.
+    own = {name: value for name, value in row.items() if name not in ("links", "leak")}
+    links = zip(meters, row["links"], strict=True)
+    return own | {f"links_{meter}": value for meter, value in links}
 
 
 def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
@@ -336,10 +338,6 @@ def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
         return table.spread.copy(data=np.reshape([n != 0 for n in numbers], table.spread.shape))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
     return fixed or "spread" in said(table, "settings")
-
-
-def _scalars(table: xr.Dataset) -> list[str]:
-    return [str(name) for name, values in table.data_vars.items() if "meter" not in values.dims]
 
 
 def _sorted(
@@ -420,15 +418,7 @@ def _latex(text: str) -> str:
     """Writes letters that pdflatex lacks as commands."""
     for letter, command in _LATEX.items():
         text = text.replace(letter, command)
-    made, raised = "", ""
-    for letter in [*text, ""]:
-        digit = letter.translate(_POWERS) if letter else ""
-        if letter and digit != letter:
-            raised += digit
-            continue
-        made += (f"$^{{{raised}}}$" if raised else "") + letter
-        raised = ""
-    return made
+    return _RAISED.sub(lambda found: f"$^{{{found[0].translate(_POWERS)}}}$", text)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

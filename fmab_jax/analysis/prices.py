@@ -49,11 +49,7 @@ def communication_cost(
 def prices(
     data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
 ) -> xr.DataArray:
-    """Returns the price of a link on each meter; arguments as in `communication_cost`.
-
-    Raises:
-        ValueError: If the meter is not one of the run's.
-    """
+    """Returns the price of a link on each meter; arguments as in `communication_cost`."""
     peer = (data.side == "peer").values
     counted = data.priced.values & peer
     if meter is not None:

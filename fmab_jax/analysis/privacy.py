@@ -304,8 +304,16 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of a variance-gamma variable of shape below 1."""
     from scipy.integrate import quad
     from scipy.optimize import brentq
+    from scipy.special import gammaln, kve
 
-    density = _share_density(shape)
+    order = shape - 0.5
+    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
+
+    def density(x: float) -> float:
+        """Returns its logarithm, at x > 0."""
+        x = max(x, _CLOSEST)
+        return order * math.log(x) + math.log(kve(abs(order), x)) - x - constant
+
     # The mass closer to 0 than float64 reaches must be less than delta.
     if density(_CLOSEST) + math.log(_CLOSEST / shape) > math.log(delta) - 10.0:
         return math.inf
@@ -351,26 +359,10 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     return float(brentq(lambda e: divergence(e) - delta, 0.0, high, xtol=1e-10, rtol=1e-10))
 
 
-def _share_density(shape: float) -> Callable[[float], float]:
-    """Returns the log density of a difference of two Gamma(shape) variables, at x > 0."""
-    from scipy.special import gammaln, kve
-
-    order = shape - 0.5
-    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
-
-    def density(x: float) -> float:
-        x = max(x, _CLOSEST)
-        return order * math.log(x) + math.log(kve(abs(order), x)) - x - constant
-
-    return density
-
-
 def noise_tail(noises: float, at: np.ndarray) -> np.ndarray:
     """Returns the chance that a sum of standard Laplace variables exceeds each number.
 
-    Args:
-        noises: How many, a whole number; or a fraction, for shares of one.
-        at: Numbers.
+    There are a whole number of them; or a fraction, for shares of one.
     """
     from scipy.integrate import quad
     from scipy.special import gammaincc
@@ -391,7 +383,7 @@ def noise_tail(noises: float, at: np.ndarray) -> np.ndarray:
             return float(found) / math.gamma(noises + 1.0)
 
     found = np.array([above(abs(float(x))) for x in at])
-    return np.where(np.asarray(at) >= 0.0, found, 1.0 - found)
+    return np.where(at >= 0.0, found, 1.0 - found)
 
 
 def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
@@ -436,40 +428,37 @@ def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float]
 def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> list[dict[str, Any]]:
     """Returns one ledger of several configurations: what all say alike is said once.
 
-    Args:
-        cells: Title, swept values, and rows of `fmab_jax.run.facts.ledger_rows` of each.
-
-    Returns:
-        Rows of the same kind, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the
-        smallest and the largest epsilon for each number of agents. ``where`` tells the swept values
-        of the configurations that a row is about, where others of this title have another.
+    Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
+    kind come back, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the smallest and
+    the largest epsilon for each number of agents. ``where`` tells the swept values of the
+    configurations that a row is about, where others of this title have another.
     """
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    leaks: dict[tuple[Any, ...], dict[int, set[float]]] = {}
-    owners: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    alike: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
     for title, labels, rows in cells:
         for row in rows:
             key = (title, *(row.get(name) for name in ("who", "what", "why", "source", "law")))
-            one = found.setdefault(key, {"title": title, **row})
-            one["waits"] = one.get("waits", False) or row.get("waits", False)
-            for epsilon, over in row["leaks"]:
-                leak = math.inf if epsilon is None else epsilon
-                leaks.setdefault(key, {}).setdefault(over, set()).add(leak)
-            owners.setdefault(key, []).append(labels)
-    for key, row in found.items():
-        ends = [
-            (end, over)
-            for over, each in sorted(leaks[key].items())
+            alike.setdefault(key, []).append((labels, row))
+    found = []
+    for (title, *_), told in alike.items():
+        leaks: dict[int, set[float]] = {}
+        for epsilon, over in (leak for _, row in told for leak in row["leaks"]):
+            leaks.setdefault(over, set()).add(math.inf if epsilon is None else epsilon)
+        one = {"title": title, **told[0][1]}
+        one["waits"] = any(row.get("waits", False) for _, row in told)
+        one["leaks"] = [
+            [end if math.isfinite(end) else None, over]
+            for over, each in sorted(leaks.items())
             for end in sorted({min(each), max(each)})
         ]
-        row["leaks"] = [[end if math.isfinite(end) else None, over] for end, over in ends]
-        every = [labels for title, labels, _ in cells if title == key[0]]
-        row["where"] = ", ".join(
+        every = [labels for other, labels, _ in cells if other == title]
+        owners = [labels for labels, _ in told]
+        one["where"] = ", ".join(
             f"{name} {' or '.join(own)}"
             for name in every[0]
-            if len(own := _labels(owners[key], name)) < len(_labels(every, name))
+            if len(own := _labels(owners, name)) < len(_labels(every, name))
         )
-    return list(found.values())
+        found.append(one)
+    return found
 
 
 def _labels(cells: Iterable[Mapping[str, Any]], name: str) -> list[str]:
@@ -484,28 +473,18 @@ def lines(ledger: str, delta: float = DELTA) -> list[str]:
         found += [title] * bool(title)
         for row in (row for row in table if row["title"] == title):
             seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
-            where = f" ({row['where']})" if row["where"] else ""
-            source = f" ({row['source']})" if row["source"] else ""
-            for text, indent in (
-                (f"{seen}{where}: {row['epsilon']}", "  "),
-                (f"{row['why']}{source}", "    "),
-            ):
-                found += textwrap.wrap(
-                    text, _WIDTH, initial_indent=indent, subsequent_indent="    "
-                )
+            where, source = (f" ({row[name]})" * bool(row[name]) for name in ("where", "source"))
+            told = {"  ": f"{seen}{where}: {row['epsilon']}", "    ": f"{row['why']}{source}"}
+            for first, text in told.items():
+                found += textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent="    ")
     return found + _notes(ledger)
 
 
 def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
-    """Returns the ledger of a result as a table: rows of texts, and notes below it.
+    """Returns the attribute ``ledger`` of a result as a table: rows of texts, and notes below it.
 
-    Args:
-        ledger: The attribute ``ledger`` of a result.
-        delta: As in `privacy_ledger`.
-
-    Returns:
-        Rows with ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
-        configurations, "" for all), ``epsilon``, ``why`` and ``source``.
+    Rows have the ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
+    configurations, "" for all), ``epsilon``, ``why`` and ``source``.
     """
     names = ("title", "who", "what", "where", "why", "source")
     table = []

@@ -42,32 +42,23 @@ _CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True)
-class Waits:
-    """The arm that an agent pulls while messages travel."""
-
-    row: Seen  # of the ledger
-    uploads: Uploads  # of the same agents
-    view: ClassVar[str] = "actions"
+class Waits(Uploads):
+    """The arm that an agent pulls while messages travel; of the runs that have these."""
 
     @property
-    def size(self) -> int:
-        """Runs of a batch."""
-        return self.uploads.size
+    def view(self) -> str:
+        """As in `streams.VIEWS`."""
+        return "actions"
 
     def groups(self) -> list[list[Stream]]:
         """Returns the wait of the first round."""
-        trial = self.uploads.trial
-        bare = not trial.private or not noisy(trial, 1)
+        bare = not self.trial.private or not noisy(self.trial, 1)
         words, shift = "arm pulled while waiting", self.row.epsilon
         return [[Stream(self.row, words, -1, 0, (0,), 2, shift, waiting=True, bare=bare)]]
 
-    def drawn(self, data: int, batch: int) -> Any:
-        """Returns a batch of runs, as `Uploads` does."""
-        return self.uploads.drawn(data, batch)
-
     def seen(self, stream: Stream, drawn: Any) -> Numbers:
         """Returns the arm."""
-        played = np.asarray(drawn[0].played)[0, :: self.uploads.each]
+        played = np.asarray(drawn[0].played)[0, :: self.each]
         return Numbers(played[:, None].astype(np.float64), np.ones(1), ["the arm's index"], 0)
 
 
@@ -142,13 +133,10 @@ class _Given(Law):
     Parameters are the arm's reward; and what the random numbers of the one reward are known by,
     with its value. Those of an epoch, or of an episode, are the words of its key, a slot's is its
     uniform number.
-
-    Attributes:
-        lane: Of the sum that holds the reward.
     """
 
     name: ClassVar[str] = "given"
-    lane: int = ARM
+    lane: int = ARM  # of the sum that holds the reward
 
     def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
         """Returns the cumulants of a reward without variance."""
@@ -201,26 +189,18 @@ class Actions:
 
     def groups(self) -> list[list[Stream]]:
         """Returns one group: the data that tell most count."""
-        return [
-            [
-                Stream(
-                    *(self.row, self.words.format(data.when), (place, 0), (place, 1), ()),
-                    *(noises, self.row.epsilon),
-                    bare=self.bare,
-                )
-                for place, (data, noises) in enumerate(self.tried)
-            ]
-        ]
+        row, told, bare = self.row, self.words.format, self.bare
+        ways = [(told(data.when), (i, 0), (i, 1), (), n) for i, (data, n) in enumerate(self.tried)]
+        return [[Stream(row, *way, row.epsilon, bare=bare) for way in ways]]
 
     def drawn(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
         """Returns how often the second arm was pulled in each stretch."""
         place, changed = data
         one, _ = self.tried[place]
-        when = np.int64(one.when if changed else 0)
         words = (self.root, np.uint32(2 * place + changed), np.uint32(batch * self.size))
-        base, value = np.array(one.base), np.float64(one.value)
-        data_ = words, base, when, value, self.grid
-        regret = np.asarray(_regret(self.trial, *data_, size=self.size))
+        marks = np.int64(one.when if changed else 0), np.float64(one.value)
+        given = words, np.array(one.base), *marks, self.grid
+        regret = np.asarray(_regret(self.trial, *given, size=self.size))
         ends = np.asarray(self.stretches)
         return regret[:, ends[:, 1]] - regret[:, ends[:, 0]]
 
@@ -270,19 +250,23 @@ def slots_of(
     """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    agents = exchange.agents
-    trial = algorithm.bind(streams.unrewarded(agents), _SLOTS, exchange=exchange)
-    slots = np.arange(_SLOTS + 1)
+    trial = algorithm.bind(streams.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
+    slots = np.arange(_SLOTS + 1, dtype=np.int64)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
-    tried = [
-        _Data((other, own), first, 1.0 - own) for own in (0.0, 1.0) for other in (0.0, 0.5, 1.0)
-    ]
     whole = Actions(
-        *(row, replace(trial, law=_Given()), root, max(1, streams.BATCH // agents)),
-        *(slots.astype(np.int64), np.stack([slots[:-1], slots[1:]], axis=1)),
+        row,
+        replace(trial, law=_Given()),
+        root,
+        max(1, streams.BATCH // exchange.agents),
+        slots,
+        np.stack([slots[:-1], slots[1:]], axis=1),
         tuple(f"slot {t}" for t in slots[1:]),
-        tuple((data, None) for data in tried),
+        tuple(
+            (_Data((other, own), first, 1.0 - own), None)
+            for own in (0.0, 1.0)
+            for other in (0.0, 0.5, 1.0)
+        ),
         f"arms pulled in {_SLOTS} slots, reward of slot {ARM + 1}",
     )
     return [whole]
@@ -310,20 +294,19 @@ def rounds_of(
     trial, rounds, decisive = bound(streams.HORIZON)
     found: list[Exposure] = []
     if trial.waits:
-        found = [Waits(row, *uploads_of(algorithm, exchange, row, root, Sight("messages")))]
+        (uploads,) = uploads_of(algorithm, exchange, row, root, Sight("messages"))
+        found = [Waits(**vars(uploads))]
         if not trial.private:
             # Pulls during the wait are not covered, so there is nothing to try.
             return found
-    if not decisive:
-        return found or "no arm can leave in the first rounds"
-
     wait = int(exchange.wait)
 
     def ends(rounds: Schedule, last: int) -> list[int]:
         return [ARMS * int(pulls) + r * wait for r, pulls in enumerate(rounds.pulls[: last + 1])]
 
-    # A shorter horizon has shorter epochs, so all of them fit into it.
-    trial, rounds, decisive = bound(ends(rounds, decisive[-1])[-1] + wait + 1)
+    if decisive:
+        # A shorter horizon has shorter epochs, so all of them fit into it.
+        trial, rounds, decisive = bound(ends(rounds, decisive[-1])[-1] + wait + 1)
     if not decisive:
         return found or "no arm can leave in the first rounds"
     grid, stretches, names = [0], [], []

@@ -31,25 +31,14 @@ from fmab_jax.errors import real, refuse, setting
 
 
 class Entrant(NamedTuple):
-    """Who takes part in a comparison of several.
-
-    Attributes:
-        label: Its name.
-        trust: Who has to be trusted, in words.
-        leak: What others are told of a reward, as `leak_text` writes it.
-        regret: [seed] regret at T; entrants share their first seeds.
-        view: By what is seen, whom that leak is about, such as "single messages"; "" where it is
-            not said.
-        accountant: "pure", or the delta up to which the leak holds, in (0, 1).
-        question: What was asked of it.
-    """
+    """Who takes part in a comparison of several."""
 
     label: str
-    trust: str
-    leak: str
-    regret: np.ndarray
-    view: str = ""
-    accountant: str | float = "pure"
+    trust: str  # who has to be trusted, in words
+    leak: str  # what others are told of a reward, as `leak_text` writes it
+    regret: np.ndarray  # [seed] at T; entrants share their first seeds
+    view: str = ""  # by what is seen, whom that leak is about; "" where it is not said
+    accountant: str | float = "pure"  # or the delta up to which the leak holds, in (0, 1)
     question: Question = UNSAID
 
     @property
@@ -58,32 +47,20 @@ class Entrant(NamedTuple):
         own = self.leak, self.view, self.accountant, self.trust
         return Participant(self.label, len(self.regret), float(self.regret.mean()), *own)
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """What has to be alike in a fair comparison; see `Participant.takes`."""
-        return self.participant.takes
-
 
 class Behind(NamedTuple):
-    """How much more regret one has than the best of several.
-
-    Attributes:
-        label: Its name.
-        mean: Its mean over all its seeds, with the ends of its interval (Student t, at the level
-            itself).
-        more: Mean difference with the ends of its interval: paired, on the seeds that both have,
-            and simultaneous over all pairs that are compared (Bonferroni).
-        percent: The same in per cent of the best one's mean (Fieller); NaN where it has no end.
-        seeds: How many seeds both have.
-        beaten: Whether anybody is surely better: the best one, or another.
-    """
+    """How much more regret one has than the best of several."""
 
     label: str
+    # Over all its seeds, with the ends of its interval (Student t, at the level itself).
     mean: tuple[float, float, float]
+    # Mean difference with the ends of its interval: paired, on the seeds that both have, and
+    # simultaneous over all pairs that are compared (Bonferroni).
     more: tuple[float, float, float]
+    # The same in per cent of the best one's mean (Fieller); NaN where it has no end.
     percent: tuple[float, float, float]
-    seeds: int
-    beaten: bool
+    seeds: int  # that both have
+    beaten: bool  # whether anybody is surely better: the best one, or another
 
 
 _ENDS = ("_lower", "_upper")
@@ -250,18 +227,10 @@ def least(
     the seeds that they have in common. The best is chosen by the data, so that the intervals hold
     for all pairs together (Bonferroni), not only for those with the best.
 
-    Args:
-        about: What is compared: horizon, problem, and what else all share.
-        entrants: Who takes part, with labels of their own.
-        absent: Who does not, by the reason why; nobody is left out silently.
-        level: Of all intervals together, in (0, 1).
-        unlike: Whether entrants may differ in view, accountant or leak (or in trust, where no view
-            is given); the sentence then says so.
-
-    Raises:
-        ValueError: If nobody takes part, one has fewer than two seeds, two have one label, somebody
-            is both there and absent, two were asked something else, or leaks are unlike and that is
-            not asked for.
+    ``about`` is what is compared: horizon, problem, and what else all share. Nobody is left out
+    silently: ``absent`` says who takes no part, by the reason why. ``level`` is of all intervals
+    together. If they are ``unlike``, entrants may differ in view, accountant or leak (or in trust,
+    where no view is given); the sentence then says so.
     """
     level = _checked(entrants, level, unlike)
     both = {each.label for each in entrants} & {name for each in absent.values() for name in each}
@@ -294,21 +263,15 @@ def least(
 
 
 class _Pairs:
-    """The differences of each two of several contestants, on the seeds that both have.
-
-    Attributes:
-        entrants: The contestants.
-        together: How many pairs there are.
-        level: Of each interval (Student t), such that all hold together (Bonferroni).
-        losses: How many are surely better than each.
-        wins: How many are surely worse.
-    """
+    """The differences of each two of several contestants, on the seeds that both have."""
 
     def __init__(self, entrants: Sequence[Entrant], level: float) -> None:
         self.entrants = entrants
         pairs = list(combinations(range(len(entrants)), 2))
         self.together = max(1, len(pairs))
+        # Of each interval (Student t), such that all hold together (Bonferroni).
         self.level = 1 - (1 - level) / self.together
+        # How many are surely better than each, and how many surely worse.
         self.losses, self.wins = [0] * len(entrants), [0] * len(entrants)
         for one, other in pairs:
             _, low, high = self.more(one, other)
@@ -325,7 +288,12 @@ class _Pairs:
     def percent(self, one: int, other: int) -> tuple[float, float, float]:
         """Returns the same in per cent of the other's mean (Fieller, paired)."""
         mine, theirs = _common(self.entrants[one], self.entrants[other])
-        return _percent(mine, theirs, self.level)
+        means, number = (float(mine.mean()), float(theirs.mean())), len(theirs)
+        (var_one, between), (_, var_two) = (np.cov(mine, theirs) / number).tolist()
+        critical = student_quantile(number - 1, self.level)
+        low, high = fieller(*means, var_one, var_two, between, critical)
+        middle = means[0] / means[1] if means[1] else math.nan
+        return 100 * (middle - 1), 100 * (low - 1), 100 * (high - 1)
 
     def order(self) -> list[int]:
         """Returns the contestants, the best first; those that tie by means on common seeds."""
@@ -347,17 +315,11 @@ def _common(*entrants: Entrant) -> list[np.ndarray]:
 
 
 class Place(NamedTuple):
-    """Which ranks the data leave open to one of several contestants.
+    """Which ranks the data leave open to one of several contestants."""
 
-    Attributes:
-        first: The best of them: 1, and one more for each who is surely better.
-        last: The worst: the number of contestants, and one less for each who is surely worse.
-        seeds: How many seeds it has.
-    """
-
-    first: int
-    last: int
-    seeds: int
+    first: int  # the best of them: 1, and one more for each who is surely better
+    last: int  # the worst: the number of contestants, and one less for each who is surely worse
+    seeds: int  # that it has
 
     @property
     def text(self) -> str:
@@ -375,17 +337,8 @@ def places(
     (Bonferroni): with probability ``level`` every range has the rank of the true mean in it.
     Contestants with unequal numbers of seeds are so ranked without comparing their means.
 
-    Args:
-        entrants: Who takes part, with labels of their own.
-        level: Of all intervals together, in (0, 1).
-        unlike: Whether entrants may differ in view, accountant or leak (or in trust, where no view
-            is given).
-
-    Returns:
-        The best rank first; those that share a range are in the order given.
-
-    Raises:
-        ValueError: As `least`.
+    Arguments are as in `least`. The best rank is first; those that share a range are in the order
+    given.
     """
     level = _checked(entrants, level, unlike)
     pairs = _Pairs(entrants, level)
@@ -405,9 +358,8 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
     if seeds < 2:
         refuse("entrants", f"{seeds} common seeds", "at least 2 seeds each", "run more seeds")
     if lost := [each.label for each in entrants if not np.isfinite(each.regret).all()]:
-        refuse(
-            "entrants", lost, "of finite regret", "complete their runs, or say why they are absent"
-        )
+        remedy = "complete their runs, or say why they are absent"
+        refuse("entrants", lost, "of finite regret", remedy)
     labels = [each.label for each in entrants]
     if twice := sorted({each for each in labels if labels.count(each) > 1}):
         refuse("entrants", twice, "of labels of their own", "name each once")
@@ -418,7 +370,7 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
     asked = sorted({str(tuple(each.question)) for each in entrants if each.question != UNSAID})
     if len(asked) > 1:
         refuse("entrants", asked, "asked the same question", "compare those of one T and problem")
-    takes = sorted({each.takes for each in entrants})
+    takes = sorted({each.participant.takes for each in entrants})
     if len(takes) > 1 and not unlike:
         remedy = f"compare those of one trust and leak, or pass {setting(unlike=True)}"
         refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
@@ -431,14 +383,3 @@ def mean_with_ends(values: np.ndarray, level: float) -> tuple[float, float, floa
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     half = student_quantile(len(values) - 1, level) * error
     return middle, middle - half, middle + half
-
-
-def _percent(one: np.ndarray, base: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Returns how many per cent more the mean of one is, with its interval (Fieller, paired)."""
-    means, number = (float(one.mean()), float(base.mean())), len(base)
-    spread = np.cov(one, base) / number
-    critical = student_quantile(number - 1, level)
-    ends = fieller(*means, float(spread[0, 0]), float(spread[1, 1]), float(spread[0, 1]), critical)
-    middle = means[0] / means[1] if means[1] else math.nan
-    low, middle, high = (100 * (ratio - 1) for ratio in (ends[0], middle, ends[1]))
-    return middle, low, high

@@ -171,10 +171,9 @@ class Statement(ABC):
     def how(self) -> str:
         """By which rule, over how many seeds; for a note or a caption."""
         numbers = dict.fromkeys(self._compared)
-        seeds = (
-            f"{' and '.join(f'{each:,}' for each in numbers)} seeds{' each' * (len(numbers) == 1)}"
-        )
-        return f"{METHODS[self.method]}; {seeds}{f' ({self.note})' * bool(self.note)}"
+        seeds = " and ".join(f"{each:,}" for each in numbers)
+        note = f" ({self.note})" * bool(self.note)
+        return f"{METHODS[self.method]}; {seeds} seeds{' each' * (len(numbers) == 1)}{note}"
 
     @property
     def caption(self) -> str:
@@ -284,19 +283,18 @@ class Comparison(Statement):
     @property
     def _difference(self) -> str:
         start = f"With {self.at}: " * bool(self.at)
-        known = math.isfinite(self.percent_lower)
-        ends = (self.percent_lower, self.percent_upper) if known else (self.lower, self.upper)
-        middle, unit = (self.percent, " %") if known else (self.difference, "")
-        if not self.shown:
-            number, interval = with_ends(middle, *ends)
-            said = f"no difference in regret is shown between {self.first} and {self.second}"
-            line = f"{start}{said}: {number}{unit} {interval}"
-            return line if start else line[0].upper() + line[1:]
+        found, unit = (self.percent, self.percent_lower, self.percent_upper), " %"
+        if not math.isfinite(self.percent_lower):
+            found, unit = (self.difference, self.lower, self.upper), ""
         if self.verdict == "less":
-            middle, ends = -middle, (-ends[1], -ends[0])
-        number, interval = with_ends(middle, *ends)
-        more = f"{number}{unit} {self.verdict}"
-        return f"{start}{self.first} costs {more} regret than {self.second} {interval}"
+            found = (-found[0], -found[2], -found[1])
+        number, interval = with_ends(*found)
+        if self.shown:
+            more = f"{number}{unit} {self.verdict}"
+            return f"{start}{self.first} costs {more} regret than {self.second} {interval}"
+        no = "no" if start else "No"
+        said = f"{no} difference in regret is shown between {self.first} and {self.second}"
+        return f"{start}{said}: {number}{unit} {interval}"
 
     @property
     def _took(self) -> str:

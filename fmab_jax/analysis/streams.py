@@ -25,49 +25,31 @@ UPLOADS, HORIZON = 3, 100_000
 
 
 class Stream(NamedTuple):
-    """Something that is seen of two data sets.
+    """Something that is seen of two data sets."""
 
-    Attributes:
-        row: Of the ledger.
-        words: What is seen, and which reward differs.
-        without: Names the data set without the reward, for `Exposure.drawn`.
-        with_it: Names the neighbouring one.
-        heard: Epochs, or slots, of which something is seen; none for whole runs.
-        noises: Laplace variables on the number in which the reward is first seen; a fraction for a
-            share of one; 0 for one random bit; None if that is not known.
-        shift: The reward in units of their scale.
-        waiting: What is seen is the arm that is pulled while messages travel.
-        bare: Whether nothing random is left by construction, so that neither data set ever lets out
-            anything else: noise of scale 0, or none.
-    """
-
-    row: Seen
-    words: str
-    without: Hashable
-    with_it: Hashable
-    heard: tuple[int, ...]
+    row: Seen  # of the ledger
+    words: str  # what is seen, and which reward differs
+    without: Hashable  # names the data set without the reward, for `Exposure.drawn`
+    with_it: Hashable  # names the neighbouring one
+    heard: tuple[int, ...]  # epochs, or slots, of which something is seen; none for whole runs
+    # Laplace variables on the number in which the reward is first seen; a fraction for a share of
+    # one; 0 for one random bit; None if that is not known.
     noises: float | None
-    shift: float
-    waiting: bool = False
+    shift: float  # the reward in units of their scale
+    waiting: bool = False  # what is seen is the arm that is pulled while messages travel
+    # Whether nothing random is left by construction, so that neither data set ever lets out
+    # anything else: noise of scale 0, or none.
     bare: bool = False
 
 
 class Numbers(NamedTuple):
-    """What is seen in a batch of runs.
+    """What is seen in a batch of runs."""
 
-    Attributes:
-        values: [run, number], in rewards; or how often an arm was pulled.
-        lengths: [number] rewards that each is a sum of.
-        names: What each number is.
-        first: The number in which the changed reward is first seen.
-        counts: Whether the numbers are counts of pulls, in the order of time.
-    """
-
-    values: Float[np.ndarray, "run number"]
-    lengths: Float[np.ndarray, " number"]
-    names: list[str]
-    first: int
-    counts: bool = False
+    values: Float[np.ndarray, "run number"]  # in rewards; or how often an arm was pulled
+    lengths: Float[np.ndarray, " number"]  # rewards that each is a sum of
+    names: list[str]  # what each number is
+    first: int  # the number in which the changed reward is first seen
+    counts: bool = False  # whether the numbers are counts of pulls, in the order of time
 
 
 @runtime_checkable

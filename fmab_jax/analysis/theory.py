@@ -28,12 +28,11 @@ from jaxtyping import Array, Float, Int
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.instances import TIE
 from fmab_jax.errors import NONE, count, flag, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
-# As in `problems`: smaller gaps are rounding errors of the global means.
-_TIE = 1e-12
 
 
 class Epochs(NamedTuple):
@@ -120,10 +119,6 @@ class _Model(_Schedule):
         """Regret of a slot in which all agents play the worst arm."""
         return self.exchange.agents * float(self.gaps.max())
 
-    @property
-    def failure_rate(self) -> float:
-        return self.bad_event * self.largest_rate
-
 
 def bounds(
     gaps: Any,
@@ -207,7 +202,7 @@ def regret_curve(
     slots = np.asarray(times, np.float64)
     if slots.ndim != 1 or not ((slots >= 0) & (slots <= model.horizon)).all():
         refuse("times", times, f"slots in [0, {model.horizon:,}]", "pass data.time")
-    whole = sum(_parts(model, slots)) + model.failure_rate * slots
+    whole = sum(_parts(model, slots)) + model.bad_event * model.largest_rate * slots
     return np.minimum(whole, model.largest_rate * slots)
 
 
@@ -482,7 +477,7 @@ def private_lower_bound(
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
     flag("alone", alone)
     gaps = array.max() - array
-    worse = gaps >= _TIE
+    worse = gaps >= TIE
     if not worse.any():
         return 0.0
     with jax.enable_x64(True):
@@ -520,9 +515,9 @@ def _schedule(
 ) -> _Schedule:
     remedy = "subtract every global mean from the largest"
     array = _by_arm("gap", gaps, remedy)
-    if not ((array >= 0) & (array <= 1)).all() or array.min() >= _TIE:
+    if not ((array >= 0) & (array <= 1)).all() or array.min() >= TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
-    array = np.where(array < _TIE, 0.0, array)
+    array = np.where(array < TIE, 0.0, array)
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     epsilon = privacy("epsilon", epsilon)
     if rounds is not None:
@@ -533,8 +528,30 @@ def _schedule(
         remedy = f"give the smallest gap to resolve, or {NONE} for the instance's own"
         schedule_gap = real("schedule_gap", schedule_gap, 0, 1, remedy, open_low=True)
     budget = math.inf if rounds is None else float(rounds)
-    ratio, table = _epochs(array, reporting, horizon, epsilon, budget, schedule_gap)
-    return _Schedule(array, horizon, epsilon, budget, schedule_gap, ratio, table)
+    K, T, ordered = len(array), float(horizon), np.sort(array)
+    # An epoch takes at least one slot, so there are at most T epochs.
+    wanted = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
+    # Lengths in powers of two, so that few are compiled.
+    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
+    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
+    with jax.enable_x64(True):
+        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
+        common = {name: jnp.float64(value) for name, value in numbers.items()}
+        noise_free = common | {"epsilon": jnp.float64(math.inf)}
+        ratio, targets = _targets(jnp.float64(schedule_gap), jnp.float64(budget), r)
+        target = np.asarray(targets)
+        fewest = _grown(np.asarray(_pulls(few, r, target, common)), r)
+        rewards = np.asarray(_radii(every, r, fewest, noise_free))
+        noise = np.asarray(_radii(every, r, fewest, common)) - rewards
+        # The rewards' part is at most Dt/4 however many arms are active.
+        radius = np.minimum(target / 4, rewards) + noise
+        # An arm with a gap of 4 C(r) or more is gone after epoch r.
+        surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
+        arms = np.concatenate([[K], surviving[:-1]])
+        most = _grown(np.asarray(_pulls(np.maximum(arms, few), r, target, common)), r)
+    rows = target, arms, fewest, most, radius
+    table = Epochs(*(row[:wanted] for row in rows))
+    return _Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
 
 
 def _model(
@@ -582,8 +599,8 @@ def _pulls(
 def _radii(
     active: Array, epoch: Array, pulls: Array, common: dict[str, Array]
 ) -> Float[Array, " epoch"]:
-    def one(active: Array, epoch: Array, pulls: Array) -> Array:
-        return schedule.confidence_radius(active, epoch, pulls, **common)
+    def one(*given: Array) -> Array:
+        return schedule.confidence_radius(*given, **common)
 
     return jax.vmap(one)(active, epoch, pulls)
 
@@ -592,40 +609,6 @@ def _radii(
 def _targets(gap: Array, rounds: Array, epoch: Array) -> tuple[Array, Float[Array, " epoch"]]:
     ratio = schedule.shrink_ratio(gap, rounds)
     return ratio, jax.vmap(schedule.target_gap, (None, 0))(ratio, epoch)
-
-
-def _epochs(
-    gaps: Float[np.ndarray, " arm"],
-    reporting: int,
-    horizon: int,
-    epsilon: float,
-    rounds: float,
-    schedule_gap: float,
-) -> tuple[float, Epochs]:
-    """Returns the shrink ratio and the table."""
-    K, T, ordered = len(gaps), float(horizon), np.sort(gaps)
-    # An epoch takes at least one slot, so there are at most T epochs.
-    wanted = int(min(rounds, T + 1)) if math.isfinite(rounds) else _EPOCHS
-    # Lengths in powers of two, so that few are compiled.
-    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
-    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
-    with jax.enable_x64(True):
-        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
-        common = {name: jnp.float64(value) for name, value in numbers.items()}
-        noise_free = common | {"epsilon": jnp.float64(math.inf)}
-        ratio, targets = _targets(jnp.float64(schedule_gap), jnp.float64(rounds), r)
-        target = np.asarray(targets)
-        fewest = _grown(np.asarray(_pulls(few, r, target, common)), r)
-        rewards = np.asarray(_radii(every, r, fewest, noise_free))
-        noise = np.asarray(_radii(every, r, fewest, common)) - rewards
-        # The rewards' part is at most Dt/4 however many arms are active.
-        radius = np.minimum(target / 4, rewards) + noise
-        # An arm with a gap of 4 C(r) or more is gone after epoch r.
-        surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
-        arms = np.concatenate([[K], surviving[:-1]])
-        most = _grown(np.asarray(_pulls(np.maximum(arms, few), r, target, common)), r)
-    rows = target, arms, fewest, most, radius
-    return float(ratio), Epochs(*(row[:wanted] for row in rows))
 
 
 def _grown(
@@ -689,7 +672,7 @@ def _assembled(
     rounds = surely if ties or not model.trusted else min(most, surely)
     if not model.trusted:
         exploration = waiting = commitment = 0.0
-    failure = model.failure_rate * T
+    failure = model.bad_event * model.largest_rate * T
     copies = exchange.agents if exchange.alone else 1
     lost = copies * (len(model.gaps) - 1) * model.pair
     return Bounds(

@@ -135,10 +135,8 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     agents were drawn. A parameter of which one value was selected is told even if that is the
     default. What only some algorithms have is told with their titles.
 
-    Args:
-        data: A result of ``simulate``, a configuration of a sweep, or a table of final values.
-        varied: Parameters that the figure or the table itself shows.
-        leaks: Whether to say what one message leaks.
+    Left out are the parameters that the figure or the table itself shows, as ``varied``. What one
+    message leaks is said where ``leaks`` asks for it.
     """
     single = {
         str(name): coordinate.values.reshape(-1).tolist()[0]

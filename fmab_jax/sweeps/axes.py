@@ -28,24 +28,17 @@ _TAKEN = OF_RESULTS | {
 
 
 class Axis(NamedTuple):
-    """One swept parameter.
+    """One swept parameter."""
 
-    Attributes:
-        name: The dimension's.
-        labels: Numbers or texts, distinct.
-        values: What they stand for.
-        words: ``long_name``, ``symbol`` and ``none``: how figures name it.
-    """
-
-    name: str
-    labels: tuple[Any, ...]
-    values: tuple[Any, ...]
-    words: dict[str, str]
+    name: str  # the dimension's
+    labels: tuple[Any, ...]  # numbers or texts, distinct
+    values: tuple[Any, ...]  # what they stand for
+    words: dict[str, str]  # ``long_name``, ``symbol`` and ``none``: how figures name it
 
 
-def axis_of(name: str, value: Any, known: Parameter | None) -> Axis | None:
+def axis_of(name: str, value: Any, known: Parameter) -> Axis | None:
     """Returns the axis that a parameter spans, or None for a single value."""
-    if known is not None and not isinstance(value, Mapping) and known.kind.lists(value):
+    if not isinstance(value, Mapping) and known.kind.lists(value):
         return None
     swept = isinstance(value, (Mapping, list, tuple, range))
     if not swept and not (isinstance(value, np.ndarray) and value.ndim == 1):
@@ -70,12 +63,10 @@ def axis_of(name: str, value: Any, known: Parameter | None) -> Axis | None:
         seen.add(label)
     if name in _TAKEN:
         refuse(name, value, "left out", "it is a name of results: rename the parameter")
-    words = {"long_name": name.replace("_", " "), "symbol": name.replace("_", " "), "none": "none"}
-    if known is not None:
-        none = known.kind.none or "none"
-        # Labels of one's own speak for themselves.
-        symbol = "" if isinstance(value, Mapping) else known.symbol
-        words = {"long_name": known.label or name, "symbol": symbol, "none": none}
+    # Labels of one's own speak for themselves.
+    symbol = "" if isinstance(value, Mapping) else known.symbol
+    none = known.kind.none or "none"
+    words = {"long_name": known.label or name, "symbol": symbol, "none": none}
     return Axis(name, tuple(labels), tuple(values), words)
 
 
@@ -86,9 +77,9 @@ def _python_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
+def _label(name: str, value: Any, place: int, known: Parameter) -> Any:
     """Returns the number or the short text that stands for a value."""
-    if known is not None and type(known.kind) is not Kind:
+    if type(known.kind) is not Kind:
         label = known.kind.label(known.check(value))
         return f"{name}-{place}" if label in (None, "") else label
     # An infinite epsilon is no noise, as None is; nothing else may be infinite.
@@ -102,10 +93,8 @@ def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
         return str(value.name or f"graph-{place}")
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
-    if isinstance(value, Maker):
-        return value.name or f"{name}-{place}"
-    if isinstance(value, Problem):
-        return f"{name}-{place}"
+    if isinstance(value, (Maker, Problem)):
+        return getattr(value, "name", "") or f"{name}-{place}"
     if isinstance(value, Law):
         return value.label()
     if callable(value):

@@ -17,26 +17,20 @@ from fmab_jax.run import batches
 from fmab_jax.run.batches import Collected, Config, Work
 from fmab_jax.run.outputs import gauges_of, made
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
+from fmab_jax.sweeps.records import KINDS
 
 Series = Mapping[str, np.ndarray]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]."""
 
 
 class Job(NamedTuple):
-    """All that computing a block takes; it can be pickled.
+    """All that computing a block takes; it can be pickled."""
 
-    Attributes:
-        configs: Of one program.
-        start: First seed.
-        stop: End of the seeds.
-        root_seed: Selects all randomness.
-        listed: The seeds, of which [start, stop) are those of the block; None for 0, 1, ...
-    """
-
-    configs: tuple[Config, ...]
+    configs: tuple[Config, ...]  # of one program
     start: int
     stop: int
     root_seed: int
+    # The seeds, of which [start, stop) are those of the block; None for 0, 1, ...
     listed: range | np.ndarray | None = None
 
     @property
@@ -46,15 +40,10 @@ class Job(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What a block becomes.
+    """What a block becomes."""
 
-    Attributes:
-        arrays: Of the chunk's file.
-        finals: Of each cell, the moments of regret at T.
-    """
-
-    arrays: dict[str, np.ndarray]
-    finals: list[summary.Moments]
+    arrays: dict[str, np.ndarray]  # of the chunk's file
+    finals: list[summary.Moments]  # of each cell, of regret at T
 
 
 def run_job(
@@ -65,15 +54,7 @@ def run_job(
     lanes: int | None = None,
     advanced: Callable[[int], None] = lambda trials: None,
 ) -> Series:
-    """Computes a block.
-
-    Args:
-        job: What.
-        batch: Trials of a batch.
-        devices: That share each batch.
-        lanes: Batches that run at once, as in `run_trials`.
-        advanced: Is told of each batch how many trials it had.
-    """
+    """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each."""
     seeds = job.stop - job.start
     whole = range(job.stop) if job.listed is None else job.listed
     work = Work(
@@ -104,14 +85,7 @@ def joined(pieces: Sequence[Series]) -> Series:
 
 
 def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: int = 1) -> Chunk:
-    """Returns the chunk of a block's results.
-
-    Args:
-        series: The results.
-        configs: Of its cells.
-        keep: "curves" or "summary".
-        threads: That share the work.
-    """
+    """Returns the chunk of a block's results: of cells with these configs, made by some threads."""
     arrays = dict(series)
     # Few bytes hold a count of rounds.
     rounds_by = arrays["rounds_by"]
@@ -129,27 +103,26 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
         if name in curves:
             full = name == "regret"
             parts = [summary.moments(each, full=full, threads=threads) for each in curves[name]]
-            for kind in ("anchor", "offset", "scatter"):
+            for kind in KINDS:
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
+
+    def of_all(output: Output) -> list[np.ndarray]:
+        pairs = zip(own, configs, strict=True)
+        return [made(output, one, at.facts, at.size) for one, at in pairs]
+
     for output in configs[0].outputs:
-        each = [made(output, one, at.facts, at.size) for one, at in zip(own, configs, strict=True)]
+        each = of_all(output)
         parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in each]
-        for kind in ("anchor", "offset", "scatter"):
+        for kind in KINDS:
             flat = [getattr(part, kind) for part in parts]
             shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, each, strict=True)]
             arrays[f"{output.name}_{kind}"] = _padded(shaped)
-
-    def of_all(output: Output) -> np.ndarray:
-        pairs = zip(own, configs, strict=True)
-        return np.stack([made(output, one, at.facts, at.size) for one, at in pairs])
-
-    events = {each.name: of_all(each).astype(np.int64) for each in USUAL if each.coordinate}
     counted = {
         "regret_bin": summary.bins(curves["regret"][:, :, -1]),
-        **events,
-        "undecided": (curves["chosen_arm"] < 0).astype(np.int64),
+        **{each.name: np.stack(of_all(each)) for each in USUAL if each.coordinate},
+        "undecided": curves["chosen_arm"] < 0,
         "rounds": curves["rounds"],
-        "numbers_sent": of_all(NUMBERS),
+        "numbers_sent": np.stack(of_all(NUMBERS)),
     }
     for name, values in counted.items():
         found = [summary.tallied(row) for row in values]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,19 +19,10 @@ from fmab_jax.core.outputs import Gauge, Output
 from fmab_jax.errors import Damaged
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.precision import Precision, relative_width
-from fmab_jax.sweeps.store import Entry
+from fmab_jax.sweeps.store import Entry, Store
 
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4
-_MOMENTS = ("anchor", "offset", "scatter")
-
-
-@runtime_checkable
-class Chunks(Protocol):
-    """Where chunks are read from."""
-
-    def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Returns a chunk's arrays."""
 
 
 class Part(NamedTuple):
@@ -44,30 +35,17 @@ class Part(NamedTuple):
 
 
 class Results:
-    """The chunks of a study, by cell.
-
-    Attributes:
-        header: What `header_of` returned when the study began.
-        parts: By the cell's hash, its parts.
-        narrow: By cell and look, whether the band was narrow enough.
-        outputs: That the study asks for besides the usual ones.
-    """
+    """The chunks of a study whose header `header_of` returned, by cell."""
 
     def __init__(
         self,
         header: Mapping[str, Any],
-        source: Chunks,
+        source: Store | Memory,
         entries: Iterable[Entry],
         outputs: tuple[Output, ...] = (),
     ) -> None:
         self.header = header
-        self.source = source
-        self.outputs = outputs
-        self.parts: dict[str, list[Part]] = {}
-        self.narrow: dict[tuple[str, int], bool] = {}
-        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
-        self._reading: dict[str, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self.outputs = outputs  # that the study asks for besides the usual ones
         self._facts = {
             cell["hash"]: {
                 "slots": len(header["grids"][cell["grid"]]),
@@ -76,8 +54,27 @@ class Results:
             }
             for cell in header.get("cells", ())
         }
+        until = header.get("until")
+        self._until = None if until is None else Precision(**until)
+        seeds = header.get("seeds", 0)
+        self._looks = [seeds] if self._until is None else self._until.looks(seeds)
+        self.hold(source, entries)
+
+    def hold(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
+        """Takes these chunks, to be read from there, in place of those it had."""
+        self.source = source
+        self.parts: dict[str, list[Part]] = {}
+        # By cell and look, whether the band was narrow enough.
+        self.narrow: dict[tuple[str, int], bool] = {}
+        self._forget()
         for entry in entries:
             self.add(entry)
+
+    def _forget(self) -> None:
+        """Has no chunk at hand."""
+        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._reading: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         # Where it is read by another process, that one has its own chunks at hand.
@@ -85,7 +82,7 @@ class Results:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
-        self._chunks, self._reading, self._lock = OrderedDict(), {}, threading.Lock()
+        self._forget()
 
     @property
     def curves(self) -> bool:
@@ -101,19 +98,11 @@ class Results:
             self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
         return True
 
-    def chain(self, cell: str, stop: int) -> list[Part]:
-        """Returns parts that cover the cell's seeds from 0 on, without gap, as far as possible.
+    def chain(self, cell: str, stop: int, start: int = 0) -> list[Part]:
+        """Returns parts that cover a cell's seeds from ``start`` on, without gap, as far as can be.
 
         Of single seeds, a part of a chunk can be used; of a summary only the whole.
-
-        Args:
-            cell: The cell's hash.
-            stop: Where to end at the latest.
         """
-        return self._linked(cell, 0, stop)
-
-    def _linked(self, cell: str, start: int, stop: int) -> list[Part]:
-        """Returns what `chain` does, from ``start`` on."""
         parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
         chosen: list[Part] = []
         if self.curves:
@@ -149,19 +138,12 @@ class Results:
     def gaps(
         self, cell: str, start: int, stop: int, wanted: int | None = None
     ) -> list[tuple[int, int]]:
-        """Returns the ranges of seeds in [start, stop) that are still to be computed.
-
-        Args:
-            cell: The cell's hash.
-            start: First seed of the range.
-            stop: Its end.
-            wanted: How many seeds the cell is to have; ``stop`` by default.
-        """
+        """Returns the ranges in [start, stop) still to be computed, of ``wanted`` seeds or stop."""
         missing, at = [], start
         if not self.curves:
             # The parts before `start` may be somebody else's, or may lead beyond it.
             for first in (0, start):
-                chain = self._linked(cell, first, stop if wanted is None else wanted)
+                chain = self.chain(cell, stop if wanted is None else wanted, first)
                 at = max(at, chain[-1].stop if chain else 0)
             return [(at, stop)] if at < stop else []
         for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
@@ -174,6 +156,11 @@ class Results:
             missing.append((at, stop))
         return missing
 
+    def missing(self, cell: str) -> int:
+        """Returns how many of a cell's seeds are missing, as far as is known."""
+        wanted, complete = self.judged(cell)
+        return 0 if complete else sum(b - a for a, b in self.gaps(cell, 0, wanted))
+
     def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
         """Returns the versions that the parts of these cells were computed with."""
         used: dict[str, dict[str, None]] = {}
@@ -185,11 +172,7 @@ class Results:
         return {**self.header["made_by"], **listed}
 
     def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand; for several threads at once.
-
-        Raises:
-            Damaged: If it is not what its facts say.
-        """
+        """Reads a chunk, or finds it at hand; for several threads at once."""
         with self._lock:
             reading = self._reading.setdefault(entry.chunk, threading.Lock())
         # Whoever else wants it waits, and finds it at hand.
@@ -212,14 +195,9 @@ class Results:
     def values(
         self, cell: str, name: str, seeds: np.ndarray, columns: np.ndarray | None, dtype: Any
     ) -> np.ndarray:
-        """Returns an array of a cell; what is missing is NaN, or 0 for whole numbers.
+        """Returns some seeds of a cell's array, and recorded slots (``columns``) where it has such.
 
-        Args:
-            cell: Its hash.
-            name: Of the array.
-            seeds: Rows.
-            columns: Recorded slots; None for an array that has none.
-            dtype: To return.
+        What is missing is NaN, or 0 for whole numbers.
         """
         parts = self.chain(cell, int(seeds.max(initial=-1)) + 1)
         if len(parts) == 1 and np.array_equal(seeds, np.arange(parts[0].start, parts[0].stop)):
@@ -233,13 +211,19 @@ class Results:
         dtype = np.dtype(dtype)
         size = () if columns is None else (len(columns),)
         out = np.full((len(seeds), *size), np.nan if dtype.kind == "f" else 0, dtype)
-        for part in parts:
+        for inside, rows in self._rows(cell, name, seeds):
+            out[inside] = rows if columns is None else rows[:, columns]
+        return out
+
+    def _rows(
+        self, cell: str, name: str, seeds: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields, part by part, which of the seeds are there and their rows of an array."""
+        for part in self.chain(cell, int(seeds.max(initial=-1)) + 1):
             inside = (seeds >= part.start) & (seeds < part.stop)
             if inside.any():
                 first = part.entry.facts["seeds"][0]
-                rows = self.chunk(part.entry)[name][part.row][seeds[inside] - first]
-                out[inside] = rows if columns is None else rows[:, columns]
-        return out
+                yield inside, self.chunk(part.entry)[name][part.row][seeds[inside] - first]
 
     def has(self, cell: str, name: str, seed: int = 0) -> bool:
         """Tells whether the cell's chunks, that of a seed if there is one, hold an array."""
@@ -262,30 +246,19 @@ class Results:
             return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
 
         return summary.merged(
-            summary.Moments(part.stop - part.start, *(read(part, kind) for kind in _MOMENTS))
+            summary.Moments(part.stop - part.start, *(read(part, kind) for kind in records.KINDS))
             for part in self.chain(cell, stop)
         )
 
     def gauge(
         self, cell: str, gauge: Gauge, seeds: np.ndarray, sizes: Mapping[str, int]
     ) -> np.ndarray:
-        """Returns a gauge of some seeds of a cell, of each agent; what is missing is NaN.
-
-        Args:
-            cell: Its hash.
-            gauge: Which.
-            seeds: Of the cell.
-            sizes: The cell's own, by dimension.
-        """
+        """Returns a gauge of some seeds of a cell of these sizes; what is missing is NaN."""
         wanted = [sizes[dim] for dim in gauge.dims]
         out = np.full((len(seeds), *wanted), np.nan)
-        for part in self.chain(cell, int(seeds.max(initial=-1)) + 1):
-            inside = (seeds >= part.start) & (seeds < part.stop)
-            first = part.entry.facts["seeds"][0]
+        for inside, rows in self._rows(cell, gauge.name, seeds):
             # One row stands for all agents; others may be padding.
-            values = self.chunk(part.entry)[gauge.name][part.row][seeds[inside] - first]
-            values = values[(slice(None), *map(slice, wanted))]
-            out[inside] = np.broadcast_to(values, (len(values), *wanted))
+            out[inside] = rows[(slice(None), *map(slice, wanted))]
         return out
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -299,18 +272,14 @@ class Results:
 
     def judged(self, cell: str) -> tuple[int, bool]:
         """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""
-        header = self.header
-        if header["until"] is None:
-            return header["seeds"], self.seeds(cell, header["seeds"]) == header["seeds"]
-        until = Precision(**header["until"])
-        looks = until.looks(header["seeds"])
-        for look in looks:
+        for look in self._looks:
             if self.seeds(cell, look) < look:
                 return look, False
-            if (cell, look) not in self.narrow:
-                width = relative_width(self.moments(cell, "regret", look), header["look_level"])
-                self.narrow[cell, look] = width <= until.relative
-            if self.narrow[cell, look]:
+            if self._until is not None and (cell, look) not in self.narrow:
+                regret = self.moments(cell, "regret", look)
+                width = relative_width(regret, self.header["look_level"])
+                self.narrow[cell, look] = width <= self._until.relative
+            if self.narrow.get((cell, look)):
                 break
         return look, True
 

@@ -10,28 +10,22 @@ from typing import Any
 from fmab_jax.errors import Busy, did_you_mean, refuse, setting
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps import records
-from fmab_jax.sweeps.chunks import Memory, Results
+from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Entry, Store
 
 
-def look(
-    store: str | os.PathLike[str], header: Mapping[str, Any], allow_changes: Collection[str]
-) -> Results:
-    """Returns what a store seems to hold of a study; refuses one that holds another."""
-    try:
-        empty = not os.path.lexists(store) or (
-            os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
-        )
-    except ValueError:  # a NUL character
-        empty = False
-    if empty:
-        return Results(header, Memory(), [], of_study(header["study"].get("outputs", [])))
-    folder = Store(store)
-    _compare(folder, header, allow_changes)
-    return Results(
-        header, folder, folder.entries()[0], of_study(header["study"].get("outputs", []))
+def look(store: str | os.PathLike[str], found: Results, allow_changes: Collection[str]) -> None:
+    """Adds what a store seems to hold of a study; refuses one that holds another."""
+    empty = not os.path.lexists(store) or (
+        os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
     )
+    if not empty:
+        folder = Store(store)
+        _compare(folder, found.header, allow_changes)
+        found.hold(folder, folder.entries()[0])
+    # Whoever opens the store has to find its outputs.
+    of_study(found.header["study"].get("outputs", []))
 
 
 def _compare(
@@ -51,18 +45,11 @@ def _compare(
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
-            refuse(
-                name,
-                now.get(name),
-                f"{_short(before.get(name))}, as in the store {folder.path}",
-                f"use another store, or let it change: {setting(allow_changes=[name])}",
-            )
+            text = " ".join(repr(before.get(name)).split())
+            text = text if len(text) <= 80 else text[:77] + "..."
+            remedy = f"use another store, or let it change: {setting(allow_changes=[name])}"
+            refuse(name, now.get(name), f"{text}, as in the store {folder.path}", remedy)
     return old
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def claim(

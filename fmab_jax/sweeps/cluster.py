@@ -22,7 +22,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -32,7 +32,7 @@ from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache
-from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, joined, pieces_of, run_job
+from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import made_with, provenance
 
@@ -47,45 +47,21 @@ _ADDRESS = re.compile(r"([a-z]{2,10}://)?(\[[0-9a-fA-F:]+\]|[^/\s:]+):[0-9]{1,5}
 
 
 class Task(NamedTuple):
-    """One block to be computed.
-
-    Attributes:
-        job: What.
-        keep: "curves" or "summary".
-        trials: Of the program's largest block or piece, which the batch is chosen for.
-        batch: Trials of a batch, or None to choose.
-        pieces: Ranges of seeds that it is cut to, for that many workers.
-    """
+    """One block to be computed."""
 
     job: Job
-    keep: str
-    trials: int
-    batch: int | None
-    pieces: int
+    keep: str  # "curves" or "summary"
+    trials: int  # of the program's largest block or piece, which the batch is chosen for
+    batch: int | None  # trials of a batch, or None to choose
+    pieces: int  # ranges of seeds that it is cut to, for that many workers
 
 
 class Done(NamedTuple):
-    """What comes back.
+    """What comes back of a block, or of a piece of one."""
 
-    Attributes:
-        number: Of the task.
-        chunk: Its arrays and moments.
-        seconds: Of computing, without compilation, over all pieces.
-        compilations: That it took.
-    """
-
-    number: int
-    chunk: Chunk
-    seconds: float
-    compilations: int
-
-
-class _Piece(NamedTuple):
-    """What computing a piece gives."""
-
-    series: Series
-    seconds: float
-    compilations: int
+    made: Any  # the block's `Chunk`, or the piece's `Series`
+    seconds: float  # of computing, without compilation, over all pieces
+    compilations: int  # that it took
 
 
 class _Call(NamedTuple):
@@ -106,14 +82,7 @@ class _Call(NamedTuple):
 
 
 class Cluster:
-    """The workers of a Dask client, as a sweep uses them.
-
-    Args:
-        client: A connected `distributed.Client` that is not asynchronous.
-
-    Raises:
-        Refusal: If it is something else, or Dask is not installed.
-    """
+    """The workers of a Dask client, connected and not asynchronous, as a sweep uses them."""
 
     def __init__(self, client: Any) -> None:
         distributed = _distributed("client")
@@ -133,12 +102,7 @@ class Cluster:
         self._looked = 0.0
 
     def agree(self, teller: Progress) -> dict[str, str]:
-        """Waits for a worker and returns the versions that all workers and this process share.
-
-        Raises:
-            Refusal: If a worker has others; it is named.
-            ConnectionError: If the scheduler is lost.
-        """
+        """Waits for a worker and returns the versions that all workers and this process share."""
         while not self.made_by:
             self._wait_for_workers(teller)
             for worker, made_by in self._asked():
@@ -157,7 +121,9 @@ class Cluster:
         # Who has just left gave an error of the connection.
         return sorted((w, made_by) for w, made_by in found.items() if isinstance(made_by, dict))
 
-    def compute(self, tasks: Sequence[Task], teller: Progress) -> Generator[Done, None, None]:
+    def compute(
+        self, tasks: Sequence[Task], teller: Progress
+    ) -> Generator[tuple[int, Done], None, None]:
         """Yields what tasks give as they end; what is left is cancelled when nobody listens.
 
         Raises:
@@ -176,13 +142,13 @@ class Cluster:
                 for future in self._ended(list(running)):
                     number = running[future]
                     try:
-                        chunk, seconds, compilations = self._result(future, tasks[number])
+                        done = self._result(future, tasks[number])
                     finally:
                         # Its worker keeps it no longer; and one chunk at a time is here.
                         future.release()
                     del running[future]
-                    yield Done(number, chunk, seconds, compilations)
-                    del chunk
+                    yield number, done
+                    del done
         finally:
             if running:
                 with suppress(Exception):  # of a scheduler that is lost
@@ -192,28 +158,28 @@ class Cluster:
 
     def _submit(self, task: Task) -> Any:
         """Sends a task, in pieces where it has several, and returns the future of its chunk."""
-        name = f"fmab-chunk-{uuid.uuid4().hex}"
+        name = uuid.uuid4().hex
+
+        def sent(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+            key = f"fmab-{what}-{name}"
+            return self.client.submit(function, *arguments, key=key, pure=False)
+
         with self._connected():
             if task.pieces == 1:
                 call = _Call(_computed, self._packed(task))
-                return self.client.submit(pickle.loads, call.packed(), key=name, pure=False)
-            jobs = pieces_of(task.job, task.pieces)
+                return sent("chunk", pickle.loads, call.packed())
+            calls = [
+                _Call(_computed_piece, self._packed(task._replace(job=job)))
+                for job in pieces_of(task.job, task.pieces)
+            ]
             parts = [
-                self.client.submit(
-                    pickle.loads,
-                    _Call(_computed_piece, self._packed(task._replace(job=job))).packed(),
-                    key=f"fmab-piece-{place}-{name[-32:]}",
-                    pure=False,
-                )
-                for place, job in enumerate(jobs)
+                sent(f"piece-{place}", pickle.loads, call.packed())
+                for place, call in enumerate(calls)
             ]
             # The scheduler unpickles what is called, and needs none of this package: so a worker
             # makes the function first.
             order = pickle.dumps(functools.partial(_computed_of, self._packed(task)), protocol=5)
-            join = self.client.submit(
-                pickle.loads, order, key=f"fmab-join-{name[-32:]}", pure=False
-            )
-            return self.client.submit(operator.call, join, *parts, key=name, pure=False)
+            return sent("chunk", operator.call, sent("join", pickle.loads, order), *parts)
 
     def _packed(self, task: Task) -> bytes:
         import cloudpickle
@@ -229,15 +195,12 @@ class Cluster:
         if not running:
             time.sleep(_POLL_S / 4)
             return []
-        distributed = _distributed("client")
-        with self._connected(), self.client.as_current():
-            try:
-                ended = distributed.wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED")
-            except TimeoutError:
-                return []
-            return list(ended.done)
+        wait = _distributed("client").wait
+        with self._connected(), self.client.as_current(), suppress(TimeoutError):
+            return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
+        return []
 
-    def _result(self, future: Any, task: Task) -> tuple[Chunk, float, int]:
+    def _result(self, future: Any, task: Task) -> Done:
         from distributed.scheduler import KilledWorker
 
         # Of a task that failed nothing is fetched any more: the error is the task's own.
@@ -278,8 +241,7 @@ class Cluster:
     def _connected(self, of_task: bool = False) -> Iterator[None]:
         """Says it in one line where the scheduler is lost, or does not answer.
 
-        Args:
-            of_task: Whether an error is a task's own, such as of its disk, and stays as it is.
+        An error that is a task's own, such as of its disk, stays as it is.
         """
         lost = f"the Dask scheduler {self.address} is lost, or has cancelled the work"
         closed = f"the client of the Dask scheduler {self.address} is closed, or has lost it"
@@ -290,7 +252,9 @@ class Cluster:
         except OSError as error:
             if of_task:
                 raise
-            if self.client.status == "running" and not _of_comm(error):
+            from distributed.comm.core import CommClosedError
+
+            if self.client.status == "running" and not isinstance(error, CommClosedError):
                 text = f"the Dask scheduler {self.address} does not answer ({type(error).__name__})"
                 raise ConnectionError(text) from error
             raise ConnectionError(lost) from error
@@ -308,12 +272,6 @@ def _cached() -> bool:
     return bool(jax.config.values.get("jax_compilation_cache_dir"))
 
 
-def _of_comm(error: OSError) -> bool:
-    from distributed.comm.core import CommClosedError
-
-    return isinstance(error, CommClosedError)
-
-
 def _distributed(field: str) -> Any:
     """Returns the module `distributed`, which the package does not need otherwise."""
     try:
@@ -325,14 +283,7 @@ def _distributed(field: str) -> Any:
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Any]:
-    """Connects to a scheduler.
-
-    Args:
-        scheduler: Its address, such as tcp://host:8786, or the .json file that it wrote.
-
-    Raises:
-        Refusal: If no scheduler answers there in a while, or Dask is not installed.
-    """
+    """Connects to a scheduler, given by its address or the .json file that it wrote."""
     distributed = _distributed("scheduler")
     address = _address_in(scheduler) if scheduler.endswith(".json") else scheduler
     if not _ADDRESS.fullmatch(address):
@@ -346,7 +297,8 @@ def connected(scheduler: str) -> Iterator[Any]:
         asyncio.run(asyncio.wait_for(_greeted(address), _CONNECT_S))
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
     except Exception as error:  # of whatever was read as an answer
-        why = f"none answered in {_CONNECT_S:g} s" if _silent(error) else reason_of(error)
+        silent = isinstance(error, TimeoutError) or "Timed out" in str(error)
+        why = f"none answered in {_CONNECT_S:g} s" if silent else reason_of(error)
         where = "" if address == scheduler else f"at {address}: "
         remedy = f"start one, with: dask scheduler ({where}{why})"
         refuse("scheduler", scheduler, "the address of a running Dask scheduler", remedy)
@@ -358,11 +310,7 @@ def connected(scheduler: str) -> Iterator[Any]:
 
 
 def _address_in(file: str) -> str:
-    """Returns the address that a scheduler wrote to its file.
-
-    Raises:
-        Refusal: If it is no file, or one of another content.
-    """
+    """Returns the address that a scheduler wrote to its file."""
     content = read_input(file, "scheduler", _FILE_BYTES, "file of a Dask scheduler")
     why = "it states no address"
     address = None
@@ -378,11 +326,7 @@ def _address_in(file: str) -> str:
 
 
 async def _greeted(address: str) -> None:
-    """Exchanges greetings with a scheduler.
-
-    Raises:
-        Exception: Whatever comes up where somebody else, or another part of Dask, answers.
-    """
+    """Exchanges greetings with a scheduler; anything may come up where somebody else answers."""
     from distributed import Security
     from distributed.core import rpc
 
@@ -393,10 +337,6 @@ async def _greeted(address: str) -> None:
         kind = (await there.identity())["type"]
     if kind != "Scheduler":
         raise ValueError(f"a {kind} answers there, and no scheduler")
-
-
-def _silent(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or "Timed out" in str(error)
 
 
 # What follows runs in the workers.
@@ -411,13 +351,12 @@ def _provenance_here() -> dict[str, str]:
     return provenance(resources.checked_devices(None))
 
 
-def _computed(order: bytes) -> tuple[Chunk, float, int]:
+def _computed(order: bytes) -> Done:
     """Computes a block in one piece."""
-    piece = _computed_piece(order)
-    return _computed_of(order, piece)
+    return _computed_of(order, _computed_piece(order))
 
 
-def _computed_piece(order: bytes) -> _Piece:
+def _computed_piece(order: bytes) -> Done:
     """Computes a block, or a piece of one, on the devices of this worker."""
     with _named():
         task = _opened(order)
@@ -431,33 +370,24 @@ def _computed_piece(order: bytes) -> _Piece:
             before = batches.executable.cache_info().misses
             batches.executable(some.program, batch, devices)
             compilations = batches.executable.cache_info().misses - before
-        if not alone:
-            _WHOLE.acquire()
-        try:
+        with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()
             series = run_job(task.job, batch, devices, lanes=1)
-            return _Piece(series, time.perf_counter() - started, compilations)
-        finally:
-            if not alone:
-                _WHOLE.release()
+            return Done(series, time.perf_counter() - started, compilations)
 
 
-def _computed_of(order: bytes, *pieces: _Piece) -> tuple[Chunk, float, int]:
+def _computed_of(order: bytes, *pieces: Done) -> Done:
     """Makes a block's chunk of its pieces."""
     with _named():
         task = _opened(order)
-        series = joined([piece.series for piece in pieces]) if len(pieces) > 1 else pieces[0].series
+        series = joined([piece.made for piece in pieces]) if len(pieces) > 1 else pieces[0].made
         chunk = chunk_of(series, task.job.configs, task.keep)
         seconds = sum(piece.seconds for piece in pieces)
-        return chunk, seconds, sum(piece.compilations for piece in pieces)
+        return Done(chunk, seconds, sum(piece.compilations for piece in pieces))
 
 
 def _opened(packed: bytes) -> Task:
-    """Unpacks an order, with the plug-ins that it needs, and refuses another package's.
-
-    Raises:
-        Refusal: If this worker has other versions, or lacks a module.
-    """
+    """Unpacks an order, with the plug-ins that it needs, and refuses another package's."""
     made_by, cache, sources, task = pickle.loads(packed)
     with _LOADING:
         _check_once(tuple(sorted(made_by.items())))

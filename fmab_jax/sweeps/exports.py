@@ -105,9 +105,8 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
                 cell[f"{name}_{meter}"] = cell[name].isel(meter=number, drop=True)
         keep = [n for n, v in cell.variables.items() if set(v.dims) <= set(over) and n not in dims]
         frame = cell[[n for n in keep if n not in cell.dims]].to_dataframe(dim_order=over)
-        frame = frame.reset_index()
+        frame = frame.reset_index().drop(columns=[*labels], errors="ignore")
         for position, (name, label) in enumerate(labels.items()):
-            frame = frame.drop(columns=name, errors="ignore")
             frame.insert(position, name, [label] * len(frame))
         yield frame
 

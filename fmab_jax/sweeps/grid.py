@@ -32,15 +32,14 @@ _FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
 
 def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     """Returns all that is needed, besides the chunks, to label a study's results."""
-    grids: dict[str, list[int]] = {}
+    grids: list[list[int]] = []
     places: dict[str, int] = {}
     cells = []
     for point in study.points:
-        slots = point.described["slots"]
-        if slots not in grids:
-            places[slots] = len(grids)
-            grids[slots] = point.config.grid[: point.config.wanted].tolist()
-        cells.append({"hash": point.hash, **_facts(point.config, study), "grid": places[slots]})
+        place = places.setdefault(point.described["slots"], len(places))
+        if place == len(grids):
+            grids.append(point.config.grid[: point.config.wanted].tolist())
+        cells.append({"hash": point.hash, **_facts(point.config, study), "grid": place})
     until = study.until
     exchanges = [point.config.exchange for point in study.points]
     return {
@@ -55,7 +54,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
         "until": None if until is None else until._asdict(),
         "look_level": None if until is None else until.look_level(study.seeds),
         "cells": cells,
-        "grids": list(grids.values()),
+        "grids": grids,
     }
 
 
@@ -91,13 +90,8 @@ class Grid:
         """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
         found = {}
         for name, labels, about in self.header["dims"]:
-            kinds = {isinstance(label, str) for label in labels}
-            if len(kinds) > 1:
-                values = np.empty(len(labels), object)
-                values[:] = labels
-            else:
-                values = np.array(labels)
-            found[name] = (name, values, about)
+            mixed = len({isinstance(label, str) for label in labels}) > 1
+            found[name] = (name, np.array(labels, object if mixed else None), about)
         return found
 
     def links(self) -> np.ndarray:
@@ -121,7 +115,7 @@ class Grid:
         known = {name: self.cells[index].get(name) for name in _FACTS}
         return known | {"links": self.links()[index]}
 
-    def table(self, values: Sequence[Any]) -> np.ndarray:
+    def table(self, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
         return np.array(values).reshape((*self.shape, *np.shape(values[0])))
 
@@ -147,18 +141,17 @@ class Grid:
 
         A grid that is shorter than another repeats its last slot.
         """
-        used = {cell["grid"] for cell in self.cells}
         attrs = {"long_name": "slot", "units": "slot"}
-        if len(used) == 1:
+        places = {cell["grid"] for cell in self.cells}
+        if len(places) == 1:
             points = self.cells[0]["slots"]
-            slots = np.array(self.header["grids"][self.cells[0]["grid"]][:points])
+            slots = np.array(self.header["grids"][places.pop()][:points])
             return points, {"time": ("time", slots, attrs)}
-        points = max(len(self.header["grids"][place]) for place in used)
         grids = [np.array(self.header["grids"][cell["grid"]]) for cell in self.cells]
-        slots = np.array(
-            [grid[self.columns(cell, points)] for grid, cell in zip(grids, self.cells, strict=True)]
-        )
-        dims, table = self.least(slots.reshape(*self.shape, -1))
+        points = max(map(len, grids))
+        pairs = zip(grids, self.cells, strict=True)
+        slots = self.table([grid[self.columns(cell, points)] for grid, cell in pairs])
+        dims, table = self.least(slots)
         return points, {"slot": ([*dims, "time"], table, attrs)}
 
     def columns(self, cell: Mapping[str, Any], points: int) -> np.ndarray:
@@ -214,8 +207,7 @@ class Grid:
         for name in dict.fromkeys(name for own in told for name in own):
             if name in self.dims:
                 continue
-            values = np.empty(len(told), object)
-            values[:] = [own.get(name) for own in told]
+            values = np.array([own.get(name) for own in told], object)
             dims, table = self.least(values.reshape(self.shape))
             if not dims and name not in SHARED:
                 common[name] = table.item()

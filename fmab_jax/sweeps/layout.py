@@ -31,17 +31,17 @@ class Block(NamedTuple):
     start: int
     stop: int
 
+    @property
+    def trials(self) -> int:
+        """How many (cell, seed) pairs."""
+        return len(self.cells) * (self.stop - self.start)
+
 
 class Sort(NamedTuple):
     """What configs of one chunk share: their program, and how many slots are kept."""
 
     program: Program
     wanted: int
-
-
-def sort_of(config: Config) -> Sort:
-    """Returns what a config shares with those of its chunk."""
-    return Sort(config.program, config.wanted)
 
 
 class Layout:
@@ -53,31 +53,26 @@ class Layout:
         platform: str,
         chunk: int | None,
         worker: tuple[int, int] | None,
-        most_bytes: int = MOST_BYTES,
+        *,
+        whole: bool = False,
     ) -> None:
-        """Lays a study out for a worker's platform; ``chunk`` and ``worker`` as in `sweep`.
-
-        A chunk has at most ``most_bytes``.
-        """
+        """Lays a study out for a worker's platform; arguments as in `runner.run`."""
         self.study, self.platform, self.worker = study, platform, worker
-        self.most_bytes = most_bytes
+        self.most_bytes = MOST_BYTES
+        if whole:
+            one = bytes_per_trial(study.points[0].config)
+            chunk = max(1, min(study.seeds, MOST_BYTES // one))
+            # A trial may be larger than a file may be.
+            self.most_bytes = max(MOST_BYTES, one)
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
         self.programs: dict[Sort, list[str]] = {}
         for name, point in self.points.items():
-            self.programs.setdefault(sort_of(point.config), []).append(name)
+            sort = Sort(point.config.program, point.config.wanted)
+            self.programs.setdefault(sort, []).append(name)
         if chunk is not None:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
         self.chunk = chunk
-
-    def missing(self, found: Results) -> dict[str, int]:
-        """Returns, by cell, how many trials are missing, as far as is known."""
-        missing = {}
-        for name in self.hashes:
-            wanted, complete = found.judged(name)
-            gaps = () if complete else found.gaps(name, 0, wanted)
-            missing[name] = sum(stop - start for start, stop in gaps)
-        return missing
 
     def todo(self, found: Results) -> list[Block]:
         """Returns the blocks that this process shall compute next; none when it is done."""
@@ -144,12 +139,8 @@ class Layout:
             kept = bytes_per_summary(some)
         if kept > self.most_bytes:
             field, value = ("chunk", trials) if self.chunk is not None else ("times", some.wanted)
-            refuse(
-                field,
-                value,
-                f"such that a chunk has at most {self.most_bytes:,} bytes",
-                "use fewer",
-            )
+            allowed = f"such that a chunk has at most {self.most_bytes:,} bytes"
+            refuse(field, value, allowed, "use fewer")
         return max(1, trials), cells
 
     @functools.cached_property
@@ -173,43 +164,35 @@ class Layout:
             return len({name for block in todo for name in block.cells})
         if self.chunk is not None:
             return len(todo)
-        trials = sum((block.stop - block.start) * len(block.cells) for block in todo)
-        return max(len(todo), -(-trials // FEWEST))
+        return max(len(todo), -(-sum(block.trials for block in todo) // FEWEST))
 
     def alone(self) -> Layout:
         """Returns the layout of all workers' blocks."""
-        return Layout(self.study, self.platform, self.chunk, None, self.most_bytes)
+        return Layout(self.study, self.platform, self.chunk, None)
 
     def kept_bytes(self, block: Block) -> int:
         """Returns the size of a block's chunk."""
         some = self.points[block.cells[0]].config
         if self.study.keep == "curves":
-            return len(block.cells) * (block.stop - block.start) * bytes_per_trial(some)
+            return block.trials * bytes_per_trial(some)
         return len(block.cells) * bytes_per_summary(some)
 
-    def most_trials(self, program: Sort, todo: Sequence[Block]) -> int:
+    def most_trials(self, program: Sort, own: Sequence[Block]) -> int:
         """Returns the trials of a program's largest block, which its batch is chosen for."""
-        own = self.own(program, todo)
-        trials = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
+        trials = max((block.trials for block in own), default=1)
         if self.study.until is not None:
             # Looks double the seeds; one size of batch for all of them compiles once.
             most = len(self.programs[program]) * self.study.until.max_seeds
             trials = max(trials, min(self.chunk_size(program)[0], most))
         return trials
 
-    def layouts(self, blocks: Sequence[Block]) -> int:
-        """Returns how many programs some blocks need, one per array shape."""
-        return len({each.program for each in self.programs_of(blocks)})
-
-    def programs_of(self, blocks: Sequence[Block]) -> list[Sort]:
-        """Returns what some blocks are of, in the order of the study."""
-        ahead = {block.cells[0] for block in blocks}
-        return [each for each, cells in self.programs.items() if ahead & set(cells)]
-
-    def own(self, program: Sort, blocks: Sequence[Block]) -> list[Block]:
-        """Returns those blocks that are of a program."""
-        cells = set(self.programs[program])
-        return [block for block in blocks if block.cells[0] in cells]
+    def by_program(self, blocks: Sequence[Block]) -> dict[Sort, list[Block]]:
+        """Returns the blocks of each program that has some, in their order."""
+        program_of = {name: each for each, cells in self.programs.items() for name in cells}
+        found: dict[Sort, list[Block]] = {}
+        for block in blocks:
+            found.setdefault(program_of[block.cells[0]], []).append(block)
+        return found
 
     def job(self, block: Block) -> Job:
         """Returns all that computing a block takes."""
@@ -218,8 +201,7 @@ class Layout:
 
     def elements(self, block: Block) -> int:
         """Returns what a block's cost goes with."""
-        elements = self.points[block.cells[0]].config.placed(self.platform).elements
-        return (block.stop - block.start) * len(block.cells) * elements
+        return block.trials * self.points[block.cells[0]].config.placed(self.platform).elements
 
 
 def _left(block: Block, wanted: int, found: Results) -> list[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,16 +46,16 @@ class Lazy(BackendArray):
         ]
         over = len(self.grid.dims)
         cells, seeds, rest = picked[:over], picked[over], picked[over + 1 :]
-        if not over and not any(np.ndim(item) == 0 and not isinstance(item, slice) for item in key):
+        scalars = [
+            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
+        ]
+        if not over and not scalars:
             return self._cell(0, seeds, *rest).astype(self.dtype, copy=False)
         out = np.empty([len(each) for each in picked], self.dtype)
         for place in np.ndindex(*(len(each) for each in cells)):
             at = [int(each[i]) for each, i in zip(cells, place, strict=True)]
             index = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
             out[place] = self._cell(index, seeds, *rest)
-        scalars = [
-            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
-        ]
         return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
 
     def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
@@ -68,8 +68,8 @@ class Lazy(BackendArray):
         else:
             columns = columns[: self.grid.cells[index]["slots"]]
         own = self.grid.own_sizes(index) | {"time": len(columns)}
-        stored, facts = _Stored(self, index, seeds, columns), self.grid.facts(index)
-        values = made(output, stored, facts, own.__getitem__)
+        stored = self._recorded(index, seeds, columns, own)
+        values = made(output, stored, self.grid.facts(index), own.__getitem__)
         if not usual:
             # What is made of no numbers is none.
             there = self.results.seeds(self.grid.hashes[index], int(seeds.max(initial=-1)) + 1)
@@ -93,46 +93,31 @@ class Lazy(BackendArray):
             return values  # not a copy of what may be most of a result
         return np.take(values, places, axis=axis)
 
-
-class _Stored:
-    """What some seeds of a cell have recorded, read when it is asked for."""
-
-    def __init__(self, lazy: Lazy, index: int, seeds: np.ndarray, columns: np.ndarray) -> None:
-        self.results, self.cell = lazy.results, lazy.grid.hashes[index]
-        self.seeds, self.columns = seeds, columns
-        self.sizes = lazy.grid.own_sizes(index) | {"time": len(columns)}
+    def _recorded(
+        self, index: int, seeds: np.ndarray, columns: np.ndarray, sizes: Mapping[str, int]
+    ) -> Callable[[str], np.ndarray]:
+        """Returns what reads fields and gauges of some seeds of a cell, as they are asked for."""
+        results, cell = self.results, self.grid.hashes[index]
+        gauges = {each.name: each for each in gauges_of([self.output])}
         # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
-        self.real = lazy.dtype.kind == "f"
-        self.gauges = {each.name: each for each in gauges_of([lazy.output])}
+        real = self.dtype.kind == "f"
 
-    def __call__(self, name: str) -> np.ndarray:
-        """Returns a field or a gauge."""
-        if name in self.gauges:
-            return self.results.gauge(self.cell, self.gauges[name], self.seeds, self.sizes)
-        kept, over_time = schema.FIELDS[name]
-        dtype = np.float64 if self.real else kept
-        # Where nobody waits there is no such series: zero wherever there is anything.
-        seed = int(self.seeds[0]) if len(self.seeds) else 0
-        absent = name == "waiting_regret" and not self.results.has(self.cell, name, seed)
-        stored = "rounds_by" if absent else name
-        columns = self.columns if over_time else None
-        found = self.results.values(self.cell, stored, self.seeds, columns, dtype)
-        if not absent:
-            return found
-        # Of a finished sweep it takes no memory.
-        gaps = self.real and np.isnan(found).any()
-        return found * 0 if gaps else np.broadcast_to(0.0, found.shape)
+        def array(name: str) -> np.ndarray:
+            if name in gauges:
+                return results.gauge(cell, gauges[name], seeds, sizes)
+            kept, over_time = schema.FIELDS[name]
+            # Where nobody waits there is no such series: zero wherever there is anything.
+            seed = int(seeds[0]) if len(seeds) else 0
+            absent = name == "waiting_regret" and not results.has(cell, name, seed)
+            stored, at = "rounds_by" if absent else name, columns if over_time else None
+            found = results.values(cell, stored, seeds, at, np.float64 if real else kept)
+            if not absent:
+                return found
+            # Of a finished sweep it takes no memory.
+            gaps = real and np.isnan(found).any()
+            return found * 0 if gaps else np.broadcast_to(0.0, found.shape)
 
-
-class Slices:
-    """A lazy variable as Dask reads it: by slices, in any thread or process."""
-
-    def __init__(self, lazy: Lazy) -> None:
-        self.lazy, self.shape, self.dtype = lazy, lazy.shape, lazy.dtype
-        self.ndim = len(lazy.shape)
-
-    def __getitem__(self, key: tuple[Any, ...]) -> np.ndarray:
-        return self.lazy._read(key)
+        return array
 
 
 def chunk_sizes(

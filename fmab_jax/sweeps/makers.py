@@ -50,13 +50,11 @@ class LawOf(Kind):
         """Returns its description."""
         return value.describe()
 
-    def text(self, value: Any) -> str:
-        """Returns its words."""
-        return str(value.label())
-
     def label(self, value: Any) -> Any:
         """Returns its words."""
         return value.label()
+
+    text = label
 
     def word(self, value: Any) -> Any:
         """Returns its name and its numbers, such as gaussian-0.1."""
@@ -66,16 +64,7 @@ class LawOf(Kind):
 
 @dataclass(frozen=True)
 class Drawn(Described):
-    """The problem of a study that names no other: means from U[0, 1], drawn by each seed.
-
-    Attributes:
-        agents: M.
-        arms: K.
-        spread: Of the means over agents, as in `Problem.heterogeneous`.
-        instance_gap: Smallest gap, or None.
-        rewards: Reward law, or its text.
-        fixed_instance: Give all seeds the means that this one would draw.
-    """
+    """The problem of a study that names no other: means from U[0, 1], drawn by each seed."""
 
     agents: int = parameter(
         Whole(low=1, high=10**7),
@@ -137,23 +126,16 @@ class Drawn(Described):
 
 @dataclass(frozen=True, eq=False)
 class Maker:
-    """Makes algorithms, or problems, of options given by name.
+    """Makes algorithms, or problems, of options given by name."""
 
-    Attributes:
-        name: How a study states it.
-        wanted: Algorithm or Problem.
-        make: Takes the options.
-        options: Their defaults; UNSET where the class itself says what is missing, or `NEEDED`.
-        parameters: What is known of them; of a function's options only that there are such.
-        fixed: What it makes, where that is made already.
-    """
-
-    name: str
-    wanted: type
+    name: str  # how a study states it
+    wanted: type  # Algorithm or Problem
     make: Callable[..., Any]
+    # Their defaults; UNSET where the class itself says what is missing, or `NEEDED`.
     options: Mapping[str, Any]
+    # What is known of them; of a function's options only that there are such.
     parameters: Mapping[str, Parameter]
-    fixed: Any = None
+    fixed: Any = None  # what it makes, where that is made already
     _checked: dict[tuple[str, int], Any] = data_field(default_factory=dict)
 
     @property
@@ -174,15 +156,7 @@ class Maker:
         return self._checked[name, place]
 
     def made(self, chosen: Mapping[str, Any], place: Mapping[str, int]) -> Any:
-        """Makes one.
-
-        Args:
-            chosen: Values by name; those of others are left out.
-            place: Of each value on its axis.
-
-        Raises:
-            ValueError: If an option is missing or refused, or something else is returned.
-        """
+        """Makes one of what is chosen for it among values by name, each at a place on its axis."""
         if self.fixed is not None:
             return self.fixed
         given = {
@@ -208,39 +182,25 @@ def algorithms(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, A
     """Returns what a study is given as ``algorithm``, as makers, and all parameters.
 
     Of a configured algorithm, its class, and its parameters as if each was given.
-
-    Raises:
-        ValueError: If something is no algorithm.
     """
     if isinstance(given, Algorithm):
-        _check_class(type(given))
-        own = {name: getattr(given, name) for name in parameters_of(type(given))}
+        maker = _maker(type(given), Algorithm)
+        own = {name: getattr(given, name) for name in maker.parameters}
         for name in own:
             if name in parameters:
                 remedy = "the algorithm has its own; or pass the algorithm itself, not a call of it"
                 refuse(name, parameters[name], "left out with a configured algorithm", remedy)
         parameters = {n: v for n, v in own.items() if v is not UNSET} | parameters
-        return replace(_maker(type(given), Algorithm), fixed=given), parameters
+        return replace(maker, fixed=given), parameters
 
     def one(item: Any) -> Maker:
         make = named(item) if isinstance(item, str) else item
         if isinstance(make, Algorithm) or not callable(make):
             remedy = "in a list pass the algorithm itself, such as fmab_jax.cdp_mab"
             refuse("algorithm", item, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
-        if isinstance(make, type) and issubclass(make, Algorithm):
-            _check_class(make)
         return _maker(make, Algorithm)
 
     return _each(one, given, "algorithm"), parameters
-
-
-def _check_class(owner: type[Algorithm]) -> None:
-    """Refuses an algorithm of one's own that has the name of another, or parameters that clash."""
-    check_names(owner)
-    own = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
-    if own and installed().get(owner.name, owner) is not owner:
-        remedy = "rename it"
-        refuse(f"{owner.__name__}.name", owner.name, "the name of no other algorithm", remedy)
 
 
 def problems(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -248,16 +208,12 @@ def problems(given: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any
 
     However means that seeds draw are stated, by a `Problem`, a maker or options, it is then the
     same study: that of `Drawn`.
-
-    Raises:
-        ValueError: If something is no problem.
     """
     if given is None:
         given = Drawn
     elif isinstance(given, Problem) and given.drawn:
-        own: dict[str, Any] = {"agents": given.agents, "arms": given.arms}
-        own |= {"spread": given.spread, "instance_gap": given.instance_gap}
-        own["rewards"] = given.rewards
+        names = ("agents", "arms", "spread", "instance_gap", "rewards")
+        own = {name: getattr(given, name) for name in names}
         for name in own:
             if name in parameters:
                 remedy = "the problem has its own; or pass a maker such as Problem.uniform"
@@ -294,6 +250,12 @@ def _each(one: Callable[[Any], Maker], given: Any, name: str) -> Any:
 
 def _maker(make: Any, wanted: type) -> Maker:
     """Returns the maker of a described class, or of a function."""
+    if isinstance(make, type) and issubclass(make, Algorithm):
+        check_names(make)
+        own = "name" in vars(make) and not make.__module__.startswith("fmab_jax.")
+        if own and installed().get(make.name, make) is not make:
+            allowed = "the name of no other algorithm"
+            refuse(f"{make.__name__}.name", make.name, allowed, "rename it")
     if isinstance(make, type) and issubclass(make, Described):
         known = parameters_of(make)
         defaults = {name: each.default for name, each in known.items()}

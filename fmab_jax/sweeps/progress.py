@@ -12,37 +12,21 @@ from fmab_jax.progress import Bar, duration, place
 
 
 class Plan(NamedTuple):
-    """What a sweep is going to do.
+    """What a sweep is going to do."""
 
-    Attributes:
-        cells: Cells of the grid.
-        seeds: Of each configuration; with a precision, at first.
-        until: Whether a precision decides on further seeds.
-        distinct: Different ones among them.
-        layouts: Programs to compile, one per array shape.
-        trials: (cell, seed) pairs in all.
-        missing: Those still to be computed, here.
-        blocks: Chunks still to be computed, here.
-        disk_bytes: What is missing will take, of all workers together.
-        free_bytes: Free disk space; 0 without a store.
-        memory_bytes: What computing them will take, and without a store the results.
-        available_bytes: Free memory, 0 if unknown.
-        workers: So many workers at most have something to compute.
-    """
-
-    cells: int
-    seeds: int
-    until: bool
-    distinct: int
-    layouts: int
-    trials: int
-    missing: int
-    blocks: int
-    disk_bytes: int
-    free_bytes: int
-    memory_bytes: int
-    available_bytes: int
-    workers: int = 0
+    cells: int  # of the grid
+    seeds: int  # of each configuration; with a precision, at first
+    until: bool  # whether a precision decides on further seeds
+    distinct: int  # different cells
+    layouts: int  # programs to compile, one per array shape
+    trials: int  # (cell, seed) pairs in all
+    missing: int  # trials still to be computed, here
+    blocks: int  # chunks still to be computed, here
+    disk_bytes: int  # that what is missing will take, of all workers together
+    free_bytes: int  # of the disk; 0 without a store
+    memory_bytes: int  # that computing takes, and without a store the results
+    available_bytes: int  # of memory, 0 if unknown
+    workers: int = 0  # so many at most have something to compute
 
 
 class Progress:
@@ -142,10 +126,7 @@ class Brief(Progress):
 def teller_of(
     progress: Progress | bool | None, keeps: bool, kind: type[Progress] = Progress
 ) -> Progress:
-    """Returns who is told: a `Progress` as it is; True for a bar or lines.
-
-    None means a bar on terminals and in notebooks.
-    """
+    """Returns who is told: a `Progress` as it is; True for a bar or lines; None for a bar only."""
     if isinstance(progress, Progress):
         return progress
     if progress is not None:

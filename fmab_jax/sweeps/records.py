@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import numpy as np
 from msgspec import Meta
 
+from fmab_jax.analysis.summary import Moments
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.problems import MAX_AGENTS, MAX_ARMS
 from fmab_jax.errors import refuse
@@ -25,6 +26,8 @@ from fmab_jax.sweeps.store import Entry, Store
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 
+# What a summary keeps of a series, besides the number of seeds.
+KINDS = Moments._fields[1:]
 # What is counted of the seeds of a summary.
 _COUNTED = (
     "regret_bin",
@@ -84,11 +87,7 @@ class _Facts(TypedDict):
 
 
 def header_in(store: Store) -> dict[str, Any] | None:
-    """Returns what a store's run.json says, or None if nobody wrote it yet.
-
-    Raises:
-        ValueError: If it is damaged, of another version, or lacks what a header has.
-    """
+    """Returns what a store's run.json says, or None if nobody wrote it yet; refuses any other."""
     header = store.header()
     if header is None:
         return None
@@ -140,49 +139,40 @@ def fault(
     facts: Mapping[str, Mapping[str, int]],
     outputs: Sequence[Output] = (),
 ) -> str | None:
-    """Returns what keeps arrays from being those of a chunk, or None.
+    """Returns what keeps arrays from being those of a chunk whose facts fit, or None.
 
-    Args:
-        entry: The chunk; its facts fit.
-        arrays: What was read.
-        facts: By each cell's hash, its recorded slots, agents and arms.
-        outputs: That the study asks for besides the usual ones.
+    Of each cell's hash, ``facts`` has its recorded slots, agents and arms.
     """
-    cells = len(entry.facts["cells"])
-    seeds = entry.facts["seeds"][1] - entry.facts["seeds"][0]
     own = [facts[name] for name in entry.facts["cells"] if name in facts]
-    known = [each["slots"] for each in own]
-    first = arrays.get("regret", arrays.get("regret_anchor"))
-    over = max(known) if known else first.shape[-1] if first is not None else 0
-    shapes: dict[str, tuple[int, ...]] = {}
-    optional: dict[str, tuple[int, ...]] = {}
+    over = max(each["slots"] for each in own)
+    start, stop = entry.facts["seeds"]
+    first: tuple[int, ...] = (len(entry.facts["cells"]), stop - start)
+    fields = {name: over_time for name, (_, over_time) in schema.FIELDS.items()}
     if entry.facts["keep"] == "curves":
-        shapes = {name: (cells, seeds, over) for name in ("regret", "rounds_by")}
-        for name in set(schema.FIELDS) - {"regret", "rounds_by", "waiting_regret"}:
-            shapes[name] = (cells, seeds)
-        for gauge in gauges_of(outputs):
-            if (wrong := _misfit(arrays, gauge.name, (cells, seeds), gauge.dims, own)) is not None:
-                return wrong
-        optional = {"waiting_regret": (cells, seeds, over)}
+        shapes = {
+            name: (*first, over) if over_time else first for name, over_time in fields.items()
+        }
+        asked = [(gauge.name, gauge.dims) for gauge in gauges_of(outputs)]
     else:
-        for name in ("regret", "rounds_by", "waiting_regret"):
-            into = optional if name == "waiting_regret" else shapes
-            into |= {f"{name}_{kind}": (cells, over) for kind in ("anchor", "offset", "scatter")}
-        shapes["regret_scatter"] = (cells, over, over)
-        for output in outputs:
-            for kind in ("anchor", "offset", "scatter"):
-                name = f"{output.name}_{kind}"
-                if (wrong := _misfit(arrays, name, (cells,), output.dims, own)) is not None:
-                    return wrong
+        first = first[:1]
+        series = [name for name, over_time in fields.items() if over_time]
+        shapes = {f"{name}_{kind}": (*first, over) for name in series for kind in KINDS}
+        shapes["regret_scatter"] = (*first, over, over)
+        asked = [(f"{output.name}_{kind}", output.dims) for output in outputs for kind in KINDS]
         for name in _COUNTED:
             size = arrays[f"{name}_row"].size if f"{name}_row" in arrays else 0
-            shapes |= {f"{name}_{kind}": (size,) for kind in ("row", "value", "count")}
-            for kind in ("row", "value", "count"):
-                if f"{name}_{kind}" in arrays and arrays[f"{name}_{kind}"].dtype.kind not in "iu":
-                    return f"{name}_{kind} holds no whole numbers"
-    shapes |= {name: shape for name, shape in optional.items() if name in arrays}
+            for each in (f"{name}_{kind}" for kind in ("row", "value", "count")):
+                shapes[each] = (size,)
+                if each in arrays and arrays[each].dtype.kind not in "iu":
+                    return f"{each} holds no whole numbers"
+    for name, dims in asked:
+        if (wrong := _misfit(arrays, name, first, dims, own)) is not None:
+            return wrong
     for name, shape in shapes.items():
         if name not in arrays:
+            # Where nobody waits there is no such series.
+            if name.startswith("waiting_regret"):
+                continue
             return f"no array {name}"
         if arrays[name].shape != shape:
             return f"{name} has shape {arrays[name].shape} instead of {shape}"
@@ -209,7 +199,7 @@ def _misfit(
         return f"{name} has shape {shape} instead of {first} and {len(dims)} more"
     sizes = {"time": "slots", "agent": "agents", "arm": "arms"}
     for dim, size in zip(dims, shape[len(first) :], strict=True):
-        least = max((each[sizes[dim]] for each in own), default=0)
+        least = max(each[sizes[dim]] for each in own)
         if size < least and not (dim == "agent" and size == 1 and len(first) == 2):
             return f"{name} has {size} values over {dim} instead of {least}"
     return None if arrays[name].dtype.kind == "f" else f"{name} holds no real numbers"

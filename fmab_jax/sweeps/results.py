@@ -19,17 +19,13 @@ from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import SHARED, Grid
-from fmab_jax.sweeps.lazy import Lazy, Slices, chunk_sizes
+from fmab_jax.sweeps.lazy import Lazy, chunk_sizes
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.summaries import summaries
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
-    """Opens a store.
-
-    Raises:
-        ValueError: If it is not one, or a damaged one.
-    """
+    """Opens a store; refuses a damaged one, and anything else."""
     folder = Store(checked_path("store", path))
     header = records.header_in(folder)
     if header is None:
@@ -97,22 +93,13 @@ def open_sweep(
 
 
 def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
-    """Reads results from wherever they are kept, labelled as `sweep` returned them.
-
-    Args:
-        path: A sweep's folder, or a .nc file of `save`, `export` or ``fmab run``.
-        partial: As in `open_sweep`.
-
-    Raises:
-        ValueError: If it is neither, is damaged, or is unfinished and ``partial`` is not set.
-    """
+    """Reads a sweep's folder, or a .nc file of `save`, `export` or ``fmab run``."""
     path = checked_path("path", path)
-    folder = os.path.isdir(path)
-    if path.suffix == ".nc" and not folder:
+    if os.path.isdir(path):
+        return open_sweep(path, partial=partial)
+    if path.suffix == ".nc":
         return netcdf.load(path)
-    if not folder:
-        refuse("path", str(path), "a folder of results or a .nc file", "check the path")
-    return open_sweep(path, partial=partial)
+    refuse("path", str(path), "a folder of results or a .nc file", "check the path")
 
 
 def dataset(
@@ -123,16 +110,13 @@ def dataset(
     chunks: Mapping[str, int] | None = None,
 ) -> xr.Dataset:
     """Labels a study's results; arguments as in `open_sweep`, with {} for the store's chunks."""
-    header = results.header
-    stops, missing = {}, 0
-    for cell in dict.fromkeys(fact["hash"] for fact in header["cells"]):
-        wanted, complete = results.judged(cell)
-        stops[cell] = wanted if complete else results.seeds(cell, wanted)
-        missing += 0 if complete else sum(b - a for a, b in results.gaps(cell, 0, wanted))
+    grid = Grid(results.header)
+    # Of a complete cell, all that are wanted are there.
+    stops = {cell: results.seeds(cell, results.judged(cell)[0]) for cell in grid.hashes}
+    missing = sum(results.missing(cell) for cell in stops)
     if missing and not partial:
         allowed = f"finished; at least {missing:,} trials are missing"
         refuse("store", where, allowed, f"resume it, or open it with {setting(partial=True)}")
-    grid = Grid(header)
     if results.curves:
         data = _curves(results, grid, stops, complete=not missing, chunks=chunks)
     else:
@@ -163,17 +147,11 @@ def _curves(
     def lazy(output: Output) -> xr.Variable:
         boolean = output.dtype is np.bool_
         kind = output.dtype if complete or boolean else np.float64
-        array = Lazy(results, grid, output, stop, points, kind)
-        dims = [*grid.dims, "seed", *output.dims]
-        if chunks is not None:
-            import dask.array
-
-            over = tuple(
-                sizes.get(dim, (size,)) for dim, size in zip(dims, array.shape, strict=True)
-            )
-            made = dask.array.from_array(Slices(array), over, name=False, fancy=False)
-            return xr.Variable(dims, made, output.attrs)
-        return xr.Variable(dims, indexing.LazilyIndexedArray(array), output.attrs)
+        array = indexing.LazilyIndexedArray(Lazy(results, grid, output, stop, points, kind))
+        made = xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
+        if chunks is None:
+            return made
+        return made.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
     every = (*USUAL, *results.outputs)
     made = {output.name: lazy(output) for output in every}

@@ -18,7 +18,7 @@ import shutil
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import Config
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import results
-from fmab_jax.sweeps.blocks import Chunk, Series, chunk_of, run_job
+from fmab_jax.sweeps.blocks import Chunk, chunk_of, run_job
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import claim, intact, look
 from fmab_jax.sweeps.grid import header_of
@@ -46,11 +46,10 @@ from fmab_jax.sweeps.layout import (
     Sort,
     bytes_per_summary,
     bytes_per_trial,
-    sort_of,
 )
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Brief, Plan, Progress, size_text, teller_of
-from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
+from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import Study, provenance, state
 
 if TYPE_CHECKING:
@@ -194,19 +193,9 @@ def run(
 ) -> xr.Dataset:
     """Runs a study; arguments as in `sweep`.
 
-    Args:
-        study: What to run.
-        store: Where to keep it.
-        worker: This process's part.
-        client: Of the workers that compute.
-        allow_changes: Fields that may differ from the store's.
-        chunk: Trials of a chunk.
-        batch: Seeds of a batch.
-        devices: To use.
-        progress: Who is told.
-        dry: Plan, check and tell only; the Dataset is empty.
-        calibrate: Whether a dry run measures how long it will take.
-        whole: Take all seeds of a configuration for one chunk, as far as a chunk can be that large.
+    A ``dry`` run plans, checks and tells only, for which it may ``calibrate``, measure how long it
+    will take; its Dataset is empty. ``whole`` takes all seeds of a configuration for one chunk, as
+    far as a chunk can be that large.
     """
     started = time.perf_counter()
     cluster = None if client is None else _checked_cluster(client, worker, devices)
@@ -229,53 +218,46 @@ def run(
         refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
     # Of several processes with common devices, the first keeps the results.
     keeps = not resources.spans_processes(used) or jax.process_index() == 0
-    needs = study.points[0].config.needs(study.seeds, used, batch) if whole else None
-    kind = Brief if whole else Progress
-    # A run that is one batch has nothing to tell.
-    shows = keeps and (needs is None or needs.batches > 1)
+    kind, shows = Brief if whole else Progress, keeps
+    if whole:
+        needs = study.points[0].config.needs(study.seeds, used, batch)
+        resources.refuse_what_does_not_fit(needs)
+        # A run that is one batch has nothing to tell.
+        shows = keeps and needs.batches > 1
     with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
         made_by = provenance(used) if cluster is None else cluster.agree(teller)
-        most = MOST_BYTES
-        if needs is not None:
-            resources.refuse_what_does_not_fit(needs)
-            one = bytes_per_trial(study.points[0].config)
-            # A trial may be larger than a file may be.
-            chunk, most = max(1, min(study.seeds, most // one)), max(most, one)
-        layout = Layout(study, made_by["platform"], chunk, worker, most)
+        layout = Layout(study, made_by["platform"], chunk, worker, whole=whole)
         work = _Work(layout, used, batch, cluster)
         # Of one configuration nobody is told how long it takes.
         work.timed = whole
         header = header_of(study, made_by)
         found = Results(header, Memory(), [], study.outputs)
-        if store is not None and keeps:
-            found = look(store, header, allow_changes)
         # The others' disks, and their memory, hold no results.
-        plan = work.plan(found, store if keeps else None, in_memory=store is None)
+        kept = store if keeps else None
+        if kept is not None:
+            look(kept, found, allow_changes)
+        plan = work.plan(found, kept, in_memory=store is None)
         teller.planned(plan)
-        if needs is None:
+        if not whole:
             _refuse_what_does_not_fit(plan, study)
         if dry:
             if calibrate:
                 work.calibrate(found, teller)
             return xr.Dataset()
-        folder: Store | Memory = Memory()
-        if store is not None and keeps:
-            folder = Store(store, create=True)
+        if kept is not None:
+            folder = Store(kept, create=True)
             name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
             stack.enter_context(folder.writing(name))
             claim(folder, header, allow_changes, alone=worker is None)
-            found = Results(header, folder, intact(folder, layout.hashes, teller), study.outputs)
-        else:
-            found = Results(header, folder, [], study.outputs)
+            found.hold(folder, intact(folder, layout.hashes, teller))
         compiled = batches.executable.cache_info().misses
-        work.compute(found, folder if keeps or store is None else None, teller)
-        if isinstance(folder, Store) and worker is not None:
+        work.compute(found, teller, keeps=keeps or store is None)
+        if kept is not None and worker is not None:
             # What the others have done meanwhile counts as well.
-            found = Results(header, folder, folder.entries()[0], study.outputs)
-    if store is not None and not keeps:
+            found.hold(folder, folder.entries()[0])
+    if kept is None and store is not None:
         return xr.Dataset()
-    missing = sum(layout.missing(found).values())
-    if missing:
+    if missing := sum(found.missing(name) for name in layout.hashes):
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
     data.attrs["elapsed_s"] = time.perf_counter() - started
@@ -307,28 +289,22 @@ class _Work:
         self.timed = False
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
-        """Returns what is to be done and what it takes, before anything is allocated.
-
-        Args:
-            found: What is there.
-            store: Where it is kept, or None.
-            in_memory: Whether this process holds all results.
-        """
+        """Returns what is to be done and what it takes, before anything is allocated."""
         layout = self.layout
         todo = layout.todo(found)
-        largest, working = 0, 0
+        largest = working = 0
         for block in todo:
             some = layout.points[block.cells[0]].config
-            trials = len(block.cells) * (block.stop - block.start)
             # The products behind a scatter, and the chunk's bytes, are copies; one chunk is
             # written while the next is computed.
             copies = 10 if self.study.keep == "summary" else 4
             own = copies * layout.kept_bytes(block)
-            largest = max(largest, trials * (bytes_per_trial(some) + 4 * some.wanted) + own)
+            largest = max(largest, block.trials * (bytes_per_trial(some) + 4 * some.wanted) + own)
         # Batches of a cluster take its workers' memory.
-        available = resources.available_bytes()
+        available, parts = resources.available_bytes(), layout.by_program(todo)
         for program in layout.programs if self.cluster is None else ():
-            working = max(working, self._needs(program, todo).working_bytes)
+            needs = self._needs(program, parts.get(program, []))
+            working = max(working, needs.working_bytes)
         everybody = todo if layout.worker is None else layout.alone().todo(found)
         disk = sum(layout.kept_bytes(block) + 2000 for block in everybody)
         memory = working + largest + disk * in_memory
@@ -339,9 +315,9 @@ class _Work:
             seeds=self.study.seeds,
             until=self.study.until is not None,
             distinct=len(layout.points),
-            layouts=layout.layouts(todo),
+            layouts=len({each.program for each in parts}),
             trials=len(layout.points) * self.study.seeds,
-            missing=sum((block.stop - block.start) * len(block.cells) for block in todo),
+            missing=sum(block.trials for block in todo),
             blocks=len(todo),
             disk_bytes=0 if store is None else disk,
             free_bytes=0 if store is None else _free_bytes(store),
@@ -354,33 +330,32 @@ class _Work:
         """Tells how long what is missing will take; compiles one program for it."""
         todo = self.layout.todo(found)
         if todo and not self.shared and self.cluster is None:
-            program = sort_of(self.layout.points[todo[0].cells[0]].config)
-            programs = self.layout.layouts(todo)
-            batch = self._needs(program, todo).batch
+            parts = self.layout.by_program(todo)
+            program, own = next(iter(parts.items()))
+            programs = len({each.program for each in parts})
+            batch = self._needs(program, own).batch
             started = time.perf_counter()
             with batches.telling(functools.partial(teller.compiling, 1, programs)):
                 batches.executable(program.program, batch, self.devices)
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
-    def _needs(self, program: Sort, todo: Sequence[Block]) -> Estimate:
-        trials = self.layout.most_trials(program, todo)
+    def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:
+        trials = self.layout.most_trials(program, own)
         return self.layout.some(program).needs(trials, self.devices, self.batch)
 
-    def compute(self, found: Results, folder: Any, teller: Progress) -> None:
+    def compute(self, found: Results, teller: Progress, *, keeps: bool) -> None:
         """Computes what is missing; each block is written as soon as it is there."""
         planned = 0
-        layout = self.layout
-        while blocks := [Block(tuple(c), a, b) for c, a, b in self._agreed(layout.todo(found))]:
-            planned += sum((b.stop - b.start) * len(b.cells) for b in blocks)
+        while blocks := self._agreed(self.layout.todo(found)):
+            planned += sum(block.trials for block in blocks)
             teller.extended(planned)
-            left = self.layout.missing(found) if folder is not None else {}
+            left = {name: found.missing(name) for name in self.layout.hashes} if keeps else {}
             here = self._computed_here if self.cluster is None else self._computed_there
             # Closed as soon as writing fails, so that nobody computes in vain.
-            made_by = found.header["made_by"]
             with (
-                closing(here(blocks, planned, folder is not None, teller)) as chunks,
-                closing(self._stored(chunks, folder, made_by)) as stored,
+                closing(here(blocks, planned, keeps, teller)) as chunks,
+                closing(self._stored(chunks, found)) as stored,
             ):
                 for block, chunk, entry in stored:
                     if not found.add(entry):
@@ -391,9 +366,10 @@ class _Work:
                     teller.written(sum(rest <= 0 for rest in left.values()), widest)
 
     def _stored(
-        self, chunks: Iterable[tuple[Block, Chunk]], folder: Any, made_by: Mapping[str, str]
+        self, chunks: Iterable[tuple[Block, Chunk]], found: Results
     ) -> Generator[tuple[Block, Chunk, Entry], None, None]:
         """Writes each chunk, while the next is computed, and yields what is written."""
+        folder: Any = found.source
         with ThreadPoolExecutor(1) as pool:
             last: tuple[Block, Chunk, Future[Entry]] | None = None
             for block, chunk in chunks:
@@ -401,7 +377,7 @@ class _Work:
                     "cells": list(block.cells),
                     "seeds": [block.start, block.stop],
                     "keep": self.study.keep,
-                    "made_by": made_by,
+                    "made_by": found.header["made_by"],
                 }
                 if isinstance(folder, Memory):
                     yield block, chunk, folder.put(_chunk_name(facts), chunk.arrays, facts)
@@ -418,25 +394,28 @@ class _Work:
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
-        lanes, programs = resources.threads(self.devices), self.layout.programs_of(blocks)
-        sizes = [self._needs(each, self.layout.own(each, blocks)).batch for each in programs]
-        pairs = [(each.program, batch) for each, batch in zip(programs, sizes, strict=True)]
+        lanes = resources.threads(self.devices)
+        parts = [
+            (program, self._needs(program, own).batch, own)
+            for program, own in self.layout.by_program(blocks).items()
+        ]
+        pairs = [(program.program, batch) for program, batch, _ in parts]
         with batches.ahead(pairs, self.devices, one_by_one=self.shared) as ready:
-            for place, (program, batch) in enumerate(zip(programs, sizes, strict=True), 1):
-                own, started = self.layout.own(program, blocks), time.perf_counter()
+            for place, (program, batch, own) in enumerate(parts, 1):
+                started = time.perf_counter()
                 if (program, batch) not in self.compiled:
-                    ready(place - 1, functools.partial(teller.compiling, place, len(programs)))
+                    ready(place - 1, functools.partial(teller.compiling, place, len(parts)))
                     self.compiled.add((program, batch))
-                    self.compile_s += time.perf_counter() - started
+                    compile_s = time.perf_counter() - started
+                    self.compile_s += compile_s
                     if not self.timed and planned >= 8 * batch * lanes:
-                        compile_s = time.perf_counter() - started
-                        self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
+                        self._calibrate(own[0], batch, blocks, compile_s * len(parts), teller)
                         self.timed = True
                 for block in own:
-                    series = self._run(block, batch, teller)
+                    job = self.layout.job(block)
+                    series = run_job(job, batch, self.devices, advanced=teller.advanced)
                     if wanted:
-                        configs = self.layout.job(block).configs
-                        yield block, chunk_of(series, configs, self.study.keep, threads=lanes)
+                        yield block, chunk_of(series, job.configs, self.study.keep, threads=lanes)
 
     def _computed_there(
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
@@ -448,8 +427,7 @@ class _Work:
         # Fewer blocks than threads are cut to pieces, whose results are joined to the same chunks.
         pieces = max(1, self.cluster.threads // len(blocks))
         tasks, ordered = [], []
-        for program in self.layout.programs_of(blocks):
-            own = self.layout.own(program, blocks)
+        for program, own in self.layout.by_program(blocks).items():
             trials = self.layout.most_trials(program, own)
             for block in own:
                 job = self.layout.job(block)
@@ -458,16 +436,16 @@ class _Work:
                 ordered.append(block)
         left = sum(self.layout.elements(block) for block in blocks)
         with closing(self.cluster.compute(tasks, teller)) as found:
-            for done in found:
-                block = ordered[done.number]
+            for number, done in found:
+                block = ordered[number]
                 self.compilations += done.compilations
                 left -= self.layout.elements(block)
-                teller.advanced(len(block.cells) * (block.stop - block.start))
+                teller.advanced(block.trials)
                 if not self.timed and left and self.cluster.threads:
                     per_element = done.seconds / self.layout.elements(block)
                     teller.calibrated(left * per_element / self.cluster.threads)
                 self.timed = True
-                yield block, done.chunk
+                yield block, done.made
                 del done
 
     def _agreed(self, blocks: list[Block]) -> list[Block]:
@@ -478,10 +456,8 @@ class _Work:
         size = int(multihost_utils.broadcast_one_to_all(np.int32(len(text))))
         first = jax.process_index() == 0
         text = multihost_utils.broadcast_one_to_all(text if first else np.zeros(size, np.uint8))
-        return [Block(*block) for block in json.loads(np.asarray(text, np.uint8).tobytes())]
-
-    def _run(self, block: Block, batch: int, teller: Progress) -> Series:
-        return run_job(self.layout.job(block), batch, self.devices, advanced=teller.advanced)
+        told = json.loads(np.asarray(text, np.uint8).tobytes())
+        return [Block(tuple(cells), start, stop) for cells, start, stop in told]
 
     def _calibrate(
         self,
@@ -598,12 +574,10 @@ def _checked_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
 def _free_bytes(store: str | os.PathLike[str]) -> int:
     """Returns the free space where a folder lies, or will."""
     path = Path(store).absolute()
-    try:
-        while not path.exists() and path != path.parent:
-            path = path.parent
-        return shutil.disk_usage(path).free
-    except OSError:
-        return 0
+    with suppress(OSError):
+        there = next(filter(Path.exists, (path, *path.parents)), path)
+        return shutil.disk_usage(there).free
+    return 0
 
 
 def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:

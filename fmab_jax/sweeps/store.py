@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -61,33 +62,19 @@ _NO_FOLDER = {
 
 
 class Entry(NamedTuple):
-    """One chunk as the manifest has it.
+    """One chunk as the manifest has it."""
 
-    Attributes:
-        chunk: Its key, 32 lower-case hexadecimal digits; the file is chunks/<chunk>.npz.
-        size: Of the file, in bytes.
-        sha256: Of the file.
-        facts: Whatever the caller gave, as JSON returns it.
-    """
-
-    chunk: Annotated[str, Meta(pattern=rf"\A{_CHUNK.pattern}\Z")]
-    size: Annotated[int, Meta(ge=0)]
-    sha256: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-    facts: dict[str, Any]
+    chunk: Annotated[str, Meta(pattern=rf"\A{_CHUNK.pattern}\Z")]  # its file is chunks/<chunk>.npz
+    size: Annotated[int, Meta(ge=0)]  # of the file, in bytes
+    sha256: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]  # of the file
+    facts: dict[str, Any]  # whatever the caller gave, as JSON returns it
 
 
 class Store:
     """A folder of immutable chunks that survives kills, full disks and flipped bits.
 
-    Machines may share it, each under a writer name of its own. One thread writes at a time.
-
-    Args:
-        path: The folder.
-        create: Whether to make it where it is missing or empty.
-
-    Raises:
-        ValueError: If it is missing, something else, or has links inside.
-        OSError: If it cannot be read or made.
+    Machines may share it, each under a writer name of its own. One thread writes at a time. Where
+    it is missing or empty it is made if that is asked for; what is no store is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
@@ -114,11 +101,7 @@ class Store:
         self._inspect()
 
     def header(self) -> dict[str, Any] | None:
-        """Returns what the run is, or None if nobody wrote it yet.
-
-        Raises:
-            ValueError: If run.json is damaged.
-        """
+        """Returns what the run is, or None if nobody wrote it yet; refuses a damaged run.json."""
         try:
             with opened(self.path / "run.json", os.O_RDONLY) as descriptor:
                 data = read_all(descriptor)
@@ -130,24 +113,14 @@ class Store:
         return record["header"]
 
     def write_header(self, header: Mapping[str, Any]) -> None:
-        """Writes what the run is, in place of what run.json said.
-
-        Raises:
-            ValueError: If it is not JSON.
-            OSError: If it cannot be written; the old one still stands.
-        """
+        """Writes what the run is, in place of what run.json said, or leaves that after an error."""
         self._write_whole(self.path / "run.json", _seal({"header": dict(header)}, "header"))
 
     @contextmanager
     def writing(self, writer: str = "main") -> Iterator[None]:
         """Holds the lock of one writer; inside, chunks can be put and quarantined.
 
-        Args:
-            writer: A name that no other process uses on this folder at the same time.
-
-        Raises:
-            ValueError: If somebody writes under that name; it says who, where and since when.
-            OSError: If the lock cannot be written.
+        Where somebody writes under that name already, it is refused and says who and since when.
         """
         if not _WRITER.fullmatch(writer):
             refuse("writer", writer, "up to 64 of a-z, 0-9 and -", "such as 'worker-3-of-16'")
@@ -171,9 +144,6 @@ class Store:
 
         The files are not looked at; `check` does. What a killed writer left half appended counts as
         never written.
-
-        Raises:
-            OSError: If a manifest cannot be read.
         """
         manifests, withdrawn, damage = self._manifests()
         newest: dict[str, tuple[str, Entry]] = {}
@@ -187,14 +157,8 @@ class Store:
     def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
         """Writes a chunk, whole, and then its manifest line; what had its name is replaced.
 
-        Args:
-            chunk: Its key.
-            arrays: Of numbers or fixed-length text; equal arrays give equal bytes.
-            facts: Anything that JSON can say.
-
-        Raises:
-            ValueError: If the key, the arrays or the facts cannot be stored, or outside `writing`.
-            OSError: If something cannot be written; it names the file; the chunk is not entered.
+        Equal arrays, of numbers or fixed-length text, give equal bytes; facts are anything that
+        JSON can say. After an error, which names the file, the chunk is not entered.
         """
         self._must_write()
         path = self._file(chunk)
@@ -209,11 +173,7 @@ class Store:
         return Entry(chunk, len(data), digest, json.loads(line)["facts"])
 
     def read(self, entry: Entry, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
-        """Returns the arrays of a chunk, once its size and digest are found right.
-
-        Args:
-            entry: From `entries` or `put`.
-            names: Exactly the arrays there must be; None takes any.
+        """Returns the arrays of a chunk, exactly these, once its size and digest are found right.
 
         Raises:
             Damaged: If the file is missing, changed or holds anything else.
@@ -229,11 +189,7 @@ class Store:
             raise Damaged(self._file(entry.chunk), f"not a chunk ({reason})") from error
 
     def check(self, entry: Entry) -> str | None:
-        """Returns None if the file of a chunk is intact, else what is wrong with it.
-
-        Raises:
-            OSError: If that cannot be told, for want of a permission, say.
-        """
+        """Returns None if the file of a chunk is intact, else what is wrong with it."""
         try:
             self._verified(entry)
         except Damaged as damaged:
@@ -241,29 +197,13 @@ class Store:
         return None
 
     def quarantine(self, entry: Entry, reason: str) -> Path | None:
-        """Moves the file of a chunk away and withdraws the chunk; it may be put again.
-
-        Args:
-            entry: From `entries` or `put`.
-            reason: For the manifest.
-
-        Returns:
-            Where the file lies now, in quarantine/; None if it was missing.
-
-        Raises:
-            ValueError: Outside `writing`.
-            OSError: If the file cannot be moved or the manifest not written.
-        """
+        """Moves the file of a chunk, if there is one, to the path returned; withdraws the chunk."""
         self._must_write()
         self._inspect()
         path, folder = self._file(entry.chunk), self.path / "quarantine"
         # All of them: without the file, none holds. What is put from now on is not withdrawn.
-        serials = [
-            serial
-            for puts in self._manifests()[0]
-            for serial, put in puts
-            if put.chunk == entry.chunk
-        ]
+        puts = itertools.chain.from_iterable(self._manifests()[0])
+        serials = [serial for serial, put in puts if put.chunk == entry.chunk]
         number = 1
         while os.path.lexists(place := folder / f"{entry.chunk}-{number}.npz"):
             number += 1

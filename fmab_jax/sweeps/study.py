@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources as package_files
 from typing import Any, NamedTuple
@@ -45,16 +45,10 @@ _ROOMY = 16
 
 
 class Point(NamedTuple):
-    """One configuration of the grid, checked.
+    """One configuration of the grid, checked."""
 
-    Attributes:
-        described: JSON-able; all that its numbers depend on besides the seeds and the package.
-        hash: Of ``described``, 32 hexadecimal digits.
-        config: Its arrays.
-    """
-
-    described: dict[str, Any]
-    hash: str
+    described: dict[str, Any]  # all that its numbers depend on besides the seeds and the package
+    hash: str  # of ``described``, 32 hexadecimal digits
     config: Config
 
 
@@ -76,25 +70,11 @@ _SHARED = {
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A grid of configurations times seeds; made by `state`.
+    """A grid of configurations times seeds; made by `state`, from arguments as in `sweep`."""
 
-    Attributes:
-        axes: The swept parameters, in order.
-        settings: Every parameter that is not swept, by name.
-        seeds: How many of every config; with ``until``, those of the first look.
-        listed: Which they are; None for 0, 1, ..., seeds - 1.
-        root_seed: Selects all randomness.
-        times: Recorded slots, or how many.
-        spacing: "linear" or "log".
-        sum_agents: Draw totals over agents where that is exact.
-        keep: "curves" or "summary".
-        until: When a config has seeds enough, or None.
-        outputs: What comes out besides the usual.
-    """
-
-    axes: tuple[Axis, ...]
-    settings: dict[str, Any]
-    seeds: int
+    axes: tuple[Axis, ...]  # the swept parameters, in order
+    settings: dict[str, Any]  # every parameter that is not swept, by name
+    seeds: int  # how many of every config; with ``until``, those of the first look
     root_seed: int
     times: Any
     spacing: str
@@ -102,7 +82,7 @@ class Study:
     keep: str
     until: Precision | None
     outputs: tuple[Output, ...] = ()
-    listed: range | np.ndarray | None = None
+    listed: range | np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,14 +91,14 @@ class Study:
 
     @functools.cached_property
     def points(self) -> tuple[Point, ...]:
-        """The configurations, the last axis fastest.
-
-        Raises:
-            ValueError: If a value, or a combination of values, is refused.
-        """
+        """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[Any, ...], Problem] = {}
         made = []
-        for place, chosen in self._choices():
+        names = [axis.name for axis in self.axes]
+        for places in itertools.product(*map(range, self.shape)):
+            place = dict(zip(names, places, strict=True))
+            swept = {axis.name: axis.values[place[axis.name]] for axis in self.axes}
+            chosen = self.settings | swept
             algorithm = chosen["algorithm"].made(chosen, place)
             maker = chosen["problem"]
             # A value that cannot be hashed is known by its place on its axis.
@@ -126,11 +106,11 @@ class Study:
             if key not in problems:
                 problems[key] = maker.made(chosen | {"root_seed": self.root_seed}, place)
             made.append((algorithm, problems[key], chosen["horizon"]))
-        sizes = [problem.agents for _, problem, _ in made]
+        sizes = {problem.agents for _, problem, _ in made}
         # Numbers of agents that are not far apart share one program.
         near = max(sizes) <= _ROOMY * min(sizes)
         # One number alone shares with none, and needs no room to spare.
-        rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len({*sizes}) > 1}
+        rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
         slots: dict[tuple[int, int], str] = {}
         return tuple(self._point(*each, rooms.get(each[1].agents), slots) for each in made)
 
@@ -195,13 +175,6 @@ class Study:
     def _known(self) -> dict[str, Parameter]:
         return _known_parameters(self._makers)
 
-    def _choices(self) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
-        """Yields, for each point, its place on every axis and the values of all parameters."""
-        for places in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
-            at = list(zip(self.axes, places, strict=True))
-            chosen = {axis.name: axis.values[place] for axis, place in at}
-            yield {axis.name: place for axis, place in at}, self.settings | chosen
-
     def _point(
         self,
         algorithm: Algorithm,
@@ -255,11 +228,7 @@ def state(
     outputs: Any = (),
     **parameters: Any,
 ) -> Study:
-    """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`.
-
-    Raises:
-        ValueError: If a parameter is unknown or a value out of range.
-    """
+    """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`."""
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     number, listed = _seeds_of(seeds)
     if listed is not None and keep != "curves":
@@ -270,7 +239,8 @@ def state(
     flag("sum_agents", sum_agents)
     algorithm, parameters = makers.algorithms(algorithm, parameters)
     problem, parameters = makers.problems(problem, parameters)
-    known = _known_parameters([*_each(algorithm), *_each(problem)])
+    made_by = [*_each(algorithm), *_each(problem)]
+    known = _known_parameters(made_by)
     given = {"algorithm": algorithm, "problem": problem, **parameters, "horizon": horizon}
     axes, settings = [], {}
     for name, value in given.items():
@@ -285,7 +255,7 @@ def state(
             settings[name] = value
         else:
             axes.append(swept)
-    _add_defaults(axes, settings)
+    _add_defaults(made_by, {axis.name for axis in axes}, settings)
     configs = math.prod(len(axis.values) for axis in axes)
     if configs > MAX_CONFIGS:
         refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
@@ -402,18 +372,17 @@ def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> No
     refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)
 
 
-def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
+def _add_defaults(made_by: Sequence[Maker], swept: set[str], settings: dict[str, Any]) -> None:
     """Writes out what was left to default, so that a study says all of it."""
-    chosen = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
     defaults: dict[str, list[Any]] = {}
-    for maker in (*chosen["algorithm"], *chosen["problem"]):
+    for maker in made_by:
         for name, default in maker.options.items():
             if name != "root_seed" and default is not UNSET and default is not NEEDED:
                 defaults.setdefault(name, []).append(default)
     for option, values in defaults.items():
         # Where makers differ, each keeps its own.
         plain = all(value is None or isinstance(value, (int, float, str)) for value in values)
-        if plain and option not in chosen and len(set(values)) == 1:
+        if plain and option not in swept | set(settings) and len(set(values)) == 1:
             settings[option] = values[0]
 
 

@@ -25,10 +25,7 @@ def summaries(
 ) -> xr.Dataset:
     """Labels the summaries of a study's cells; arguments as in `results.dataset`."""
     points, time = grid.time()
-    hashes = grid.hashes
-
-    def over_cells(values: list[Any]) -> np.ndarray:
-        return grid.table(values)
+    hashes, dims = grid.hashes, grid.dims
 
     def moments(stored: str, *, full: bool) -> list[summary.Moments]:
         found = []
@@ -53,73 +50,61 @@ def summaries(
         return found
 
     regret = moments("regret", full=True)
-    series: dict[str, Any] = {
-        "regret_mean": ([*grid.dims, "time"], over_cells([m.mean for m in regret])),
-        "regret_covariance": (
-            [*grid.dims, "time", "time_2"],
-            over_cells([m.covariance for m in regret]),
-        ),
-    }
-    for name, stored in (("waiting_regret", "waiting_regret"), ("rounds", "rounds_by")):
-        parts = moments(stored, full=False)
-        mean = over_cells([part.mean for part in parts])
-        variance = over_cells([part.covariance for part in parts])
-        if name == "waiting_regret":
-            series[f"{name}_mean"] = ([*grid.dims, "time"], mean)
-            continue
-        per_round = grid.links().reshape(*grid.shape, 1, -1).astype(np.float64)
-        over = [*grid.dims, "time", "meter"]
-        series["links_mean"] = (over, mean[..., None] * per_round)
-        series["links_variance"] = (over, variance[..., None] * per_round**2)
-        series["rounds_made_mean"] = (grid.dims, mean[..., -1])
-        series["rounds_made_variance"] = (grid.dims, variance[..., -1])
+    waited, made = (moments(stored, full=False) for stored in ("waiting_regret", "rounds_by"))
+    mean = grid.table([each.mean for each in made])
+    variance = grid.table([each.covariance for each in made])
+    per_round = grid.links().reshape(*grid.shape, 1, -1).astype(np.float64)
     numbers = [_moments_of(*results.counts(c, "numbers_sent", stops[c])) for c in hashes]
-    for which, kind in enumerate(("mean", "variance")):
-        series[f"numbers_sent_{kind}"] = (grid.dims, over_cells([each[which] for each in numbers]))
+    over = [*dims, "time", "meter"]
+    series: dict[str, Any] = {
+        "regret_mean": ([*dims, "time"], grid.table([each.mean for each in regret])),
+        "regret_covariance": (
+            [*dims, "time", "time_2"],
+            grid.table([each.covariance for each in regret]),
+        ),
+        "waiting_regret_mean": ([*dims, "time"], grid.table([each.mean for each in waited])),
+        "links_mean": (over, mean[..., None] * per_round),
+        "links_variance": (over, variance[..., None] * per_round**2),
+        "rounds_made_mean": (dims, mean[..., -1]),
+        "rounds_made_variance": (dims, variance[..., -1]),
+        "numbers_sent_mean": (dims, grid.table([each for each, _ in numbers])),
+        "numbers_sent_variance": (dims, grid.table([each for _, each in numbers])),
+    }
     for output in results.outputs:
         series |= _summary_of(output, results, grid, stops, points)
-    level = results.header["look_level"]
     histograms = [results.counts(cell, "regret_bin", stops[cell]) for cell in hashes]
     levels = np.array(QUANTILES)
-    place = np.unique(np.concatenate([bins for bins, _ in histograms]))
-
-    def dense(sparse: list[tuple[np.ndarray, np.ndarray]], values: np.ndarray) -> np.ndarray:
-        rows = np.zeros((len(sparse), len(values)), np.int64)
-        for row, (present, counts) in zip(rows, sparse, strict=True):
-            row[np.searchsorted(values, present)] = counts
-        return over_cells(list(rows))
-
-    low, high = summary.bin_edges(place)
-    found = [
+    quantiles = [
         summary.quantiles(*histogram, levels) if stops[cell] else np.full(len(levels), math.nan)
         for cell, histogram in zip(hashes, histograms, strict=True)
     ]
-    made = [results.counts(cell, "rounds", stops[cell]) for cell in hashes]
-    rounds = np.unique(np.concatenate([values for values, _ in made]))
-    events = {}
-    names = [each.name for each in USUAL if each.coordinate] + ["undecided"]
-    for name in names:
+
+    def dense(sparse: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns every value that is counted, and how often each cell has it."""
+        values = np.unique(np.concatenate([present for present, _ in sparse]))
+        rows = np.zeros((len(sparse), len(values)), np.int64)
+        for row, (present, counts) in zip(rows, sparse, strict=True):
+            row[np.searchsorted(values, present)] = counts
+        return values, grid.table(rows)
+
+    bins, regret_histogram = dense(histograms)
+    low, high = summary.bin_edges(bins)
+    rounds, rounds_histogram = dense([results.counts(c, "rounds", stops[c]) for c in hashes])
+    series |= {
+        "regret_quantile": ([*dims, "quantile"], grid.table(quantiles)),
+        "regret_histogram": ([*dims, "bin"], regret_histogram),
+        "rounds_histogram": ([*dims, "made"], rounds_histogram),
+        "seeds": (dims, grid.table([stops[cell] for cell in hashes])),
+    }
+    level = results.header["look_level"]
+    if level is not None:
+        widths = [relative_width(each, level) for each in regret]
+        series["relative_width"] = (dims, grid.table(widths))
+    for name in [each.name for each in USUAL if each.coordinate] + ["undecided"]:
         tables = [dict(zip(*results.counts(c, name, stops[c]), strict=True)) for c in hashes]
-        events[name] = over_cells([int(table.get(1, 0)) for table in tables])
+        series[name] = (dims, grid.table([int(table.get(1, 0)) for table in tables]))
     return xr.Dataset(
-        {
-            **series,
-            "regret_quantile": ([*grid.dims, "quantile"], over_cells(found)),
-            "regret_histogram": ([*grid.dims, "bin"], dense(histograms, place)),
-            "rounds_histogram": ([*grid.dims, "made"], dense(made, rounds)),
-            "seeds": (grid.dims, over_cells([stops[cell] for cell in hashes])),
-            **(
-                {}
-                if level is None
-                else {
-                    "relative_width": (
-                        grid.dims,
-                        over_cells([relative_width(each, level) for each in regret]),
-                    )
-                }
-            ),
-            **{name: (grid.dims, found) for name, found in events.items()},
-        },
+        series,
         {
             **grid.coordinates(),
             **time,
@@ -138,12 +123,11 @@ def _summary_of(
 ) -> dict[str, Any]:
     """Returns mean and variance over the seeds of an output that was asked for."""
     sizes = grid.sizes(points)
-    shape = tuple(sizes[dim] for dim in output.dims)
-    found = np.full((2, len(grid.cells), *shape), math.nan)
+    found = np.full((2, len(grid.cells), *(sizes[dim] for dim in output.dims)), math.nan)
     for index, cell in enumerate(grid.hashes):
-        own = [grid.own_sizes(index)[dim] for dim in output.dims]
         if not stops[cell]:  # of an unfinished sweep
             continue
+        own = [grid.own_sizes(index)[dim] for dim in output.dims]
         moments = results.moments(cell, output.name, stops[cell], own)
         for which, flat in enumerate((moments.mean, moments.covariance)):
             values = flat.reshape(own)
@@ -154,7 +138,7 @@ def _summary_of(
             found[where] = values
     dims = [*grid.dims, *output.dims]
     return {
-        f"{output.name}_{kind}": (dims, values.reshape((*grid.shape, *shape)), output.attrs)
+        f"{output.name}_{kind}": (dims, grid.table(values), output.attrs)
         for kind, values in zip(("mean", "variance"), found, strict=True)
     }
 

@@ -107,10 +107,10 @@ def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     """Would catch what is there computed or written again, or another table of it."""
     before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
 
-    def never(*_: Any) -> None:
+    def never(*_: Any, **__: Any) -> None:
         raise AssertionError("computed")
 
-    monkeypatch.setattr(sweeps._Work, "_run", never)
+    monkeypatch.setattr(sweeps, "run_job", never)
     out, err = said(capsys, f"{GRID} --out eps")
     check_rows(out, eps)
     assert "0 of them to do" in err

@@ -31,7 +31,7 @@ from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, facts
 from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
-from fmab_jax.sweeps import lazy, runner
+from fmab_jax.sweeps import layout, lazy, runner
 
 PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -624,7 +624,7 @@ def test_a_parameter_has_no_name_of_the_study(name):
 def test_a_trial_may_be_larger_than_a_file(monkeypatch):
     """Would catch a chunk of no trials, which is refused as if somebody had asked for it."""
     usual = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
-    monkeypatch.setattr(runner, "MOST_BYTES", 100)
+    monkeypatch.setattr(layout, "MOST_BYTES", 100)
     small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
     np.testing.assert_array_equal(small.regret, usual.regret)
 
