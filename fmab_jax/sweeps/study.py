@@ -280,6 +280,8 @@ def state(
 
 def _seeds_of(given: Any) -> tuple[int, range | np.ndarray | None]:
     """Returns how many seeds, and which where they are not 0, 1, and so on."""
+    if isinstance(given, Precision):
+        refuse("seeds", given, "a number or a list", "a precision goes to sweep, as until=")
     # Asked without np.ndim, which would copy a range, and raises for rows of unequal lengths.
     if not isinstance(given, (list, tuple, range)) and not getattr(given, "ndim", 0):
         return count("seeds", given, 1, MAX_SEEDS, "give the number of seeds"), None

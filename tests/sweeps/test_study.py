@@ -578,6 +578,7 @@ REFUSED = [
     (lambda: small(horizon=None), "horizon=None: must be a whole number in"),
     (lambda: small(seeds=0), "seeds=0: must be a whole number in [1, 100,000,000]; "),
     (lambda: small(seeds=[1, 1]), "seeds=[1, 1]: must be distinct"),
+    (lambda: small(seeds=fmab.until_precise(0.1)), "seeds=Precision(relative=0.1, level=0.95, max"),
     (lambda: small(seeds=[1, 2], keep="summary"), "seeds=[1, 2]: must be a number with keep"),
     (lambda: small(times=0), "times=0: must be a whole number in [1, 100,000]; "),
     (lambda: small(times=[5, 4]), "times=[5, 4]: must be increasing; "),
