@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -219,7 +220,7 @@ def page(made: Content) -> str:
         unlucky=unlucky,
         stated=content.stated,
         versions=content.versions,
-        command=" ".join(map(again.quoted, typed)) if all(paths) else "",
+        command=shlex.join(typed) if all(paths) else "",
         hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
         data=_json(_interactive(made)),
         library=packed,
