@@ -115,15 +115,13 @@ def write(
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    costs = {
-        "server_price": price("server_price", server_price),
-        "peer_price": price("peer_price", peer_price),
-    }
-    options = [*(["--select", *select] if select else [])]
-    given: dict[str, tuple[Any, Any]] = {"level": (level, 0.95), "title": (title, None)}
-    given |= {name.replace("_", "-"): (value, 1) for name, value in costs.items()}
-    for name, (value, usual) in (given | {"out": (str(out), "report.html")}).items():
-        options += [f"--{name}", f"{value}"] * (value != usual)
+    given = {"server_price": server_price, "peer_price": peer_price}
+    costs = {name: price(name, value) for name, value in given.items()}
+    options = ["--select", *select] if select else []
+    usual = {"level": 0.95, "title": None, "server_price": 1, "peer_price": 1, "out": "report.html"}
+    for name, value in {"level": level, "title": title, **costs, "out": str(out)}.items():
+        if value != usual[name]:
+            options += [f"--{name.replace('_', '-')}", f"{value}"]
     whole = page(content.gathered(results, title=title, level=level, options=options, **costs))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
@@ -143,26 +141,20 @@ def checked_out(out: Any, overwrite: bool) -> Path:
 
 
 def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
-    """Returns results by label, each with the path that it was read from.
-
-    Args:
-        sources: As in `write_report`.
-    """
+    """Returns results by label, each with the path that it was read from."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
     allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
     if not isinstance(sources, (list, tuple, Mapping)) or not sources:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
-    found: dict[str, tuple[xr.Dataset, str | None]] = {}
     if isinstance(sources, Mapping):
-        for label, item in sources.items():
-            found[str(label)] = _result(item, allowed)
-        return found
+        return {str(label): _result(item, allowed) for label, item in sources.items()}
+    found: dict[str, tuple[xr.Dataset, str | None]] = {}
     for item in sources:
-        if isinstance(item, xr.Dataset) and len(sources) > 1:
-            refuse("sources", "several Datasets", "labelled", "write {'label': data}")
-        label = "" if isinstance(item, xr.Dataset) else _stem(item)
+        label = ""
         if not isinstance(item, xr.Dataset):
+            whole = Path(os.path.abspath(checked_path("sources", item)))
+            label = whole.stem if whole.suffix == ".nc" else whole.name
             place = again.where_from(item)
             for _, other in found.values():
                 # The same by another name: a link, or a path that goes round.
@@ -171,13 +163,10 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
                     refuse("sources", place, "distinct", remedy)
             # Files of one name lie in different folders.
             label = place if label in found else label
+        elif len(sources) > 1:
+            refuse("sources", "several Datasets", "labelled", "write {'label': data}")
         found[label] = _result(item, allowed)
     return found
-
-
-def _stem(path: Any) -> str:
-    whole = Path(os.path.abspath(checked_path("sources", path)))
-    return whole.stem if whole.suffix == ".nc" else whole.name
 
 
 def _result(item: Any, allowed: str) -> tuple[xr.Dataset, str | None]:
@@ -222,7 +211,7 @@ def page(made: Content) -> str:
         versions=content.versions,
         command=shlex.join(typed) if all(paths) else "",
         hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
-        data=_json(_interactive(made)),
+        data=_json(_finite(_interactive(made))),
         library=packed,
         script=script,
     )
@@ -230,7 +219,7 @@ def page(made: Content) -> str:
 
 def _best(made: Content) -> str:
     """Returns what is said of the smallest regret, or why nothing is."""
-    whole = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    whole = [cell for cell in made.cells if cell.complete]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
             whole = [cell for cell in whole if cell.at[i] in (None, axis.reference)] or whole
@@ -255,9 +244,8 @@ def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
     known = [each for each in compared if math.isfinite(each.percent)]
     known.sort(key=lambda each: -abs(each.percent))
     first = {each.varied: each for each in reversed(known)}
-    chosen = [each for each in known if each is first[each.varied]]
-    chosen += [each for each in known if each is not first[each.varied]]
-    return sorted(chosen[:_HEADLINES], key=lambda each: -abs(each.percent))
+    chosen = sorted(known, key=lambda each: each is not first[each.varied])[:_HEADLINES]
+    return sorted(chosen, key=lambda each: -abs(each.percent))
 
 
 def _finals(made: Content) -> Table:
@@ -271,7 +259,7 @@ def _finals(made: Content) -> Table:
     rows = []
     for cell in made.cells[:_MOST_ROWS]:
         row = cell.row
-        if not math.isfinite(row["regret"]):
+        if not cell.complete:
             nothing = ["no seeds yet"] + [""] * (len(heads) - first - 1)
             rows.append([*_where(made, cell), *nothing])
             continue
@@ -296,16 +284,10 @@ def _where(made: Content, cell: Cell) -> list[_Cell]:
     """Returns the texts that name a configuration in a table, one for each parameter."""
     if not made.axes:
         return [cell.label]
-    named: list[_Cell] = []
-    for axis, at in zip(made.axes, cell.at, strict=True):
-        if at is None:
-            named.append("–")
-        else:
-            number = axis.numbers[at]
-            # Among numbers, what is none sorts as a text, behind them.
-            text = axis.ticks[at] if any(each is not None for each in axis.numbers) else at
-            named.append((axis.ticks[at], text if number is None else number))
-    return named
+    return [
+        "–" if at is None else (axis.ticks[at], axis.sorted_by[at])
+        for axis, at in zip(made.axes, cell.at, strict=True)
+    ]
 
 
 def _price(made: Content) -> Table:
@@ -346,7 +328,7 @@ def _epsilon(data: xr.Dataset) -> str:
 
 def _alone(made: Content) -> str:
     """Returns why nothing is compared, if nothing is."""
-    cells = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    cells = [cell for cell in made.cells if cell.complete]
     if len(cells) < 2:
         return "There is one configuration with seeds, and nothing to compare it with."
     if len({cell.asked["horizon"] for cell in cells}) > 1:
@@ -409,7 +391,7 @@ def _wrong(made: Content) -> tuple[Table, int]:
     total = 0
     for cell in made.cells[:_MOST_ROWS]:
         row = cell.row
-        if not math.isfinite(row["regret"]):
+        if not cell.complete:
             continue
         values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
@@ -429,6 +411,7 @@ def _interactive(made: Content) -> dict[str, Any]:
     """Returns what the script draws."""
     from fmab_jax.plots import style
 
+    first = pictures.shown_first(made)
     finals: dict[str, Any] = {}
     shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
     shown["cost"] = "communication cost"
@@ -439,24 +422,18 @@ def _interactive(made: Content) -> dict[str, Any]:
         if meter != "the cost":
             links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
             finals[f"links {meter}"] = {"title": title, "values": links}
-    order = [axis.name for axis in pictures.order_of(made.axes)]
-    strokes = ["solid", "dash", "dot", "dashdot"]
-    log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])
-    whole: dict[str, Any] = _finite(
-        {
-            "axes": [axis._asdict() for axis in made.axes],
-            "order": order,
-            "cells": [{"label": cell.label, "at": cell.at} for cell in made.cells],
-            "first": [made.cells.index(cell) for cell in pictures.shown_first(made)],
-            "meters": made.meters,
-            "curves": made.curves,
-            "finals": finals,
-            "colours": list(style.COLOURS),
-            "strokes": strokes,
-            "logTime": log,
-        }
-    )
-    return whole
+    return {
+        "axes": [axis._asdict() for axis in made.axes],
+        "order": [axis.name for axis in pictures.order_of(made.axes)],
+        "cells": [{"label": cell.label, "at": cell.at} for cell in made.cells],
+        "first": [i for i, cell in enumerate(made.cells) if any(cell is each for each in first)],
+        "meters": made.meters,
+        "curves": made.curves,
+        "finals": finals,
+        "colours": style.COLOURS,
+        "strokes": ["solid", "dash", "dot", "dashdot"],
+        "logTime": bool(made.curves["cells"]) and _is_log(made.curves["grids"]),
+    }
 
 
 def _is_log(grids: Sequence[Sequence[int]]) -> bool:
