@@ -145,13 +145,11 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 42, 252, 18, 172
 def _placed(points: Mapping[str, tuple[float, float]], marked: str) -> dict[str, Any]:
     """Places what a panel shows: logarithmic axes, those without links at the left edge."""
     links = [x for x, _ in points.values() if x > 0.0]
-    regret = [y for _, y in points.values() if y > 0.0]
-    across, up = _ends(links), _ends(regret)
+    across, up = _ends(links), _ends(y for _, y in points.values() if y > 0.0)
 
     def place(x: float, y: float) -> tuple[float, float]:
         # Points without links stand at the edge: a logarithmic axis has no 0.
-        share = _share(x, across) if x > 0.0 else 0.0
-        high = _share(y, up) if y > 0.0 else 0.0
+        share, high = _share(x, across), _share(y, up)
         return _LEFT + 8 + share * (_RIGHT - _LEFT - 16), _BOTTOM - 6 - high * (_BOTTOM - _TOP - 12)
 
     best = min(points, key=lambda label: points[label][1])
@@ -173,19 +171,16 @@ def _ends(values: Iterable[float]) -> tuple[float, float]:
 
 
 def _share(value: float, ends: tuple[float, float]) -> float:
-    return (math.log10(value) - ends[0]) / (ends[1] - ends[0])
+    return (math.log10(value) - ends[0]) / (ends[1] - ends[0]) if value > 0.0 else 0.0
 
 
 def _ticks(ends: tuple[float, float]) -> list[float]:
     """Returns the powers of ten on an axis, and where they are few, 2 and 5 times them as well."""
     powers = range(math.floor(ends[0]), math.ceil(ends[1]) + 1)
-    inside = [
-        [
-            times * 10.0**power
-            for power in powers
-            for times in some
-            if ends[0] <= math.log10(times * 10.0**power) <= ends[1]
-        ]
-        for some in ((1,), (1, 3), (1, 2, 5))
-    ]
-    return next((each for each in inside if len(each) > 2), inside[-1])
+    inside: list[float] = []
+    for some in ((1,), (1, 3), (1, 2, 5)):
+        every = [times * 10.0**power for power in powers for times in some]
+        inside = [each for each in every if ends[0] <= math.log10(each) <= ends[1]]
+        if len(inside) > 2:
+            break
+    return inside
