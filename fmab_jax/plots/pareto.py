@@ -113,16 +113,15 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         texts = []
         # Equal points lie on one spot and share one label.
         stacked = np.stack([cost, regret, leak])[:, front]
-        spots, equal = np.unique(stacked, axis=1, return_inverse=True)
-        first = [int((equal.ravel() == index).argmax()) for index in range(spots.shape[1])]
-        for index in first:
+        _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
+        for index, others in zip(first.tolist(), (equal - 1).tolist(), strict=True):
             cell = front[index]
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
             if unlike:
                 words.append(f"leak ε = {captions.leak_text(told_leak[cell])}")
-            others = int((equal.ravel() == equal.ravel()[index]).sum()) - 1
-            texts.append(_short(words) + f"\n(+ {others} equal)" * (others > 0))
+            lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
+            texts.append("\n".join(lines) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
         if shown or unlike:
             number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
@@ -170,11 +169,6 @@ def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray
             front.append(int(index))
     found = np.array(front, int)
     return found[np.lexsort([found, cost[found]])]
-
-
-def _short(words: list[str]) -> str:
-    """Writes the parameters of a cell in a few short lines."""
-    return "\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))
 
 
 def _label_points(axes: Axes, points: np.ndarray, front: np.ndarray, texts: list[str]) -> int:

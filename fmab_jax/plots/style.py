@@ -57,16 +57,12 @@ class Picture(Figure):
 
 
 class Caption(NamedTuple):
-    """The words of a figure.
+    """The words of a figure."""
 
-    Attributes:
-        short: Sentences without full stops, the most important ones first: drawn under the picture
-            as far as they fit in a fifth of the height.
-        long: Everything, one paragraph: for a file beside the picture.
-    """
-
+    # Sentences without full stops, the most important ones first: drawn under the picture as far
+    # as they fit in a fifth of the height.
     short: Sequence[str] = ()
-    long: str = ""
+    long: str = ""  # everything, one paragraph: for a file beside the picture
 
 
 NO_CAPTION = Caption()
@@ -187,14 +183,10 @@ def finish(
     """Lays out a figure: legend above the axes, short caption below them; it grows by both.
 
     The long caption becomes the figure's label, for `save_figure` and for who shows it as text.
-
-    Args:
-        figure: With its axes; its height is what they have with their labels.
-        handles: Entries of the legend; none for no legend. Of several groups, each of which is a
-            list, every one begins a line of its own.
-        caption: Its words; or what returns them once the axes have their place.
-        fit: Adapts labels to the axes; called whenever their place has changed.
-        height: What the axes below each other are to have together, in inches, without labels.
+    ``handles`` are entries of the legend, or lists of entries, each of which begins a line of its
+    own. ``caption`` is the words, or returns them once the axes have their place. ``fit`` adapts
+    labels to the axes whenever their place has changed. ``height`` is what the axes below each
+    other are to have together, in inches, without labels.
     """
     wide, tall = figure.get_size_inches()
     grouped = bool(handles) and all(isinstance(each, list) for each in handles)
