@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fmab_jax.analysis.words import written
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.reports.frame import Table, rendered
 
@@ -73,17 +73,12 @@ def checked_paths(base: str | os.PathLike[str], overwrite: bool) -> tuple[Path, 
         ValueError: If there is such a file or no such folder.
     """
     text = re.sub(r"\.(html|md)$", "", str(checked_path("out", base)))
-    allowed = "a file name in an existing folder"
     if not text or text.endswith(("/", os.sep)) or os.path.isdir(text):
-        refuse("out", text, allowed, "give a name without an ending, such as card")
+        remedy = "give a name without an ending, such as card"
+        refuse("out", text, "a file name in an existing folder", remedy)
     paths = Path(f"{text}.html"), Path(f"{text}.md")
     for path in paths:
-        try:
-            refuse_taken(path, overwrite)
-        except Refusal as error:
-            raise error.renamed("out") from None
-        if not path.parent.is_dir():
-            refuse("out", text, allowed, "make the folder first")
+        refuse_taken(path, overwrite, "out")
     return paths
 
 

@@ -126,14 +126,11 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         if shown or unlike:
             number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
         labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
-        both, all_three = "no more cost and no more regret", "no more cost, regret and leak"
-        beaten = f"Open points: another configuration has {all_three if unlike else both}, and less"
-        rest = [f"{beaten} of one of them"] if len(front) < cost.size else []
-        where, price = (
-            ("", "of cost, regret and leak")
-            if unlike
-            else (" on the line", "where less cost has its price in regret")
-        )
+        no_more, where = "no more cost and no more regret", " on the line"
+        price = "where less cost has its price in regret"
+        if unlike:
+            no_more, where, price = "no more cost, regret and leak", "", "of cost, regret and leak"
+        beaten = f"Open points: another configuration has {no_more}, and less of one of them"
         short = [
             f"Points: means; bars: {captions.band_of(finals)}",
             "Filled: the Pareto front" + ", of cost, regret and leak" * unlike,
@@ -142,7 +139,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
             f"Filled points{where}: the Pareto front, {price}; "
             f"{len(front)} of {quantity('', cost.size, 'configuration')}, {labelled}",
-            *rest,
+            *([beaten] if len(front) < cost.size else []),
         ]
         return parameters.caption_of(finals, short, long, paid=True)
 

@@ -15,7 +15,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from fmab_jax.analysis import comparisons, costs, privacy, statements, words
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
-from fmab_jax.errors import Refusal, price, real, refuse
+from fmab_jax.errors import price, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
@@ -133,10 +133,7 @@ def checked_out(out: Any, overwrite: bool) -> Path:
     path = checked_path("out", out)
     if path.suffix != ".html":
         refuse("out", str(path), "a file name ending in .html", "change the ending")
-    try:
-        refuse_taken(path, overwrite)
-    except Refusal as error:
-        raise (error.renamed("out") if error.field == "path" else error) from None
+    refuse_taken(path, overwrite, "out")
     return path
 
 
@@ -190,7 +187,6 @@ def page(made: Content) -> str:
         made=made,
         percent=f"{100 * made.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
-        how=_how,
         best=_best(made),
         headlines=_headlines(made.compared),
         drawn=pictures.curves(made),
@@ -251,7 +247,7 @@ def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
 def _finals(made: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
     several = len(made.cells) > 1
-    heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    heads = [axis.title for axis in made.axes] or ["configuration"]
     first = len(heads)
     heads += ["leak ε", "regret", f"interval, {100 * made.level:.6g} %", "± %", "rounds"]
     links = [name for name in made.meters if name != "the cost"]
@@ -260,8 +256,7 @@ def _finals(made: Content) -> Table:
     for cell in made.cells[:_MOST_ROWS]:
         row = cell.row
         if not cell.complete:
-            nothing = ["no seeds yet"] + [""] * (len(heads) - first - 1)
-            rows.append([*_where(made, cell), *nothing])
+            rows.append([*_where(made, cell), "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
         half = (row["regret_upper"] - row["regret_lower"]) / 2
         share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
@@ -349,10 +344,6 @@ def _comparisons(made: Content) -> Table:
     return Table("Differences of mean regret at the horizon", names + numbers, rows, len(names))
 
 
-def _how(found: Iterable[Comparison]) -> str:
-    return " ".join(dict.fromkeys(f"{each.how}." for each in found))
-
-
 def _typeset(text: str) -> str:
     """Writes minus signs of numbers as people do."""
     return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
@@ -380,7 +371,7 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
 
 def _wrong(made: Content) -> tuple[Table, int]:
     """Returns the table of seeds that went wrong, and how often one did."""
-    heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    heads = [axis.title for axis in made.axes] or ["configuration"]
     first = len(heads)
     heads += ["leak ε", "seeds"]
     kept = any("regret" in source.data for source in made.sources)
@@ -389,10 +380,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     heads.append("still exploring")
     rows = []
     total = 0
-    for cell in made.cells[:_MOST_ROWS]:
+    for cell in filter(lambda cell: cell.complete, made.cells[:_MOST_ROWS]):
         row = cell.row
-        if not cell.complete:
-            continue
         values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
             total += int(row[event])
