@@ -131,10 +131,7 @@ def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
 def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contestant:
     """Returns an algorithm with its options, under the name of the shipped one that it is.
 
-    Of the options an epsilon may only be None.
-
-    Raises:
-        ValueError: If a parameter is out of range.
+    Of the options an epsilon may only be None. A ValueError if a parameter is out of range.
     """
     bare = any(name in options for name in PARAMETERS)
     if bare:

@@ -67,11 +67,7 @@ class Card(NamedTuple):
 
 
 def checked_paths(base: str | os.PathLike[str], overwrite: bool) -> tuple[Path, Path]:
-    """Returns where HTML and Markdown shall stand, having made sure that they can.
-
-    Raises:
-        ValueError: If there is such a file or no such folder.
-    """
+    """Returns where HTML and Markdown shall stand; a ValueError if they cannot stand there."""
     text = re.sub(r"\.(html|md)$", "", str(checked_path("out", base)))
     if not text or text.endswith(("/", os.sep)) or os.path.isdir(text):
         remedy = "give a name without an ending, such as card"

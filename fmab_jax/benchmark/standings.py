@@ -90,11 +90,7 @@ def shipped(suites: str) -> Standings:
 
 
 def read(path: str | os.PathLike[str], suites: str) -> Standings:
-    """Reads standings of the suites with that digest.
-
-    Raises:
-        ValueError: If it is no such file, is damaged, or belongs to other suites.
-    """
+    """Reads standings of the suites with that digest; a ValueError if the file holds no such."""
     data = load(path)
     if "about" not in data or not set(_SERIES) <= set(data):
         refuse("standings", str(path), "standings of fmab benchmark", "it is some other result")

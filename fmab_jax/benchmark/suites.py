@@ -76,14 +76,6 @@ class Contestant:
     owner: type[Algorithm]  # its class
     options: Mapping[str, Any]  # its parameters, but for those that the benchmark sets
 
-    def at(self, **epsilon: float) -> Algorithm:
-        """Returns the algorithm with its epsilon.
-
-        Raises:
-            ValueError: If a parameter is out of range.
-        """
-        return self.owner(**self.options, **epsilon)
-
 
 @dataclass(frozen=True)
 class Suites:

@@ -194,12 +194,9 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
         elif not sums[0]:
             start += f", 0 in every configuration ({ends} in each)"
         else:
-            at = dict(zip(dims, worst, strict=True))
-            where = ", ".join(
-                told(finals[name], finals[name].values.tolist()[at[name]])
-                for name in dims
-                if finals.sizes[name] > 1
-            )
+            cell = finals.isel(dict(zip(dims, worst, strict=True)))
+            varied = [name for name in dims if finals.sizes[name] > 1]
+            where = ", ".join(told(finals[name], cell[name].item()) for name in varied)
             most = f"most in one configuration {_share(bad[worst], seeds[worst])}"
             start += f", {most} ({ends}) at {where}"
         interval = ""  # the next sentence's numbers are of the same kind

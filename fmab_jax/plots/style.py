@@ -9,6 +9,7 @@ import functools
 import io
 import math
 import re
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -154,13 +155,14 @@ def wrapped(text: str, limit: float) -> str:
         lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
         while text_size(lines[-1])[0] > limit:  # one word longer than a line
             # By halving: the widths of all beginnings of a long word take minutes.
-            fits, cut = len(lines[-1]), 1
-            while fits - cut > 1:
-                middle = (cut + fits) // 2
-                wide = text_size(lines[-1][:middle])[0] > limit
-                cut, fits = (cut, middle) if wide else (middle, fits)
+            cut = _fitting(lines[-1], limit)
             lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return "\n".join(lines).replace(_TIE, " ")
+
+
+def _fitting(word: str, limit: float) -> int:
+    """Returns how many letters fit a line; by halving: all widths of a long word take minutes."""
+    return max(1, bisect(range(1, len(word)), limit, key=lambda n: text_size(word[:n])[0]))
 
 
 LEGEND: dict[str, Any] = {

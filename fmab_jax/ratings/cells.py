@@ -210,10 +210,7 @@ def _in_order(labels: Sequence[str], shown: str, name: str) -> np.ndarray:
 def clusters(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
     """Returns the cluster of each point [point, coordinate], by k-means from several starts.
 
-    The tightest of them counts; no cluster is empty.
-
-    Raises:
-        ValueError: If there are fewer different points than clusters.
+    The tightest of them counts; no cluster is empty. Fewer different points are refused.
     """
     different = len(np.unique(points, axis=0))
     remedy = "use fewer groups, or more arms"

@@ -44,12 +44,9 @@ _NO_GENRE = "(no genres listed)"
 
 
 def find(path: Any, layout: str | None = None, field: str = "path") -> Source:
-    """Looks at a table: which columns it has, and which layout.
+    """Looks at a table: which columns it has, and which layout; what is no table is refused.
 
     A layout that is not given is recognised by the name or the header. Refusals name ``field``.
-
-    Raises:
-        ValueError: If it cannot be read, or is no table with named columns.
     """
     if frames.is_frame(path):
         names = frames.frame_columns(path, field)
@@ -70,11 +67,7 @@ def find(path: Any, layout: str | None = None, field: str = "path") -> Source:
 def read(
     source: Source, wanted: Iterable[str], field: str = "path", *, drop_uneven: bool = False
 ) -> tuple[dict[str, Column], int]:
-    """Reads columns; returns them by name, and how many uneven rows were dropped.
-
-    Raises:
-        ValueError: If it cannot be read.
-    """
+    """Reads columns; returns them by name, and how many uneven rows were dropped."""
     names = list(dict.fromkeys(wanted))
     if source.frame is not None:
         return frames.frame_read(source, names, field), 0
@@ -88,13 +81,7 @@ def read(
 
 
 def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[str, ...]]:
-    """Reads a table of items or of users as rows of texts.
-
-    "genres" of MovieLens 100K are made of its flags.
-
-    Raises:
-        ValueError: If it cannot be read.
-    """
+    """Reads a table of items or users as rows of texts; MovieLens 100K's flags make "genres"."""
     flags = GENRES if "genres" in wanted and source.columns == FILMS_100K else ()
     own = [name for name in wanted if name in source.columns]
     columns, _ = read(source, [*own, *flags], field)

@@ -133,13 +133,9 @@ def gathered(
         refuse("configurations", number, f"at most {MOST_CELLS:,} in one report", remedy)
     sources = []
     for label, (data, path) in labelled.items():
-        looks = "looks" in data.attrs
-        table = final_table(
-            data,
-            level=None if looks and level == 0.95 else level,
-            server_price=server_price,
-            peer_price=peer_price,
-        )
+        looked = "looks" in data.attrs and level == 0.95
+        costs = {"server_price": server_price, "peer_price": peer_price}
+        table = final_table(data, level=None if looked else level, **costs)
         own = words.shortened(label) if several else ""
         sources.append(Result(own, path, data, table, again(data, path)))
     values = _values(sources)
@@ -148,8 +144,8 @@ def gathered(
     if not any(cell.complete for cell in cells):
         refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     meters = _meters(sources)
-    said = (words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
-    titles = list(dict.fromkeys(said))
+    named = (words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
+    titles = list(dict.fromkeys(named))
     curves, left_out = _curves(cells, meters, level, (server_price, peer_price))
     found, fewer = _compared(sources, cells, level)
     bands = [float(source.data.attrs.get("look_level", level)) for source in sources]
@@ -394,16 +390,13 @@ def _events(sources: Sequence[Result]) -> list[str]:
 
 def _question(sources: Sequence[Result], axes: Sequence[Axis], titles: Sequence[str]) -> list[str]:
     """Says what was asked, of whom, on what and how often."""
-    varied = [axis for axis in axes if axis.name != "result"]
-    lines = []
+    lines = [f"How much regret does {titles[0]} collect, and what does it send?"]
     if len(sources) > 1:
         names = _listed([source.label for source in sources])
-        lines.append(f"How do {names} compare in regret, and in what they send?")
-    elif varied:
-        ways = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in varied])
-        lines.append(f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?")
-    else:
-        lines.append(f"How much regret does {titles[0]} collect, and what does it send?")
+        lines = [f"How do {names} compare in regret, and in what they send?"]
+    elif axes:
+        ways = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in axes])
+        lines = [f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?"]
     for source in sources:
         data = source.data
         made = words.facts(data, [axis.name for axis in axes], leaks=True)
@@ -416,24 +409,19 @@ def _problem(problem: Mapping[str, Any]) -> list[str]:
     """Says what problem was played, as far as it is not what is varied."""
     if not problem:
         return []
-    lines = []
-    if not problem["drawn"]:
-        lines.append("The means are fixed: all seeds play the same problem.")
-    else:
-        alike = problem.get("spread") == 0
-        own = "Each seed draws its own means from U[0, 1]"
-        if isinstance(problem.get("fixed_instance"), int):
-            own = (
-                f"All seeds play the means that seed {problem['fixed_instance']} draws from U[0, 1]"
-            )
-        gap = problem.get("instance_gap")
+    lines = ["The means are fixed: all seeds play the same problem."]
+    if problem["drawn"]:
+        seed, gap, spread = (problem[n] for n in ("fixed_instance", "instance_gap", "spread"))
+        own = "Each seed draws its own means"
+        if isinstance(seed, int):
+            own = f"All seeds play the means that seed {seed} draws"
+        own += " from U[0, 1]"
         if isinstance(gap, (int, float)):
             own += f", with a smallest gap of {gap:g}"
-        lines.append(own + (", the same for all agents." if alike else "."))
-        if isinstance(problem.get("spread"), (int, float)) and not alike:
-            lines.append(f"The means differ between agents (spread {problem['spread']:g}).")
-    law = problem.get("rewards")
-    if isinstance(law, dict):
+        lines = [own + ", the same for all agents" * (spread == 0) + "."]
+        if isinstance(spread, (int, float)) and spread:
+            lines.append(f"The means differ between agents (spread {spread:g}).")
+    if isinstance(law := problem.get("rewards"), dict):
         numbers = [f"{n} {v:g}" for n, v in law.items() if isinstance(v, (int, float))]
         name = str(law["law"]).replace("_", " ").capitalize()
         lines.append(f"Rewards: {', '.join([name, *numbers])}.")
@@ -446,12 +434,12 @@ def _settings(
     """Returns names and values of all settings, for a list."""
     rows: list[tuple[str, str]] = []
     owners: dict[str, Any] = {}
+    known = base.known()
     for source in sources:
         study = said(source.data, "study")
         names = study.get("algorithm", source.data.attrs.get("algorithm", ""))
-        for name in names if isinstance(names, list) else str(names).split(", "):
-            if name in (every := base.known()):
-                owners[name] = every[name]
+        names = names if isinstance(names, list) else str(names).split(", ")
+        owners |= {name: known[name] for name in names if name in known}
     for owner in owners.values():
         about = f"{base.stated(owner, 'heard')}; trusted: {base.stated(owner, 'trusted')}"
         about += f" ({owner.source})" * bool(owner.source)

@@ -222,8 +222,8 @@ def _best(made: Content) -> str:
     best = min(whole, key=lambda cell: cell.row["regret"])
     if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
         return "Their means are not ranked: horizons, sizes or problems differ."
-    number = f"{short(best.row['regret'])} {_interval(best.row, 'regret')}"
-    number += f" ({100 * made.level:.6g} %)"
+    number = short(best.row["regret"])
+    number += f" {_interval(best.row, 'regret')} ({100 * made.level:.6g} %)"
     if len(whole) == 1:
         named = f": {best.label}" if len(made.cells) > 1 else ""
         return f"The mean regret at the horizon is {number}{named}."
