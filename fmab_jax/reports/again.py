@@ -1,7 +1,7 @@
 """The command that makes results again: worked out from their study, and checked.
 
-A file may say anything of itself, so every value is typed before it is written. The text is then
-read back, as its reader is going to type it, into a study: `checked` tells whether it is the same.
+A file may say anything of itself, so a text is read back, as its reader is going to type it, into a
+study, which refuses what is none: `checked` tells whether it is the same.
 """
 
 from __future__ import annotations
