@@ -218,18 +218,18 @@ def same_file(one: str, other: str) -> bool:
         return False
 
 
-def refuse_taken(path: Path, overwrite: bool) -> None:
+def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
     """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
     flag("overwrite", overwrite)
     if "\0" in str(path):
-        refuse("path", str(path), "a name that files can have", "leave the NUL character out")
+        refuse(field, str(path), "a name that files can have", "leave the NUL character out")
     if os.path.lexists(path) and not overwrite:
         remedy = f"it exists: choose another, or add {setting(overwrite=True)}"
-        refuse("path", str(path), "a new name", remedy)
+        refuse(field, str(path), "a new name", remedy)
     if os.path.isdir(path) and not os.path.islink(path):
-        refuse("path", str(path), "the name of a file", "a folder has that name: choose another")
+        refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
     if not os.path.isdir(path.parent):
-        refuse("path", str(path), "in an existing folder", "make the folder first")
+        refuse(field, str(path), "in an existing folder", "make the folder first")
 
 
 def temporary_beside(path: Path, mark: str = "") -> Path:

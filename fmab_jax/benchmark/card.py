@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
-from fmab_jax.analysis.privacy import privacy_ledger
+from fmab_jax.analysis.privacy import DELTA, privacy_ledger
 from fmab_jax.analysis.several import mean_with_ends
 from fmab_jax.analysis.statements import interval_text, whoever
 from fmab_jax.analysis.words import quantity, short, whole, written
@@ -93,12 +95,13 @@ def made(
         runs = len(set(planned.algorithms.values()))
         if runs:
             tell(f"{suite.name}: {quantity('', runs, 'run')} of {planned.seeds} seeds ...")
-        rankings = {}
-        for groups, played in play(planned, suite):
-            for group in groups:
-                rankings[group] = ranked(suite, group, label, played, standings, same)
-        order = [rankings[group] for group in planned.algorithms]
-        results.append(Result(suite, planned, tuple(order)))
+        rankings = {
+            group: ranked(suite, group, label, played, standings, same)
+            for groups, played in play(planned, suite)
+            for group in groups
+        }
+        order = tuple(rankings[group] for group in planned.algorithms)
+        results.append(Result(suite, planned, order))
     tell("ledger and audit ...")
     sections = [
         Section("Ranks", _ranks(results)),
@@ -128,10 +131,7 @@ def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
 def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contestant:
     """Returns an algorithm with its options, under the name of the shipped one that it is.
 
-    Of the options an epsilon may only be None.
-
-    Raises:
-        ValueError: If a parameter is out of range.
+    Of the options an epsilon may only be None. A ValueError if a parameter is out of range.
     """
     bare = any(name in options for name in PARAMETERS)
     if bare:
@@ -162,6 +162,10 @@ def _view(group: Group) -> tuple[str, str]:
     return group.view, "–" if group == EVERYBODY else f"{group.leak:g}"
 
 
+def _at(leak: float) -> str:
+    return "no bound" if math.isinf(leak) else f"leak ε = {leak:g}"
+
+
 def _ranks(results: Sequence[Result]) -> tuple[Block, ...]:
     groups = list(dict.fromkeys(each.group for result in results for each in result.rankings))
     views = list(dict.fromkeys(group.view for group in groups))
@@ -173,15 +177,11 @@ def _ranks(results: Sequence[Result]) -> tuple[Block, ...]:
             cells = [found.get(Group(view, leak), "–") for leak in leaks]
             if set(cells) != {"–"}:
                 rows.append((view, result.suite.name, *cells))
-    heads = ["no bound" if math.isinf(leak) else f"leak ε = {leak:g}" for leak in leaks]
-    table = Table("Ranks by regret at T", ("view", "suite", *heads), tuple(rows), first=2)
+    heads = ("view", "suite", *map(_at, leaks))
+    table = Table("Ranks by regret at T", heads, tuple(rows), first=2)
     told = [
-        f"“{view}”: ε of one reward over the whole run, against {whoever(each.sees)}"
-        + (
-            ", pure."
-            if each.accountant == "pure"
-            else f", up to δ = {written(float(each.accountant))}."
-        )
+        f"“{view}”: ε of one reward over the whole run, against {whoever(each.sees)}, "
+        + ("pure." if each.accountant == "pure" else f"up to δ = {written(DELTA)}.")
         for view, each in VIEWS.items()
         if view in views
     ]
@@ -189,25 +189,23 @@ def _ranks(results: Sequence[Result]) -> tuple[Block, ...]:
         told.append("“no bound”: nothing that is told or done is covered by a finite ε.")
     note = (
         "All that are ranked together leak the same in the same view, against whoever of it sees "
-        "most. "
-        "A rank is what paired differences leave open: two are compared on the seeds that both "
-        f"have, and all intervals of a ranking hold together at {100 * LEVEL:g} % (Bonferroni)."
+        "most. A rank is what paired differences leave open: two are compared on the seeds that "
+        "both have, and all intervals of a ranking hold together at "
+        f"{100 * LEVEL:g} % (Bonferroni)."
     )
     return table, Items(tuple(told)), Paragraph(note, small=True)
 
 
 def _suite(found: Result, standings: Standings, label: str, parameter: str | None) -> Section:
     suite = found.suite
+    if not found.rankings:
+        text = f"{suite.about} Not run, {found.plan.absent['']}."
+        return Section(f"Suite {suite.name}", (Paragraph(text),))
     about = (
         f"{suite.about} {quantity('M = ', suite.problem.agents, 'agent')}, "
         f"{quantity('K = ', suite.problem.arms, 'arm')}, T = {whole(suite.horizon)}, "
         f"{found.plan.seeds:,} seeds."
     )
-    blocks: list[Block] = []
-    if not found.rankings:
-        text = f"{suite.about} Not run, {found.plan.absent['']}."
-        return Section(f"Suite {suite.name}", (Paragraph(text),))
-    blocks.append(Paragraph(about))
     ranks, took = [], []
     for each in found.rankings:
         value = found.plan.values[each.group]
@@ -220,13 +218,13 @@ def _suite(found: Result, standings: Standings, label: str, parameter: str | Non
         )
         took.append(
             (*head, _mean(own.links), _mean(best.links), _mean(own.bits), _mean(best.bits))
-            + (*tail(own), lost(own), f"{short(float(f'{own.trials_per_s:.3g}'))}")
+            + (*tail(own), lost(own), short(float(f"{own.trials_per_s:.3g}")))
         )
     heads: tuple[str, ...] = (
         *("view", "leak ε", parameter or "ε", "rank", "regret at T", "least regret of"),
         *("its regret at T", "more than the least", "lower bound, in the end"),
     )
-    blocks.append(Table("Regret", heads, tuple(ranks), first=2))
+    blocks: list[Block] = [Paragraph(about), Table("Regret", heads, tuple(ranks), first=2)]
     heads = (
         *("view", "leak ε", "links at T", "links of the least", "bits at T", "bits of the least"),
         *("largest regret", f"seeds above {TAIL} × median"),
@@ -234,29 +232,25 @@ def _suite(found: Result, standings: Standings, label: str, parameter: str | Non
     )
     blocks.append(Table("What it took", heads, tuple(took), first=2))
     blocks.append(_scatter(found, label))
-    views = dict.fromkeys(each.group.view for each in found.rankings)
-    for view, why in found.plan.absent.items():
-        blocks.append(Paragraph(f"No part in “{view}”, {why}.", small=True))
-    for view in views:
+    notes = [f"No part in “{view}”, {why}." for view, why in found.plan.absent.items()]
+    for view in dict.fromkeys(each.group.view for each in found.rankings):
         for why, labels in standings.absent(suite.name, view).items():
-            text = f"Not ranked in “{view}”, {why}: {' / '.join(labels)}."
-            blocks.append(Paragraph(text, small=True))
+            notes.append(f"Not ranked in “{view}”, {why}: {' / '.join(labels)}.")
     known = standings.found
     if lacking := [e.label for e in contestants() if (suite.name, e.label) not in known]:
-        text = f"Not ranked, because the standings do not have them: {' / '.join(lacking)}."
-        blocks.append(Paragraph(text, small=True))
-    if found.rankings[0].own.stand_ins:
-        text = (
-            f"{found.rankings[0].own.stand_ins} agents stand for all: nobody hears anybody, and "
-            f"agents are alike. The largest regret, the seeds above {TAIL} × median, and “best arm "
-            "lost, or a worse one played” are about them."
+        notes.append(f"Not ranked, because the standings do not have them: {' / '.join(lacking)}.")
+    if agents := found.rankings[0].own.stand_ins:
+        notes.append(
+            f"{agents} agents stand for all: nobody hears anybody, and agents are alike. The "
+            f"largest regret, the seeds above {TAIL} × median, and “best arm lost, or a worse one "
+            "played” are about them."
         )
-        blocks.append(Paragraph(text, small=True))
+    blocks += [Paragraph(note, small=True) for note in notes]
     return Section(f"Suite {suite.name}", tuple(blocks))
 
 
-def _mean(values: object) -> str:
-    return interval_text(mean_with_ends(values, LEVEL))  # type: ignore[arg-type]
+def _mean(values: np.ndarray) -> str:
+    return interval_text(mean_with_ends(values, LEVEL))
 
 
 def _bound(standings: Standings, found: Result, each: Ranking) -> str:
@@ -271,10 +265,7 @@ def _bound(standings: Standings, found: Result, each: Ranking) -> str:
 def _scatter(found: Result, label: str) -> Scatter:
     view = found.rankings[0].group.view
     shown = [each for each in found.rankings if each.group.view == view]
-    panels = tuple(
-        ("no bound" if view == NO_BOUND else f"leak ε = {each.group.leak:g}", each.points)
-        for each in shown
-    )
+    panels = tuple((_at(each.group.leak), each.points) for each in shown)
     caption = (
         f"Regret against links at T, both logarithmic, means, view “{view}”. Those without links "
         f"stand at the left edge. Filled: {label}. The least is named."
@@ -335,17 +326,16 @@ def _audit(contestant: Contestant, runs: int) -> tuple[Block, ...]:
         f"{value:.4g}, which leaks {_LEAK:g} in the view “{view}”. All bounds together are wrong "
         f"with a chance of {written(found.level)} at most."
     )
+    told = Table(caption, heads, rows, words=True), Paragraph(note, small=True)
     unseen = tuple(f"Not shown: {each.who}, {each.what}: {each.why}." for each in found.unseen)
-    more = (Items(unseen),) if unseen else ()
-    return Table(caption, heads, rows, words=True), Paragraph(note, small=True), *more
+    return (*told, Items(unseen)) if unseen else told
 
 
 def _about(suites: Suites, results: Sequence[Result]) -> tuple[Block, ...]:
     rows = tuple(
         (each.name, each.about, str(each.problem.agents), str(each.problem.arms))
-        + (whole(each.horizon), str(each.root_seed), f"{result.plan.seeds or 'none'}")
-        for result in results
-        for each in [result.suite]
+        + (whole(each.horizon), str(each.root_seed), f"{planned.seeds or 'none'}")
+        for each, planned, _ in results
     )
     heads = ("suite", "what", "M", "K", "T", "root seed", "seeds here")
     note = (
@@ -365,7 +355,6 @@ def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> tuple
         f"{contestant.label}, benchmark card, suites version {suites.version} "
         f"(sha256 {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
     )
-    text = (
-        f"The standings that it is ranked against were computed by fmab_jax {standings.packages}."
-    )
+    packages = ", ".join(sorted({each.package for each in standings.found.values()}))
+    text = f"The standings that it is ranked against were computed by fmab_jax {packages}."
     return Code(line), Paragraph(text, small=True)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.benchmark.matching import NO_BOUND, at_value, matched, parameter_of
-from fmab_jax.benchmark.suites import Contestant, Suite
+from fmab_jax.benchmark.suites import Contestant, Suite, cost_of
 from fmab_jax.errors import Refusal
 from fmab_jax.sweeps.simulate import simulate
-
-# Why an algorithm has no seeds in a suite.
-_TOO_LONG = "because simulating it takes too long here"
 
 
 class Group(NamedTuple):
@@ -74,11 +71,11 @@ def plan(
         first.bind(played, suite.horizon, exchange=exchange)
     except Refusal as error:
         return Plan({}, {}, {"": f"because it does not fit ({error})"}, 0)
-    usual = suite.usual_seeds(first)
-    usual = usual if most is None else min(most, usual)
-    number = usual if seeds is None else seeds
+    # What takes too long here has no seeds of its own.
+    usual = suite.seeds.get(cost_of(first), 0)
+    number = seeds if seeds is not None else min(usual, most if most is not None else usual)
     if not number:
-        return Plan({}, {}, {"": _TOO_LONG}, 0)
+        return Plan({}, {}, {"": "because simulating it takes too long here"}, 0)
     return Plan(made, groups, found.absent, number)
 
 
@@ -89,15 +86,8 @@ def play(made: Plan, suite: Suite) -> Iterator[tuple[list[Group], Played]]:
         same.setdefault(algorithm, []).append(group)
     for algorithm, groups in same.items():
         problem = suite.played(algorithm)
-        data = simulate(
-            algorithm,
-            problem,
-            suite.horizon,
-            made.seeds,
-            root_seed=suite.root_seed,
-            times=[suite.horizon],
-            progress=False,
-        )
+        how: dict[str, Any] = {"root_seed": suite.root_seed, "times": [suite.horizon]}
+        data = simulate(algorithm, problem, suite.horizon, made.seeds, progress=False, **how)
         yield groups, _played(data, algorithm, suite, problem.agents)
 
 
@@ -105,12 +95,12 @@ def _played(data: xr.Dataset, algorithm: Algorithm, suite: Suite, agents: int) -
     times = suite.problem.agents / agents
     priced = data.priced.values | (data.side.values == "server")
     last = data.links.isel(time=-1, meter=np.flatnonzero(priced))
+    seconds = max(data.attrs["elapsed_s"] - data.attrs["compile_s"], 1e-9)
     return Played(
         regret=times * data.regret.values[:, -1],
         links=last.sum("meter").values.astype(float),
         bits=data.numbers_sent.values * float(algorithm.number_bits(suite.problem.arms)),
         lost=data.best_arm_lost.values | data.worse_arm_played.values,
         stand_ins=agents if times > 1 else 0,
-        trials_per_s=data.sizes["seed"]
-        / max(data.attrs["elapsed_s"] - data.attrs["compile_s"], 1e-9),
+        trials_per_s=data.sizes["seed"] / seconds,
     )

@@ -64,11 +64,10 @@ def parameter_of(contestant: Contestant) -> str | None:
 def at_value(contestant: Contestant, value: float = 1.0) -> Algorithm:
     """Returns the algorithm with its parameter at a value; as it is where there is none to set.
 
-    Raises:
-        ValueError: If a parameter is out of range.
+    A ValueError if a parameter is out of range.
     """
     name = parameter_of(contestant)
-    return contestant.at(**({name: value} if name else {}))
+    return contestant.owner(**contestant.options, **({name: value} if name else {}))
 
 
 def leak_of(algorithm: Algorithm, agents: int, view: str) -> float:
@@ -85,10 +84,7 @@ def leak_of(algorithm: Algorithm, agents: int, view: str) -> float:
 def matched(contestant: Contestant, agents: int, leaks: Sequence[float]) -> Matched:
     """Returns the value of a contestant's parameter for each view and leak, and where is none.
 
-    Without a parameter to set, both are empty.
-
-    Raises:
-        ValueError: If the algorithm does not fit the number of agents.
+    Without a parameter to set, both are empty. A ValueError if it does not fit so many agents.
     """
     found = Matched({}, {})
     name = parameter_of(contestant)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fmab_jax.analysis.words import written
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.reports.frame import Table, rendered
 
@@ -67,23 +67,14 @@ class Card(NamedTuple):
 
 
 def checked_paths(base: str | os.PathLike[str], overwrite: bool) -> tuple[Path, Path]:
-    """Returns where HTML and Markdown shall stand, having made sure that they can.
-
-    Raises:
-        ValueError: If there is such a file or no such folder.
-    """
+    """Returns where HTML and Markdown shall stand; a ValueError if they cannot stand there."""
     text = re.sub(r"\.(html|md)$", "", str(checked_path("out", base)))
-    allowed = "a file name in an existing folder"
     if not text or text.endswith(("/", os.sep)) or os.path.isdir(text):
-        refuse("out", text, allowed, "give a name without an ending, such as card")
+        remedy = "give a name without an ending, such as card"
+        refuse("out", text, "a file name in an existing folder", remedy)
     paths = Path(f"{text}.html"), Path(f"{text}.md")
     for path in paths:
-        try:
-            refuse_taken(path, overwrite)
-        except Refusal as error:
-            raise error.renamed("out") from None
-        if not path.parent.is_dir():
-            refuse("out", text, allowed, "make the folder first")
+        refuse_taken(path, overwrite, "out")
     return paths
 
 
@@ -145,13 +136,11 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 42, 252, 18, 172
 def _placed(points: Mapping[str, tuple[float, float]], marked: str) -> dict[str, Any]:
     """Places what a panel shows: logarithmic axes, those without links at the left edge."""
     links = [x for x, _ in points.values() if x > 0.0]
-    regret = [y for _, y in points.values() if y > 0.0]
-    across, up = _ends(links), _ends(regret)
+    across, up = _ends(links), _ends(y for _, y in points.values() if y > 0.0)
 
     def place(x: float, y: float) -> tuple[float, float]:
         # Points without links stand at the edge: a logarithmic axis has no 0.
-        share = _share(x, across) if x > 0.0 else 0.0
-        high = _share(y, up) if y > 0.0 else 0.0
+        share, high = _share(x, across), _share(y, up)
         return _LEFT + 8 + share * (_RIGHT - _LEFT - 16), _BOTTOM - 6 - high * (_BOTTOM - _TOP - 12)
 
     best = min(points, key=lambda label: points[label][1])
@@ -173,19 +162,16 @@ def _ends(values: Iterable[float]) -> tuple[float, float]:
 
 
 def _share(value: float, ends: tuple[float, float]) -> float:
-    return (math.log10(value) - ends[0]) / (ends[1] - ends[0])
+    return (math.log10(value) - ends[0]) / (ends[1] - ends[0]) if value > 0.0 else 0.0
 
 
 def _ticks(ends: tuple[float, float]) -> list[float]:
     """Returns the powers of ten on an axis, and where they are few, 2 and 5 times them as well."""
     powers = range(math.floor(ends[0]), math.ceil(ends[1]) + 1)
-    inside = [
-        [
-            times * 10.0**power
-            for power in powers
-            for times in some
-            if ends[0] <= math.log10(times * 10.0**power) <= ends[1]
-        ]
-        for some in ((1,), (1, 3), (1, 2, 5))
-    ]
-    return next((each for each in inside if len(each) > 2), inside[-1])
+    inside: list[float] = []
+    for some in ((1,), (1, 3), (1, 2, 5)):
+        every = [times * 10.0**power for power in powers for times in some]
+        inside = [each for each in every if ends[0] <= math.log10(each) <= ends[1]]
+        if len(inside) > 2:
+            break
+    return inside

@@ -70,9 +70,8 @@ def ranked(
     together (`fmab_jax.analysis.several.places`). ``same`` is the label of the shipped one that it
     is itself; "" for nobody.
     """
-    everybody = {
-        name: each for name, each in standings.of(suite.name, group).items() if name != same
-    }
+    everybody = standings.of(suite.name, group)
+    everybody.pop(same, None)
     everybody[label] = own
     entrants = [_entrant(suite, group, name, each) for name, each in everybody.items()]
     found = least(f"Suite {suite.name}", entrants, {}, LEVEL)
@@ -84,18 +83,14 @@ def ranked(
         entrants=len(entrants),
         least=found,
         best=everybody[found.best],
-        points={
-            name: (float(each.links.mean()), float(each.regret.mean()))
-            for name, each in everybody.items()
-        },
+        points={n: (float(p.links.mean()), float(p.regret.mean())) for n, p in everybody.items()},
     )
 
 
 def _entrant(suite: Suite, group: Group, label: str, played: Played) -> Entrant:
     if group.view == NO_BOUND:
         return Entrant(label, NO_BOUND, NO_BOUND, played.regret, question=suite.question)
-    view = VIEWS[group.view]
-    leak = f"{group.leak:g}"
+    view, leak = VIEWS[group.view], f"{group.leak:g}"
     return Entrant(label, "", leak, played.regret, view.sees, view.accountant, suite.question)
 
 

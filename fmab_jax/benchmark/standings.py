@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -81,11 +81,6 @@ class Standings:
                 found.setdefault(why, []).append(label)
         return found
 
-    @property
-    def packages(self) -> str:
-        """The versions of the package that ran it, in words."""
-        return ", ".join(sorted({each.package for each in self.found.values()}))
-
 
 @functools.cache
 def shipped(suites: str) -> Standings:
@@ -95,22 +90,14 @@ def shipped(suites: str) -> Standings:
 
 
 def read(path: str | os.PathLike[str], suites: str) -> Standings:
-    """Reads standings of the suites with that digest.
-
-    Raises:
-        ValueError: If it is no such file, is damaged, or belongs to other suites.
-    """
+    """Reads standings of the suites with that digest; a ValueError if the file holds no such."""
     data = load(path)
     if "about" not in data or not set(_SERIES) <= set(data):
         refuse("standings", str(path), "standings of fmab benchmark", "it is some other result")
     about = json.loads(data.about.values.tobytes())
     if about["digest"] != suites:
-        refuse(
-            "standings",
-            f"of suites {about['digest'][:12]}",
-            f"of suites {suites[:12]}",
-            "run python -m benchmarks standings",
-        )
+        found, due = (f"of suites {digest[:12]}" for digest in (about["digest"], suites))
+        refuse("standings", found, due, "run python -m benchmarks standings")
     made = Standings(about["version"], about["digest"])
     for suite, leak, *bounds in about["lower"]:
         made.lower[suite, float(leak)] = (bounds[0], bounds[1])
@@ -132,43 +119,33 @@ def read(path: str | os.PathLike[str], suites: str) -> Standings:
 
 def write(made: Standings, path: str | os.PathLike[str]) -> Path:
     """Writes standings, whole or not at all."""
-    rows, parts, start = [], [], 0
+    rows: list[dict[str, Any]] = []
+    parts: list[Played] = []
     for (suite, label), each in made.found.items():
         runs: dict[int, dict[str, Any]] = {}
         for group, played in each.groups.items():
             if id(played) not in runs:
-                seeds = len(played.regret)
-                rate, stand_ins = round(played.trials_per_s, 3), played.stand_ins
                 runs[id(played)] = {
-                    **{"start": start, "seeds": seeds, "stand_ins": stand_ins, "rate": rate},
+                    "start": sum(len(part.regret) for part in parts),
+                    "seeds": len(played.regret),
+                    "stand_ins": played.stand_ins,
+                    "rate": round(played.trials_per_s, 3),
                     "groups": [],
                 }
                 parts.append(played)
-                start += seeds
             value = each.values[group]
-            own = [group.view, _text(group.leak), None if math.isnan(value) else value]
+            own = [group.view, repr(group.leak), None if math.isnan(value) else value]
             runs[id(played)]["groups"].append(own)
-        rows.append(
-            {
-                **{"suite": suite, "label": label, "key": each.key, "package": each.package},
-                **{"absent": each.absent, "runs": [*runs.values()]},
-            }
-        )
-    lower = [[suite, _text(leak), *bounds] for (suite, leak), bounds in made.lower.items()]
+        row = {"suite": suite, "label": label, "key": each.key, "package": each.package}
+        rows.append({**row, "absent": each.absent, "runs": [*runs.values()]})
+    lower = [[suite, repr(leak), *bounds] for (suite, leak), bounds in made.lower.items()]
     about = {"version": made.version, "digest": made.digest, "lower": lower, "standings": rows}
     whole = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), np.uint8)
-    series = {
-        name: (
-            "trial",
-            np.concatenate([np.zeros(0), *(getattr(p, name) for p in parts)]).astype(kind),
-        )
-        for name, kind in _SERIES.items()
-    }
+    series = {}
+    for name, kind in _SERIES.items():
+        values = np.concatenate([np.zeros(0), *(getattr(part, name) for part in parts)])
+        series[name] = ("trial", values.astype(kind))
     return save(xr.Dataset({"about": ("letter", whole), **series}), path, overwrite=True)
-
-
-def _text(leak: float) -> str:
-    return "inf" if math.isinf(leak) else repr(leak)
 
 
 def completed(
@@ -186,12 +163,11 @@ def completed(
     wanted = [(suite, each) for each in contestants for suite in suites.suites.values()]
     # Cheap ones come first: a run that is stopped then has most of the results.
     wanted.sort(key=lambda pair: COSTS.index(cost_of(at_value(pair[1]))))
-    old = known.found if known and known.digest == suites.digest else {}
     made = Standings(suites.version, suites.digest)
-    made.lower = dict(known.lower) if known and known.digest == suites.digest else {}
-    for suite, each in wanted:
-        if (kept := old.get((suite.name, each.label))) is not None:
-            made.found[suite.name, each.label] = kept
+    if known and known.digest == suites.digest:
+        keys = [(suite.name, each.label) for suite, each in wanted]
+        made.found = {key: known.found[key] for key in keys if key in known.found}
+        made.lower = dict(known.lower)
     for suite in suites.suites.values():
         if not any(name == suite.name for name, _ in made.lower):
             made.lower |= {(suite.name, leak): both for leak, both in lower_bounds(suite).items()}
@@ -213,7 +189,7 @@ def completed(
 
 def _key(planned: Plan, suite: Suite) -> str:
     told = [
-        [[group.view, _text(group.leak)], algorithm.describe()]
+        [[group.view, repr(group.leak)], algorithm.describe()]
         for group, algorithm in planned.algorithms.items()
     ]
     whole = [told, planned.seeds, planned.absent, suite.name, suite.horizon, suite.root_seed]
@@ -231,16 +207,9 @@ def lower_bounds(suite: Suite) -> dict[float, tuple[float, float]]:
         return {}
     means = [np.asarray(own.fixed(seed, suite.root_seed).means)[0] for seed in range(_INSTANCES)]
 
-    def mean(how: Callable[..., float], *given: Any, **more: Any) -> float:
-        return float(np.mean([how(each, *given, **more) for each in means]))
-
-    def both(leak: float) -> tuple[float, float]:
-        sizes = suite.horizon, own.agents
-        if math.isinf(leak):
-            one, other = (mean(theory.lai_robbins, *sizes, alone=a) for a in (False, True))
-        else:
-            bound = theory.private_lower_bound
-            one, other = (mean(bound, leak, *sizes, alone=a) for a in (False, True))
-        return one, other
-
-    return {leak: both(leak) for leak in (*suite.leaks, math.inf)}
+    found, bound = {}, theory.private_lower_bound
+    for leak in (*suite.leaks, math.inf):
+        given = leak, suite.horizon, own.agents
+        one, other = (np.mean([bound(m, *given, alone=a) for m in means]) for a in (False, True))
+        found[leak] = float(one), float(other)
+    return found

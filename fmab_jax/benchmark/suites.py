@@ -60,10 +60,6 @@ class Suite:
             return own
         return Problem.heterogeneous(self.stand_ins, own.arms, 0.0, own.instance_gap)
 
-    def usual_seeds(self, algorithm: Algorithm) -> int:
-        """Returns how many seeds an algorithm has; 0 where it takes too long."""
-        return int(self.seeds.get(cost_of(algorithm), 0))
-
 
 def cost_of(algorithm: Algorithm) -> str:
     """Returns what a seed costs, one of `COSTS`."""
@@ -79,14 +75,6 @@ class Contestant:
     label: str  # in tables
     owner: type[Algorithm]  # its class
     options: Mapping[str, Any]  # its parameters, but for those that the benchmark sets
-
-    def at(self, **epsilon: float) -> Algorithm:
-        """Returns the algorithm with its epsilon.
-
-        Raises:
-            ValueError: If a parameter is out of range.
-        """
-        return self.owner(**self.options, **epsilon)
 
 
 @dataclass(frozen=True)
@@ -129,15 +117,11 @@ def _problem(stated: Mapping[str, Any]) -> Problem:
 @functools.cache
 def contestants() -> tuple[Contestant, ...]:
     """Returns every shipped algorithm in its shipped variants."""
-    stated = tomllib.loads(_text("contestants.toml"))["contestant"]
-    return tuple(
-        Contestant(each["label"], named(each["algorithm"]), _options(each.get("options", {})))
-        for each in stated
-    )
-
-
-def _options(stated: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: None if value == "none" else value for name, value in stated.items()}
+    found = []
+    for each in tomllib.loads(_text("contestants.toml"))["contestant"]:
+        options = {n: None if v == "none" else v for n, v in each.get("options", {}).items()}
+        found.append(Contestant(each["label"], named(each["algorithm"]), options))
+    return tuple(found)
 
 
 def _text(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fmab_jax.analysis.audit import Audit, Finding
+from fmab_jax.analysis.audit import Audit
 from fmab_jax.analysis.words import quantity, whole, written
 from fmab_jax.errors import count, refuse
 from fmab_jax.plots import style
@@ -57,7 +57,11 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
         handles.append(Line2D([], [], **own))
     above.set_ylim(0.0)
     above.set_ylabel("density")
-    bounds = _bounds(one)
+    looks: list[tuple[float, dict[str, Any]]] = [
+        (one.claim, {"color": style.COLOURS[2], "label": "claim"}),
+        (one.lower, {"color": style.COLOURS[3], "ls": style.STROKES[1], "label": "lower bound"}),
+    ]
+    bounds = [each for each in looks if math.isfinite(each[0])]
     enough = np.minimum(*both) >= _FEW
     seen = np.log(both[1][enough] / both[0][enough])
     mark: dict[str, Any] = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
@@ -93,14 +97,3 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     long = [short[3], short[0], f"Event: {one.event}; {bound}, {claim}", short[2]]
     caption = style.Caption(short, ". ".join(long) + ".")
     return style.finish(figure, handles, caption, height=sum(_HEIGHTS))
-
-
-def _bounds(one: Finding) -> list[tuple[float, dict[str, Any]]]:
-    """Returns the claim and the lower bound, where there are any, with their looks."""
-    found: list[tuple[float, dict[str, Any]]] = []
-    if math.isfinite(one.claim):
-        found.append((one.claim, {"color": style.COLOURS[2], "label": "claim"}))
-    if not one.infinite:
-        look = {"color": style.COLOURS[3], "linestyle": style.STROKES[1], "label": "lower bound"}
-        found.append((one.lower, look))
-    return found

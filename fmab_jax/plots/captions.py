@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.words import is_number, name_of, quantity, told, whole, written
+from fmab_jax.analysis.words import grouped, is_number, name_of, quantity, told, whole, written
 
 # Leaks that a caption lists one by one.
 _LEAKS = 8
@@ -98,10 +98,8 @@ def meters(data: xr.Dataset) -> str:
 def leaks(data: xr.Dataset) -> dict[Any, float]:
     """Returns what a message leaks, Nε, where it follows from parameters and differs with them.
 
-    Returns:
-        The leak by the values of these parameters, a tuple of what captions call them, where it is
-        not epsilon itself; nothing where all configurations leak the same, or where the leak itself
-        is a parameter.
+    It is by the values of these parameters, a tuple of what captions call them, where it is not
+    epsilon itself; nothing where all configurations leak the same, or the leak is a parameter.
     """
     leak = data.coords["epsilon_message"] if "epsilon_message" in data.coords else None
     if leak is None or not leak.ndim or "epsilon_message" in leak.dims:
@@ -125,16 +123,15 @@ def leaks(data: xr.Dataset) -> dict[Any, float]:
 
 def leak_sentence(data: xr.Dataset) -> str:
     """Says what a message leaks in configurations that differ in it; "" where none do."""
-    found: dict[str, list[str]] = {}
-    for names, leak in leaks(data).items():
-        found.setdefault(leak_text(leak), []).append(", ".join(names))
+    found = leaks(data)
     if not found:
         return ""
-    if sum(map(len, found.values())) > _LEAKS:
-        numbers = sorted(leaks(data).values())
-        return f"Nε, what a message leaks: {leak_text(numbers[0])} to {leak_text(numbers[-1])}"
-    listed = "; ".join(f"{leak} ({' / '.join(names)})" for leak, names in found.items())
-    listed += "; ε elsewhere" * (len(leaks(data)) < data.epsilon_message.size)
+    if len(found) > _LEAKS:
+        low, *_, high = sorted(found.values())
+        return f"Nε, what a message leaks: {leak_text(low)} to {leak_text(high)}"
+    by_leak = grouped({", ".join(names): leak_text(leak) for names, leak in found.items()})
+    listed = "; ".join(f"{leak} ({names})" for leak, names in by_leak.items())
+    listed += "; ε elsewhere" * (len(found) < data.epsilon_message.size)
     return f"Nε, what a message leaks: {listed}"
 
 
@@ -197,12 +194,9 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
         elif not sums[0]:
             start += f", 0 in every configuration ({ends} in each)"
         else:
-            at = dict(zip(dims, worst, strict=True))
-            where = ", ".join(
-                told(finals[name], finals[name].values.tolist()[at[name]])
-                for name in dims
-                if finals.sizes[name] > 1
-            )
+            cell = finals.isel(dict(zip(dims, worst, strict=True)))
+            varied = [name for name in dims if finals.sizes[name] > 1]
+            where = ", ".join(told(finals[name], cell[name].item()) for name in varied)
             most = f"most in one configuration {_share(bad[worst], seeds[worst])}"
             start += f", {most} ({ends}) at {where}"
         interval = ""  # the next sentence's numbers are of the same kind
@@ -213,9 +207,7 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
 def exploring(undecided: Any, seeds: Any) -> list[str]:
     """Says which share of the seeds has chosen no arm at T, or from which to which; [] below 1 %.
 
-    Args:
-        undecided: How many seeds still explore, of each configuration.
-        seeds: Of how many.
+    ``undecided`` of the ``seeds`` of each configuration still explore.
     """
     number, of = (np.asarray(each, float).reshape(-1) for each in (undecided, seeds))
     shares = 100 * number[of > 0] / of[of > 0]

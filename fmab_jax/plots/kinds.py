@@ -11,22 +11,15 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of figure.
+    """A kind of figure."""
 
-    Attributes:
-        home: Module of this room, and function: its first argument is the table of final values,
-            the others are the options that it takes, by name.
-        about: What is drawn, for help; "" for a kind that its `needs` choose rather than a flag.
-        needs: Options that must be given, of "x", "y" and "hue".
-        takes: Options that may be given besides, of "hue" and "metric".
-        curves: Whether it is drawn from curves over time rather than from final values.
-    """
-
+    # Module of this room, and function: its first argument is the table of final values, the others
+    # are the options that it takes, by name.
     home: str
-    about: str = ""
-    needs: tuple[str, ...] = ()
-    takes: tuple[str, ...] = ()
-    curves: bool = False
+    about: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
+    needs: tuple[str, ...] = ()  # options that must be given, of "x", "y" and "hue"
+    takes: tuple[str, ...] = ()  # options that may be given besides, of "hue" and "metric"
+    curves: bool = False  # whether it is drawn from curves over time, not from final values
 
     def draw(self, results: Any, options: Mapping[str, Any]) -> Any:
         """Returns the figure; options besides those that it has are passed over."""

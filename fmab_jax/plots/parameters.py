@@ -22,33 +22,18 @@ from fmab_jax.plots.style import FONT, text_size, wrapped
 # The metric "rounds" is not called so in the table: there the name belongs to the round budget.
 _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 _HEIGHT = 1.9
-
-
-_UNITS = {
-    0: "",
-    3: "in thousands",
-    6: "in millions",
-    9: "in billions (10⁹)",
-    -3: "in thousandths",
-}
+# Of the numbers in a map, by their power of ten.
+_UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
 
 
 class _Ticks(NamedTuple):
-    """Where the values of a parameter lie on an axis, and how they are written there.
+    """Where the values of a parameter lie on an axis, and how they are written there."""
 
-    Attributes:
-        order: Places in the table, in the order of the axis.
-        places: Position of each value in that order.
-        labels: Text of each value in that order.
-        scale: "linear", "log" or "categorical".
-        broken: Whether the last value is infinite and stands behind a break of the axis.
-    """
-
-    order: list[int]
-    places: np.ndarray
-    labels: list[str]
-    scale: str
-    broken: bool
+    order: list[int]  # places in the table, in the order of the axis
+    places: np.ndarray  # position of each value in that order
+    labels: list[str]  # text of each value in that order
+    scale: str  # "linear", "log" or "categorical"
+    broken: bool  # whether the last value is infinite and stands behind a break of the axis
 
 
 def plot_parameter(
@@ -273,8 +258,7 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
 def values_of(coordinate: xr.DataArray) -> list[Any]:
     """Returns the values of a parameter as plain Python objects; no limit is infinite."""
     unlimited = bool(coordinate.attrs.get("none"))
-    values = coordinate.values.tolist()
-    return [math.inf if unlimited and value == "none" else value for value in values]
+    return [math.inf if unlimited and v == "none" else v for v in coordinate.values.tolist()]
 
 
 def triple(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
@@ -300,19 +284,13 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
 def caption_of(
     finals: xr.Dataset, short: Sequence[str], long: Sequence[str], *, paid: bool
 ) -> style.Caption:
-    """Returns the caption: what all share, what is drawn, meters if paid for, bad luck.
+    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck.
 
-    Args:
-        finals: The table.
-        short: Sentences on what is drawn, for the short caption.
-        long: The same for the long one.
-        paid: Whether a cost is drawn.
+    ``short`` and ``long`` are sentences on what is drawn, for the caption of that name.
     """
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
     made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
-    said = [", ".join([*made, seeds]), *long]
-    if leak := captions.leak_sentence(finals):
-        said.append(leak)
+    said = [", ".join([*made, seeds]), *long, *filter(None, [captions.leak_sentence(finals)])]
     if paid and (meters := captions.meters(finals)):
         said.append(f"Peer links are counted on the {meters}")
     said += captions.events_of_cells(finals)
@@ -320,18 +298,16 @@ def caption_of(
         said += captions.exploring(finals.undecided, finals.seeds)
     size = captions.size(seeds.replace(" per configuration", " each"), [finals])
     rest = ", ".join(fact for fact in made if fact not in size)
-    return style.Caption(
-        [size, *short, *captions.wrong_in_all([finals]), rest], ". ".join(said) + "."
-    )
+    drawn = [size, *short, *captions.wrong_in_all([finals]), rest]
+    return style.Caption(drawn, ". ".join(said) + ".")
 
 
 def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     """Refuses several values of a parameter that the figure does not show."""
-    open_dims = [name for name in captions.swept(finals) if name not in dims]
-    others = {name: finals.sizes[name] for name in open_dims if finals.sizes[name] > 1}
+    others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
     if others:
-        value = ", ".join(f"{size} values of {name}" for name, size in others.items())
-        name = next(iter(others))
+        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)
+        name = others[0]
         example = finals[name].values.tolist()[0]
         allowed = f"one value of every parameter except {', '.join(dims)}"
         remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"
@@ -384,8 +360,8 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
         last = places[-2:]
         middle = float(np.sqrt(last.prod()) if ticks.scale == "log" else last.mean())
         place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
-        box = {"color": "white", "pad": 0.2}
-        axes.annotate("//", (middle, 0), va="center", fontsize=FONT, bbox=box, **place)
+        place |= {"va": "center", "bbox": {"color": "white", "pad": 0.2}}
+        axes.annotate("//", (middle, 0), fontsize=FONT, **place)
 
 
 def _thinned(places: np.ndarray, sizes: Sequence[float]) -> list[int]:

@@ -113,28 +113,24 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         texts = []
         # Equal points lie on one spot and share one label.
         stacked = np.stack([cost, regret, leak])[:, front]
-        spots, equal = np.unique(stacked, axis=1, return_inverse=True)
-        first = [int((equal.ravel() == index).argmax()) for index in range(spots.shape[1])]
-        for index in first:
+        _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
+        for index, others in zip(first.tolist(), (equal - 1).tolist(), strict=True):
             cell = front[index]
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
             if unlike:
                 words.append(f"leak ε = {captions.leak_text(told_leak[cell])}")
-            others = int((equal.ravel() == equal.ravel()[index]).sum()) - 1
-            texts.append(_short(words) + f"\n(+ {others} equal)" * (others > 0))
+            lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
+            texts.append("\n".join(lines) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
         if shown or unlike:
             number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
         labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
-        both, all_three = "no more cost and no more regret", "no more cost, regret and leak"
-        beaten = f"Open points: another configuration has {all_three if unlike else both}, and less"
-        rest = [f"{beaten} of one of them"] if len(front) < cost.size else []
-        where, price = (
-            ("", "of cost, regret and leak")
-            if unlike
-            else (" on the line", "where less cost has its price in regret")
-        )
+        no_more, where = "no more cost and no more regret", " on the line"
+        price = "where less cost has its price in regret"
+        if unlike:
+            no_more, where, price = "no more cost, regret and leak", "", "of cost, regret and leak"
+        beaten = f"Open points: another configuration has {no_more}, and less of one of them"
         short = [
             f"Points: means; bars: {captions.band_of(finals)}",
             "Filled: the Pareto front" + ", of cost, regret and leak" * unlike,
@@ -143,7 +139,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
             f"Filled points{where}: the Pareto front, {price}; "
             f"{len(front)} of {quantity('', cost.size, 'configuration')}, {labelled}",
-            *rest,
+            *([beaten] if len(front) < cost.size else []),
         ]
         return parameters.caption_of(finals, short, long, paid=True)
 
@@ -170,11 +166,6 @@ def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray
             front.append(int(index))
     found = np.array(front, int)
     return found[np.lexsort([found, cost[found]])]
-
-
-def _short(words: list[str]) -> str:
-    """Writes the parameters of a cell in a few short lines."""
-    return "\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))
 
 
 def _label_points(axes: Axes, points: np.ndarray, front: np.ndarray, texts: list[str]) -> int:

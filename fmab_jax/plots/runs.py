@@ -344,7 +344,7 @@ def _caption(
     sentences += captions.events_of_runs(bands)
     if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
         sentences += captions.exploring(
-            [_undecided(data) for data in runs.values()],
+            [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
     paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
@@ -356,11 +356,6 @@ def _caption(
     rest = ", ".join(fact for fact in shared if fact not in size)
     long = [*sentences, *cost, *_link_sentences(runs), *more]
     return style.Caption([*short, rest], ". ".join(long) + ".")
-
-
-def _undecided(data: xr.Dataset) -> int:
-    """Returns how many seeds of a run have chosen no arm at T."""
-    return int(data.undecided if "undecided" in data else (data.chosen_arm < 0).sum())
 
 
 def _bare(words: str) -> str:

@@ -9,6 +9,7 @@ import functools
 import io
 import math
 import re
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -57,16 +58,12 @@ class Picture(Figure):
 
 
 class Caption(NamedTuple):
-    """The words of a figure.
+    """The words of a figure."""
 
-    Attributes:
-        short: Sentences without full stops, the most important ones first: drawn under the picture
-            as far as they fit in a fifth of the height.
-        long: Everything, one paragraph: for a file beside the picture.
-    """
-
+    # Sentences without full stops, the most important ones first: drawn under the picture as far
+    # as they fit in a fifth of the height.
     short: Sequence[str] = ()
-    long: str = ""
+    long: str = ""  # everything, one paragraph: for a file beside the picture
 
 
 NO_CAPTION = Caption()
@@ -158,13 +155,14 @@ def wrapped(text: str, limit: float) -> str:
         lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
         while text_size(lines[-1])[0] > limit:  # one word longer than a line
             # By halving: the widths of all beginnings of a long word take minutes.
-            fits, cut = len(lines[-1]), 1
-            while fits - cut > 1:
-                middle = (cut + fits) // 2
-                wide = text_size(lines[-1][:middle])[0] > limit
-                cut, fits = (cut, middle) if wide else (middle, fits)
+            cut = _fitting(lines[-1], limit)
             lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return "\n".join(lines).replace(_TIE, " ")
+
+
+def _fitting(word: str, limit: float) -> int:
+    """Returns how many letters fit a line; by halving: all widths of a long word take minutes."""
+    return max(1, bisect(range(1, len(word)), limit, key=lambda n: text_size(word[:n])[0]))
 
 
 LEGEND: dict[str, Any] = {
@@ -187,14 +185,10 @@ def finish(
     """Lays out a figure: legend above the axes, short caption below them; it grows by both.
 
     The long caption becomes the figure's label, for `save_figure` and for who shows it as text.
-
-    Args:
-        figure: With its axes; its height is what they have with their labels.
-        handles: Entries of the legend; none for no legend. Of several groups, each of which is a
-            list, every one begins a line of its own.
-        caption: Its words; or what returns them once the axes have their place.
-        fit: Adapts labels to the axes; called whenever their place has changed.
-        height: What the axes below each other are to have together, in inches, without labels.
+    ``handles`` are entries of the legend, or lists of entries, each of which begins a line of its
+    own. ``caption`` is the words, or returns them once the axes have their place. ``fit`` adapts
+    labels to the axes whenever their place has changed. ``height`` is what the axes below each
+    other are to have together, in inches, without labels.
     """
     wide, tall = figure.get_size_inches()
     grouped = bool(handles) and all(isinstance(each, list) for each in handles)

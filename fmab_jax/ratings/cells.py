@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,15 +27,12 @@ _STEPS = 50
 
 @dataclass(frozen=True)
 class Cells:
-    """Numbers of ratings by agent, arm and level; entries that are 0 are left out."""
+    """Numbers of ratings by agent, arm and level."""
 
     agents: list[str]  # labels
     arms: list[str]  # labels
     levels: int  # how many there are
-    agent: np.ndarray  # [entry] places in ``agents``
-    arm: np.ndarray  # [entry] places in ``arms``
-    level: np.ndarray  # [entry] places of levels
-    number: np.ndarray  # [entry] of ratings, 1 or more
+    counts: sparse.csr_array  # [agent, arm x levels + level] numbers of ratings
     rated: np.ndarray  # [agent] rows of the table; a row that counts for several arms is one
 
     @classmethod
@@ -51,23 +49,19 @@ class Cells:
         """Counts rows; those whose raw arm has several parts count for each of them."""
         assert what.parts is not None
         user, raw, level = user[kept], raw[kept], level[kept]
-        ones = np.ones(len(user), np.int64)
-        shape = (len(names) * levels, len(what.names))
-        rows = sparse.coo_array((ones, (user * levels + level, raw)), shape=shape).tocsr()
+        rows = _tally(user * levels + level, raw, (len(names) * levels, len(what.names)))
         arms: dict[str, int] = {}
         pairs = [
             (i, arms.setdefault(part, len(arms)))
             for i, each in enumerate(what.parts)
             for part in each
         ]
-        part_of = sparse.coo_array(
-            (np.ones(len(pairs), np.int64), tuple(np.array(pairs).T)), (len(what.names), len(arms))
-        )
-        found = (rows @ part_of.tocsr()).tocoo()
+        whole, part = np.array(pairs).T
+        found = (rows @ _tally(whole, part, (len(what.names), len(arms)))).tocoo()
         who, own = np.divmod(found.coords[0].astype(np.int64), levels)
-        rated = np.bincount(user, minlength=len(names))
-        arm = found.coords[1].astype(np.int64)
-        return cls(names, list(arms), levels, who, arm, own, found.data, rated)
+        column = found.coords[1].astype(np.int64) * levels + own
+        counts = _tally(who, column, (len(names), len(arms) * levels), found.data)
+        return cls(names, list(arms), levels, counts, np.bincount(user, minlength=len(names)))
 
     def dense(self) -> np.ndarray:
         """Returns [agent, arm, level] counts."""
@@ -77,31 +71,24 @@ class Cells:
             allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
             remedy = f"use {setting(groups=10)}, or {setting(most_arms=100)}"
             refuse("agent", sizes, allowed, remedy)
-        table = np.zeros(shape, np.int64)
-        np.add.at(table, (self.agent, self.arm, self.level), self.number)
-        return table
+        return self.counts.toarray().reshape(shape)
 
     def chosen(self, agents: np.ndarray, arms: np.ndarray) -> Cells:
         """Returns the cells of some agents and arms, in the order that is given."""
-        to_agent = np.full(len(self.agents), -1)
+        found = self.counts[agents].tocoo()
+        arm, level = np.divmod(found.coords[1], self.levels)
         to_arm = np.full(len(self.arms), -1)
-        to_agent[agents], to_arm[arms] = np.arange(len(agents)), np.arange(len(arms))
-        who, what = to_agent[self.agent], to_arm[self.arm]
-        kept = (who >= 0) & (what >= 0)
-        return Cells(
-            [self.agents[i] for i in agents],
-            [self.arms[k] for k in arms],
-            self.levels,
-            who[kept],
-            what[kept],
-            self.level[kept],
-            self.number[kept],
-            self.rated[agents],
-        )
+        to_arm[arms] = np.arange(len(arms))
+        kept = to_arm[arm] >= 0
+        row, column = found.coords[0][kept], (to_arm[arm] * self.levels + level)[kept]
+        counts = _tally(row, column, (len(agents), len(arms) * self.levels), found.data[kept])
+        labels = [self.agents[i] for i in agents], [self.arms[k] for k in arms]
+        return Cells(*labels, self.levels, counts, self.rated[agents])
 
     def of_arms(self) -> np.ndarray:
         """Returns [arm] numbers of ratings."""
-        return np.bincount(self.arm, self.number, len(self.arms)).astype(np.int64)
+        arm = self.counts.indices // self.levels
+        return np.bincount(arm, self.counts.data, len(self.arms)).astype(np.int64)
 
     def with_enough(self, wanted: Options, agent: str, arm: str) -> tuple[Cells, dict[str, int]]:
         """Leaves out agents, then arms, with too few ratings, then all but the most rated arms.
@@ -126,7 +113,7 @@ class Cells:
             order = sorted(arms, key=lambda k: (-totals[k], cells.arms[k]))
             arms = np.array(order[: wanted.most_arms])
         cells = cells.chosen(np.arange(len(cells.agents)), arms)
-        rated = np.bincount(cells.agent, minlength=len(cells.agents)) > 0
+        rated = cells.counts.sum(axis=1) > 0
         if gone := int((~rated).sum()):
             left_out[f"{agent} with no rating of these arms"] = gone
         return cells.chosen(np.flatnonzero(rated), np.arange(len(arms))), left_out
@@ -142,35 +129,22 @@ class Cells:
         # In the order of labels, so that the order of rows changes nothing.
         cells = self.ordered(shown, grouped=False)
         place = clusters(cells.tastes(levels), groups, wanted.groups_seed)
-        sizes = np.bincount(place, minlength=groups)
-        first = [int((place == g).argmax()) for g in range(groups)]
-        order = sorted(range(groups), key=lambda g: (-sizes[g], first[g]))
-        rank = np.empty(groups, np.int64)
-        rank[order] = np.arange(groups)
-        place = rank[place]
+        _, first, sizes = np.unique(place, return_index=True, return_counts=True)
+        place = np.argsort(np.lexsort((first, -sizes)))[place]
         names = [f"group {g + 1}" for g in range(groups)]
         members = {label: names[g] for label, g in zip(cells.agents, place, strict=True)}
-        found = Cells(
-            names,
-            cells.arms,
-            cells.levels,
-            place[cells.agent],
-            cells.arm,
-            cells.level,
-            cells.number,
-            np.bincount(place, cells.rated, groups).astype(np.int64),
-        )
-        return found, members
+        of = _tally(place, np.arange(len(place)), (groups, len(place)))
+        return Cells(names, cells.arms, cells.levels, of @ cells.counts, of @ cells.rated), members
 
     def tastes(self, levels: Sequence[float]) -> np.ndarray:
         """Returns [agent, arm] by how much each likes it more than others do, 0 where unknown."""
         shape = (len(self.agents), len(self.arms))
         affordable("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
         points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
-        pair = self.agent * shape[1] + self.arm
-        number = np.bincount(pair, self.number, shape[0] * shape[1]).reshape(shape)
-        total = np.bincount(pair, self.number * points[self.level], shape[0] * shape[1])
-        total = total.reshape(shape)
+        number, total = (
+            (self.counts @ sparse.kron(sparse.eye_array(shape[1]), each[:, None], "csr")).toarray()
+            for each in (np.ones(self.levels), points)
+        )
         own = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
         apart = np.where(number > 0, total / np.maximum(number, 1) - own, 0.0)
         usual = (number * apart).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
@@ -220,6 +194,14 @@ class Cells:
         return table, places
 
 
+def _tally(
+    row: np.ndarray, column: np.ndarray, shape: tuple[int, int], number: Any = None
+) -> sparse.csr_array:
+    """Returns how often each pair of a row and a column occurs; an entry is ``number`` of them."""
+    number = np.ones(len(row), np.int64) if number is None else number
+    return sparse.coo_array((number, (row, column)), shape).tocsr()
+
+
 def _in_order(labels: Sequence[str], shown: str, name: str) -> np.ndarray:
     place = {label: i for i, label in enumerate(labels)}
     return np.array([place[each] for each in tables.numbered("path", shown, labels, name)], int)
@@ -228,10 +210,7 @@ def _in_order(labels: Sequence[str], shown: str, name: str) -> np.ndarray:
 def clusters(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
     """Returns the cluster of each point [point, coordinate], by k-means from several starts.
 
-    The tightest of them counts; no cluster is empty.
-
-    Raises:
-        ValueError: If there are fewer different points than clusters.
+    The tightest of them counts; no cluster is empty. Fewer different points are refused.
     """
     different = len(np.unique(points, axis=0))
     remedy = "use fewer groups, or more arms"
@@ -239,29 +218,20 @@ def clusters(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
         refuse("groups", groups, f"at most {different:,}, the different tastes", remedy)
     best: tuple[float, np.ndarray] | None = None
     for start in range(_STARTS):
+        rng = np.random.default_rng([seed, start])
         try:
-            place = _steady(points, groups, np.random.default_rng([seed, start]))
+            centres, place = kmeans2(points, groups, 1, minit="++", missing="raise", rng=rng)
+            for _ in range(_STEPS - 1):
+                before = place
+                centres, place = kmeans2(points, centres, 1, minit="matrix", missing="raise")
+                if (place == before).all():
+                    break
         except ClusterError:  # a cluster has lost all its points
             continue
-        sizes = np.bincount(place, minlength=groups)
-        if (sizes == 0).any():
-            continue
-        totals = np.stack([np.bincount(place, each, groups) for each in points.T], axis=1)
-        apart = float(((points - (totals / sizes[:, None])[place]) ** 2).sum())
+        apart = float(((points - centres[place]) ** 2).sum())
         # Results that differ only by rounding tie, and the first start wins.
         if best is None or apart < best[0] * (1 - 1e-9):
             best = apart, place
     if best is None:
         refuse("groups", groups, "a number of groups that all have members", remedy)
     return best[1]
-
-
-def _steady(points: np.ndarray, groups: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns the cluster of each point once no point changes, or after the most steps."""
-    centres, place = kmeans2(points, groups, 1, minit="++", missing="raise", rng=rng)
-    for _ in range(_STEPS - 1):
-        before = place
-        centres, place = kmeans2(points, centres, 1, minit="matrix", missing="raise")
-        if (place == before).all():
-            break
-    return np.asarray(place, np.int64)

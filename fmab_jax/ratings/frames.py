@@ -77,28 +77,22 @@ def frame_read(source: Source, names: Sequence[str], field: str) -> dict[str, Co
     return found
 
 
-def _parquet(field: str) -> Any:
+@contextlib.contextmanager
+def _opened_parquet(path: Path, field: str) -> Iterator[Any]:
+    """Gives an open Parquet file; whatever a damaged one raises becomes a refusal."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:
         remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
         refuse(field, "a .parquet file", "read with pyarrow, which is not installed", remedy)
-    return parquet
-
-
-@contextlib.contextmanager
-def _opened_parquet(path: Path, field: str) -> Iterator[Any]:
-    """Gives an open Parquet file; whatever a damaged one raises becomes a refusal."""
-    parquet = _parquet(field)
     with tables.opened(path, field) as file:
         try:
             yield parquet.ParquetFile(file)
         except Refusal:
             raise
         except Exception as error:
-            refuse(
-                field, str(path), "a Parquet file", f"save it again ({legible(reason_of(error))})"
-            )
+            remedy = f"save it again ({legible(reason_of(error))})"
+            refuse(field, str(path), "a Parquet file", remedy)
 
 
 def parquet_columns(path: Path, field: str) -> tuple[str, ...]:

@@ -28,9 +28,7 @@ class Labelled(NamedTuple):
 class Side:
     """Agents or arms: the column that names them, in the ratings or in a table beside them.
 
-    Attributes:
-        key: Column of the ratings that leads to it.
-        note: Names the table beside; "" without one.
+    ``key`` is the column of the ratings that leads to it; ``note`` names the table beside, if any.
     """
 
     def __init__(self, field: str, name: str, kind: str, given: Any, source: Source) -> None:
@@ -65,25 +63,15 @@ class Side:
         """Returns what labels of the key column stand for; ``split`` separates parts, of arms."""
         raw, why = column.labels, [f"no {self.name}"] * (len(column.labels) + 1)
         if self._beside is not None:
-            known = self._table()
-            why = [f"{self.key} is not in {self._beside.shown}" for _ in raw] + [f"no {self.key}"]
-            for i, label in enumerate(column.labels):
-                if label in known and not known[label]:
-                    why[i] = f"no {self.name}"
+            known, lost = self._table(), f"{self.key} is not in {self._beside.shown}"
             raw = [known.get(label, "") for label in column.labels]
-        parts = [sources.genres_of(label, split) for label in raw]
-        names: dict[str, int] = {}
-        kinds: list[tuple[str, ...]] = []
-        places = np.full(len(raw) + 1, -1, np.int64)
-        for i, (label, several) in enumerate(zip(raw, parts, strict=True)):
-            if several:
-                if label not in names:
-                    names[label] = len(names)
-                    kinds.append(several)
-                places[i] = names[label]
-            elif label:
-                why[i] = f"no {self.name}"
-        return Labelled(list(names), places, why, kinds, any(len(each) > 1 for each in kinds))
+            why = [f"no {self.name}" if label in known else lost for label in column.labels]
+            why.append(f"no {self.key}")
+        parts = {label: own for label in raw if (own := sources.genres_of(label, split))}
+        place = {label: i for i, label in enumerate(parts)}
+        places = np.array([*(place.get(label, -1) for label in raw), -1], np.int64)
+        several = any(len(each) > 1 for each in parts.values())
+        return Labelled(list(parts), places, why, list(parts.values()), several)
 
     def _table(self) -> dict[str, str]:
         """Returns the column of the table beside by its key."""
@@ -98,16 +86,11 @@ class Side:
 
 
 class Rows:
-    """Which rows are kept, and why the others are not.
-
-    Attributes:
-        kept: [row] whether it is.
-        dropped: Numbers of rows, by reason.
-    """
+    """Which rows are kept, and why the others are not."""
 
     def __init__(self, number: int) -> None:
-        self.kept = np.ones(number, bool)
-        self.dropped: dict[str, int] = {}
+        self.kept = np.ones(number, bool)  # [row] whether it is
+        self.dropped: dict[str, int] = {}  # numbers of rows, by reason
 
     def take(self, codes: np.ndarray, places: np.ndarray, why: Sequence[str]) -> np.ndarray:
         """Returns what each row's code stands for; rows without are dropped.
@@ -155,9 +138,8 @@ def levels_of(
             refuse_empty(source)
         if len(seen) > MAX_LEVELS or len(seen) < 2:
             allowed = f"a column with 2 to {MAX_LEVELS:,} different ratings"
-            remedy = (
-                "round the ratings" if len(seen) > 1 else "give levels=[...], all possible ones"
-            )
+            few = "give levels=[...], all possible ones"
+            remedy = "round the ratings" if len(seen) > 1 else few
             refuse("value", f"{len(seen):,} different ones", allowed, remedy)
         given = checked_levels(seen.tolist())
     place = {level: i for i, level in enumerate(given)}

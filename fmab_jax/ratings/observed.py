@@ -138,19 +138,7 @@ class ObservedRatings:
         if self.notes["split"]:
             counted += f"; a rating counts for each part of its {self.notes['split']}"
         filling = ", filled with the arm's ratings by all agents" * bool(self.filled)
-        found += [
-            ("ratings counted", counted),
-            ("agents", f"{len(self.agent_labels):,} {self.notes['agents']}"),
-            ("arms", f"{len(self.arm_labels):,} of {self.notes['arms']}"),
-            ("levels", ", ".join(f"{level:g}" for level in _ends(self.levels))),
-            ("ratings in a cell", f"median {np.median(cells):,.6g}, fewest {cells.min():,}"),
-            ("cells without data", f"{len(self.filled):,} of {cells.size:,}{filling}"),
-            ("smoothing", self.notes["smoothing"]),
-        ]
-        return found + self._instance()
-
-    def _instance(self) -> list[tuple[str, str]]:
-        """Says what is easy and what is hard about the problem, in rating points."""
+        # What is easy and what is hard about the problem, in rating points.
         means = self.problem.means
         assert means is not None
         level = self.levels[0] + self.points * means.mean(axis=0)
@@ -160,6 +148,14 @@ class ObservedRatings:
         # Ties of an agent's own best arms count for it.
         other = own[:, best] < own.max(axis=1) - 1e-12
         return [
+            *found,
+            ("ratings counted", counted),
+            ("agents", f"{len(self.agent_labels):,} {self.notes['agents']}"),
+            ("arms", f"{len(self.arm_labels):,} of {self.notes['arms']}"),
+            ("levels", ", ".join(f"{level:g}" for level in _ends(self.levels))),
+            ("ratings in a cell", f"median {np.median(cells):,.6g}, fewest {cells.min():,}"),
+            ("cells without data", f"{len(self.filled):,} of {cells.size:,}{filling}"),
+            ("smoothing", self.notes["smoothing"]),
             ("best arm", f"{legible(self.arm_labels[best])}, mean {level[best]:.4g}"),
             ("gap to the second best", f"{gaps[0]:.3g} points ({gaps[0] / self.points:.3g} of 1)"),
             ("agents who like another best", f"{int(other.sum()):,} of {len(own):,}"),

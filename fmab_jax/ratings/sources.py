@@ -44,40 +44,30 @@ _NO_GENRE = "(no genres listed)"
 
 
 def find(path: Any, layout: str | None = None, field: str = "path") -> Source:
-    """Looks at a table: which columns it has, and which layout.
+    """Looks at a table: which columns it has, and which layout; what is no table is refused.
 
     A layout that is not given is recognised by the name or the header. Refusals name ``field``.
-
-    Raises:
-        ValueError: If it cannot be read, or is no table with named columns.
     """
     if frames.is_frame(path):
         names = frames.frame_columns(path, field)
         return Source("a data frame", names, layout or by_header(names), Form(), None, path)
     file = checked_path(field, path)
-    name = legible(file.name)
     if _ending(file) == ".parquet":
-        names = frames.parquet_columns(file, field)
-        return Source(name, names, layout or by_header(names), Form(), file)
-    layout = layout or BY_FILE.get(file.name)
-    plain = Form("\t") if _ending(file) == ".tsv" else Form()
-    form = LAYOUTS[layout].form if layout else plain
-    first = _first_lines(file, field)
-    if form.columns:
-        _refuse_other_form(file, first[0], layout, form, field)
-        return Source(name, form.columns, layout, form, file)
-    names = _header(file, first, form.separator, field)
-    return Source(name, names, layout or by_header(names), form, file)
+        names, form = frames.parquet_columns(file, field), Form()
+    else:
+        layout = layout or BY_FILE.get(file.name)
+        form = LAYOUTS[layout].form if layout else Form("\t" if _ending(file) == ".tsv" else ",")
+        first = _first_lines(file, field)
+        if form.columns:
+            _refuse_other_form(file, first[0], layout, form, field)
+        names = form.columns or _header(file, first, form.separator, field)
+    return Source(legible(file.name), names, layout or by_header(names), form, file)
 
 
 def read(
     source: Source, wanted: Iterable[str], field: str = "path", *, drop_uneven: bool = False
 ) -> tuple[dict[str, Column], int]:
-    """Reads columns; returns them by name, and how many uneven rows were dropped.
-
-    Raises:
-        ValueError: If it cannot be read.
-    """
+    """Reads columns; returns them by name, and how many uneven rows were dropped."""
     names = list(dict.fromkeys(wanted))
     if source.frame is not None:
         return frames.frame_read(source, names, field), 0
@@ -91,13 +81,7 @@ def read(
 
 
 def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[str, ...]]:
-    """Reads a table of items or of users as rows of texts.
-
-    "genres" of MovieLens 100K are made of its flags.
-
-    Raises:
-        ValueError: If it cannot be read.
-    """
+    """Reads a table of items or users as rows of texts; MovieLens 100K's flags make "genres"."""
     flags = GENRES if "genres" in wanted and source.columns == FILMS_100K else ()
     own = [name for name in wanted if name in source.columns]
     columns, _ = read(source, [*own, *flags], field)
@@ -135,19 +119,17 @@ def place_of(source: Source, name: str, label: str, row: int) -> str:
 def about(source: Source, kind: str, given: Any, field: str) -> Source | None:
     """Returns the table about "items" or "users": what is given, or the layout's beside it."""
     published = getattr(source.published, kind) if source.published else None
+    # A table that the user gives is read as a plain one, whatever the layout.
+    form = Form()
     if given is None:
         if published is None or source.path is None:
             return None
-        path = source.path.with_name(published[0])
-        if not path.exists():
+        given, form = source.path.with_name(published[0]), published[1]
+        if not given.exists():
             return None
-        given, form = path, published[1]
-    else:
-        # A table that the user gives is read as a plain one, whatever the layout.
-        form = Form()
-        if published and not frames.is_frame(given):
-            same = _ending(Path(str(given))) == _ending(Path(published[0]))
-            form = published[1] if same else form
+    elif published and not frames.is_frame(given):
+        same = _ending(Path(str(given))) == _ending(Path(published[0]))
+        form = published[1] if same else form
     if form.columns:
         file = checked_path(field, given)
         return Source(legible(file.name), form.columns, None, form, file)
@@ -202,14 +184,13 @@ def _records(
     for number, line in enumerate(text, 1):
         row = line.rstrip("\r\n")
         colons = _MANY_COLONS.search(row)
-        for mistake in (
-            "a carriage return that ends no line" * ("\r" in row),
-            f"{colons[0][:9]!r}, which can be cut in several ways" if colons else "",
-        ):
-            if mistake:
-                where = f"{source.shown}, line {number:,}"
-                allowed = f"{len(form.columns)} cells separated by {form.separator!r}"
-                refuse(field, where, allowed, f"it has {mistake}: mend that line")
+        if "\r" in row or colons:
+            mistake = "a carriage return that ends no line"
+            if colons and "\r" not in row:
+                mistake = f"{colons[0][:9]!r}, which can be cut in several ways"
+            allowed = f"{len(form.columns)} cells separated by {form.separator!r}"
+            where = f"{source.shown}, line {number:,}"
+            refuse(field, where, allowed, f"it has {mistake}: mend that line")
         yield number, row.split(form.separator)
 
 
@@ -302,10 +283,8 @@ def _text(
                 where = place_of(source, name, cell.strip(), 0)
                 text = f"{source.shown}, {where}, {cell[:30]!r}"
                 refuse(field, text, "a plain cell", tables.NOT_PLAIN)
-    found = {
-        name: Column.of(each, own) for name, each, own in zip(names, codes, known, strict=True)
-    }
-    return found, uneven
+    columns = map(Column.of, codes, known)
+    return dict(zip(names, columns, strict=True)), uneven
 
 
 def named(columns: Sequence[str]) -> str:
@@ -316,6 +295,5 @@ def named(columns: Sequence[str]) -> str:
 
 def lacking(field: str, name: str, columns: Sequence[str], where: str) -> NoReturn:
     """Refuses the name of a column that no table has."""
-    listed = named(columns)
     remedy = did_you_mean(name, columns, "give the name of one")
-    refuse(field, name, f"a column of {where}: {listed}", remedy)
+    refuse(field, name, f"a column of {where}: {named(columns)}", remedy)

@@ -1,7 +1,7 @@
 """The command that makes results again: worked out from their study, and checked.
 
-A file may say anything of itself, so every value is typed before it is written. The text is then
-read back, as its reader is going to type it, into a study: `checked` tells whether it is the same.
+A file may say anything of itself, so a text is read back, as its reader is going to type it, into a
+study, which refuses what is none: `checked` tells whether it is the same.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ import xarray as xr
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import MAX_AGENTS, Problem
-from fmab_jax.core.rewards import Law
 from fmab_jax.errors import Refusal, count
-from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.attributes import said
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps.grid import SHARED, attributes_of
 from fmab_jax.sweeps.makers import Drawn
-from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.study import Study, state
 from fmab_jax.sweeps.study_file import study_of
 
@@ -43,29 +41,19 @@ _MOST_SEEDS = 200
 
 
 class Again(NamedTuple):
-    """How to make results again.
+    """How to make results again."""
 
-    Attributes:
-        kind: "shell", "toml" or "python"; "" where they do not say enough.
-        text: What to type; for "toml" the study file's content.
-        checked: Whether the text, read back, states the study that the results are from.
-        note: A sentence for people.
-        whole: Whether they hold the seeds and slots of that study, no others and all of them.
-    """
-
-    kind: str
-    text: str
-    checked: bool
-    note: str
-    whole: bool = True
+    kind: str  # "shell", "toml" or "python"; "" where they do not say enough
+    text: str  # what to type; for "toml" the study file's content
+    checked: bool  # whether the text, read back, states the study that the results are from
+    note: str  # a sentence for people
+    whole: bool = True  # whether they hold all seeds and slots of that study, and no others
 
 
 def again(data: xr.Dataset, path: str | None = None) -> Again:
     """Returns the command that makes results again, or a script where no command can.
 
-    Args:
-        data: The results.
-        path: Where they were read from: a command then writes there.
+    ``path`` is where they were read from: a command then writes there.
     """
     study = said(data, "study")
     try:
@@ -87,56 +75,66 @@ def described(data: xr.Dataset) -> dict[str, Any]:
 
 
 def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> Again:
-    one = not study["axes"]
+    one, problem, until = not study["axes"], study["problem"], study["until"]
     # A command takes no single seed: it has no interval.
     if one and ("means" in data or "listed" in study or study["seeds"] < 2):
         return _script(study, data)
     if "listed" in study:
         note = "Their seeds were listed, which no command states: pass data.seed to sweep."
         return Again("", "", False, note)
-    if study["problem"] != "Drawn":
-        if (found := _of_means(study, path)) is not None:
-            return found
-        note = "The means came from a file or a function of your own, which results do not hold."
+    drawn = problem == "Drawn"
+    note = "The means came from a file or a function of your own, which results do not hold."
+    if not drawn and not _of_a_file(study):
         return Again("", "", False, note)
     names = study["algorithm"]
     owners = [named(name) for name in (names if isinstance(names, list) else [names])]
-    known = {**parameters_of(Drawn)}
+    known = dict(parameters_of(Drawn)) if drawn else {}
     for owner in reversed(owners):
         known |= parameters_of(owner)
-    order = [name for name in study["axes"] if name not in _SHARED]
-    order += [name for name in study if name not in _SHARED and name not in order]
-    values: dict[str, Any] = {}
-    for name in order:
-        value = study[name]
-        if name == "rewards":
-            value = [_law(v) for v in value] if isinstance(value, list) else _law(value)
-        each = known[name]
-        if name not in study["axes"] and each.suggested is UNSET and each.default is not UNSET:
-            plain = each.kind.plain(each.check(each.default))
-            if study[name] == plain and name not in ("agents", "arms"):
-                continue
-        values[name] = value
+    values: dict[str, Any] = {} if drawn else {"agents": problem["agents"]}
+    for name in dict.fromkeys([*study["axes"], *study]):
+        if name in _SHARED:
+            continue
+        value, each = study[name], known[name]
+        asked = name in (*study["axes"], "agents", "arms") or each.suggested is not UNSET
+        if asked or not _is_default(each, value):
+            values[name] = value
+    if "rewards" in values:
+        laws = values["rewards"]
+        values["rewards"] = [*map(_law, laws)] if isinstance(laws, list) else _law(laws)
     items = (i for v in values.values() for i in (v if isinstance(v, list) else [v]))
     if not all(isinstance(item, (int, float, str, bool, type(None))) for item in items):
-        if one:
+        if one and drawn:
             return _script(study, data)
+        if not drawn:
+            return Again("", "", False, note)
         raise ValueError("a value that no command line can state")
-    shared = {name: study[name] for name in ("horizon", "seeds", "root_seed", "times", "spacing")}
-    shared |= {name: study[name] for name in ("sum_agents", "keep")}
-    shared["outputs"] = [each.name for each in of_study(study.get("outputs", []))]
-    until = study["until"]
-    # Whatever is not a study of these types is refused here, before anything of it is written.
-    state(names, None, **shared, until=None if until is None else Precision(**until), **values)
+    if not drawn:
+        command, options = _command(study, values, path).split(_BREAK, 1)
+        note = "The means came from a file, which results do not hold: put its name for FILE.npz."
+        return Again("shell", _BREAK.join([command, "--means FILE.npz", options]), False, note)
     # On the command line one number is how many slots.
     slot = isinstance(study["times"], list) and len(study["times"]) == 1
-    if len(owners) > 1 or not shared["sum_agents"] or slot or (until and until["level"] != 0.95):
-        text = _toml(study, values, set(parameters_of(Drawn)))
+    if len(owners) > 1 or not study["sum_agents"] or slot or (until and until["level"] != 0.95):
+        text = _toml(study, values)
         out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
         note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
         return _judged("toml", text, study_of(tomllib.loads(text)), data, note)
     text = _command(study, values, path)
     return _judged("shell", text, study_of(_typed(text)), data)
+
+
+def _of_a_file(study: Mapping[str, Any]) -> bool:
+    """Tells whether a command with a file of fixed means could state a study."""
+    problem, plain = study["problem"], {"law": "bernoulli"}
+    if not isinstance(problem, dict) or "means" not in problem or study["until"]:
+        return False
+    single = isinstance(study["algorithm"], str) and study["sum_agents"]
+    return single and problem.get("rewards", plain) == plain
+
+
+def _is_default(each: Parameter, value: Any) -> bool:
+    return each.default is not UNSET and value == each.kind.plain(each.check(each.default))
 
 
 def _judged(kind: str, text: str, study: Study, data: xr.Dataset, note: str = "") -> Again:
@@ -178,11 +176,11 @@ def _typed(text: str) -> dict[str, Any]:
         else:
             given.append(_value(word))
     options.pop("out", None)
-    if "log_time" in options:
-        document["spacing"] = "log" if not options.pop("log_time") else "linear"
+    if options.pop("log_time", None) is not None:
+        document["spacing"] = "log"
     if "until" in options:
-        document["until"] = {"relative": options.pop("until")[0], "level": 0.95}
-        document["until"]["max_seeds"] = options.pop("max_seeds")[0]
+        (relative,), (most,) = options.pop("until"), options.pop("max_seeds")
+        document["until"] = {"relative": relative, "level": 0.95, "max_seeds": most}
     if "outputs" in options:
         document["outputs"] = options.pop("outputs")
     for option, values in options.items():
@@ -201,68 +199,41 @@ def _value(word: str) -> Any:
     return word
 
 
-def _of_means(study: Mapping[str, Any], path: str | None) -> Again | None:
-    """Returns the command of a study of fixed means, their file left open; None where none can."""
-    name, problem = study["algorithm"], study["problem"]
-    if not isinstance(problem, dict) or "means" not in problem or not isinstance(name, str):
-        return None
-    plain = {"law": "bernoulli"}
-    if not study["sum_agents"] or study["until"] or problem.get("rewards", plain) != plain:
-        return None
-    own = parameters_of(named(name))
-    values: dict[str, Any] = {"agents": problem["agents"]}
-    for each in [n for n in study["axes"] if n in own] + sorted(own.keys() - {*study["axes"]}):
-        known, value = own[each], study.get(each)
-        default = None if known.default is UNSET else known.kind.plain(known.check(known.default))
-        if each in study and (value != default or known.suggested is not UNSET):
-            values[each] = value
-    if {*study["axes"]} - {*own, "horizon"}:
-        return None
-    items = [i for v in values.values() for i in (v if isinstance(v, list) else [v])]
-    if not all(isinstance(item, (int, float, str, bool, type(None))) for item in items):
-        return None
-    lines = _command(study, values, path).split(_BREAK)
-    text = _BREAK.join([lines[0], "--means FILE.npz", *lines[1:]])
-    note = "The means came from a file, which results do not hold: put its name for FILE.npz."
-    return Again("shell", text, False, note)
-
-
 def _law(described: Mapping[str, Any]) -> str:
     """Returns the text of a reward law."""
-    law: Law = law_of(":".join(str(each) for each in described.values()), "rewards")
-    if law.describe() != dict(described):
+    text = ":".join(map(str, described.values()))
+    if law_of(text, "rewards").describe() != dict(described):
         raise ValueError("a law that no text states")
-    return ":".join(str(each) for each in described.values())
+    return text
 
 
 def _command(study: Mapping[str, Any], values: Mapping[str, Any], path: str | None) -> str:
     folder = path is not None and not path.endswith(".nc")
-    lines = [f"fmab {'sweep' if folder else 'run'} {study['algorithm']}"]
-
-    def option(name: str, value: Any) -> None:
-        texts = [_word(item) for item in (value if isinstance(value, list) else [value])]
-        lines.append(f"--{name.replace('_', '-')} {shlex.join(texts)}")
-
+    until = study["until"] or {}
     # Dimensions of the problem come first anyway; those of the algorithm in the order typed.
-    for name, value in values.items():
-        option(name, value)
-    option("horizon", study["horizon"])
-    option("seeds", study["seeds"])
-    if study["times"] != 100:
-        option("times", study["times"])
-    lines += ["--log-time"] * (study["spacing"] == "log")
-    if study["root_seed"]:
-        option("root_seed", study["root_seed"])
-    if study["keep"] != "curves":
-        option("keep", study["keep"])
-    if "outputs" in study:
-        option("outputs", [each.name for each in of_study(study["outputs"])])
-    if study["until"]:
-        option("until", study["until"]["relative"])
-        option("max_seeds", study["until"]["max_seeds"])
-    if path is not None:
-        option("out", path if folder else path.removesuffix(".nc"))
+    options = {
+        **{**values, "horizon": study["horizon"], "seeds": study["seeds"]},
+        "times": study["times"],
+        "log_time": [] if study["spacing"] == "log" else None,
+        "root_seed": study["root_seed"],
+        "keep": study["keep"],
+        "outputs": _outputs(study),
+        "until": until.get("relative"),
+        "max_seeds": until.get("max_seeds"),
+        "out": path.removesuffix(".nc") if path else None,
+    }
+    usual = {"times": 100, "root_seed": 0, "keep": "curves", "outputs": []}
+    usual |= dict.fromkeys(("log_time", "until", "max_seeds", "out"))
+    lines = [f"fmab {'sweep' if folder else 'run'} {study['algorithm']}"]
+    for name, value in options.items():
+        if name not in usual or value != usual[name]:
+            texts = map(_word, value if isinstance(value, list) else [value])
+            lines.append(shlex.join([f"--{name.replace('_', '-')}", *texts]))
     return _BREAK.join(lines)
+
+
+def _outputs(study: Mapping[str, Any]) -> list[str]:
+    return [each.name for each in of_study(study.get("outputs", []))]
 
 
 def _word(value: Any) -> str:
@@ -273,7 +244,7 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _toml(study: Mapping[str, Any], values: Mapping[str, Any], problem: set[str]) -> str:
+def _toml(study: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, list):
             return [plain(item) for item in value]
@@ -282,28 +253,28 @@ def _toml(study: Mapping[str, Any], values: Mapping[str, Any], problem: set[str]
     shared = ("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents")
     document = {name: plain(study[name]) for name in (*shared, "keep")}
     if "outputs" in study:
-        document["outputs"] = [each.name for each in of_study(study["outputs"])]
-    tables: dict[str, dict[str, Any]] = {"problem": {}, "parameters": {}}
+        document["outputs"] = _outputs(study)
+    document |= {"problem": {}, "parameters": {}}
     for name, value in values.items():
-        tables["problem" if name in problem else "parameters"][name] = plain(value)
+        table = "problem" if name in parameters_of(Drawn) else "parameters"
+        document[table][name] = plain(value)
     if study["until"]:
-        tables["until"] = dict(study["until"])
-    return tomli_w.dumps(document | tables)
+        document["until"] = study["until"]
+    return tomli_w.dumps(document)
 
 
 def _script(study: Mapping[str, Any], data: xr.Dataset) -> Again:
     """Writes a script for one configuration that no command states, such as one of listed seeds."""
     owner = named(study["algorithm"])
-    given = {}
-    for name, each in parameters_of(owner).items():
-        default = each.default
-        plain = None if default is UNSET else each.kind.plain(each.check(default))
-        if name in study and (study[name] != plain or default is UNSET):
-            given[name] = study[name]
+    given = {
+        name: study[name]
+        for name, each in parameters_of(owner).items()
+        if name in study and not _is_default(each, study[name])
+    }
     usual = {"times": 100, "spacing": "linear", "root_seed": 0, "sum_agents": True}
     more = {name: study[name] for name, value in usual.items() if study[name] != value}
     if "outputs" in study:
-        more["outputs"] = [each.name for each in of_study(study["outputs"])]
+        more["outputs"] = _outputs(study)
     problem, horizon = _problem_of(study, data), study["horizon"]
     # Whatever is not a study of these types is refused here, before anything of it is written.
     _ = state(owner(**given), problem, horizon=horizon, seeds=1, **more).points
@@ -325,23 +296,15 @@ def _script(study: Mapping[str, Any], data: xr.Dataset) -> Again:
 
 
 def _read_back(text: str, owner: Any) -> Study:
-    """Returns the study that a script states; it is read as literals, not run.
-
-    Raises:
-        AttributeError, KeyError, TypeError, ValueError: If it holds more than literals.
-    """
+    """Returns the study that a script states; it is read as literals, not run."""
     call: Any = ast.parse(text).body[-1].value  # type: ignore[attr-defined]
     algorithm, problem = call.args
-    makers = {
-        "Problem": Problem,
-        "uniform": Problem.uniform,
-        "heterogeneous": Problem.heterogeneous,
-    }
 
     def words(node: Any) -> dict[str, Any]:
         return {each.arg: _literal(each.value) for each in node.keywords}
 
-    make: Any = makers[problem.func.attr]
+    maker = problem.func.attr
+    make: Any = Problem if maker == "Problem" else getattr(Problem, maker)
     made = make(*map(_literal, problem.args), **words(problem))
     return state(owner(**words(algorithm)), made, **words(call))
 
@@ -398,8 +361,3 @@ def where_from(path: str | os.PathLike[str]) -> str:
     """Returns a path as a command states it: what begins with a dash would be an option."""
     whole = os.path.normpath(os.fspath(path))
     return os.path.join(os.curdir, whole) if whole.startswith("-") else whole
-
-
-def quoted(path: str) -> str:
-    """Returns a path as a shell takes it."""
-    return shlex.quote(path)

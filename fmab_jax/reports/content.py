@@ -37,21 +37,13 @@ _MOST_COMPARED = 40
 
 
 class Result(NamedTuple):
-    """One result that a report is about.
+    """One result that a report is about."""
 
-    Attributes:
-        label: Its name, "" for the only one.
-        path: Where it was read from, or None.
-        data: The results.
-        table: Their final values.
-        again: How to make them again.
-    """
-
-    label: str
-    path: str | None
+    label: str  # its name, "" for the only one
+    path: str | None  # where it was read from
     data: xr.Dataset
-    table: xr.Dataset
-    again: Again
+    table: xr.Dataset  # its final values
+    again: Again  # how to make it again
 
     @property
     def start(self) -> str:
@@ -60,49 +52,41 @@ class Result(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """A parameter that configurations differ in.
+    """A parameter that configurations differ in."""
 
-    Attributes:
-        name: Of the dimension.
-        title: For people.
-        labels: Its values, with symbol.
-        ticks: Its values, without.
-        numbers: Its values as numbers; None for one that is none.
-        reference: Place of the value that others are compared with.
-    """
+    name: str  # of the dimension
+    title: str  # for people
+    labels: list[str]  # its values, with symbol
+    ticks: list[str]  # its values, without
+    numbers: list[float | None]  # its values as numbers; None for one that is none
+    reference: int  # place of the value that others are compared with
 
-    name: str
-    title: str
-    labels: list[str]
-    ticks: list[str]
-    numbers: list[float | None]
-    reference: int
+    @property
+    def sorted_by(self) -> list[Any]:
+        """What its values are sorted by: among numbers, what is none as a text, behind them."""
+        if not any(number is not None for number in self.numbers):
+            return list(range(len(self.ticks)))
+        pairs = zip(self.numbers, self.ticks, strict=True)
+        return [tick if number is None else number for number, tick in pairs]
 
 
 class Cell(NamedTuple):
-    """One configuration.
+    """One configuration."""
 
-    Attributes:
-        label: What it differs in from the others.
-        at: Place on every axis; None where it has no such parameter.
-        source: Place of its result.
-        place: Place in that result.
-        row: Its final values, by name of `final_table`; NaN where seeds are missing.
-        links: Mean links at T by meter.
-        worst: Largest regret of a seed, by event; None where none is, or single ones are not kept.
-        asked: Horizon, sizes and problem, as far as known.
-        leak: What others are told of a reward, as `costs.leak_text` writes it.
-    """
-
-    label: str
-    at: list[int | None]
-    source: int
-    place: tuple[int, ...]
-    row: dict[str, float]
-    links: dict[str, float]
+    label: str  # what it differs in from the others
+    at: list[int | None]  # place on every axis; None where it has no such parameter
+    data: xr.Dataset  # its results, its own seeds only, by its own slots
+    row: dict[str, float]  # final values, by name of `final_table`; NaN where seeds are missing
+    links: dict[str, float]  # mean links at T by meter
+    # Largest regret of a seed, by event; None where none is, or single ones are not kept.
     worst: dict[str, float | None]
-    asked: dict[str, Any]
-    leak: str
+    asked: dict[str, Any]  # horizon, sizes and problem, as far as known
+    leak: str  # what others are told of a reward, as `costs.leak_text` writes it
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has the seeds that an interval needs."""
+        return math.isfinite(self.row["regret"])
 
 
 @dataclass(frozen=True)
@@ -127,21 +111,6 @@ class Content:
     costs: tuple[float, float]
     options: tuple[str, ...]
 
-    def data(self, cell: Cell) -> xr.Dataset:
-        """Returns the results of one configuration, its own seeds only."""
-        return cell_of(self.sources[cell.source].data, cell.place)
-
-
-def cell_of(data: xr.Dataset, place: Sequence[int]) -> xr.Dataset:
-    """Returns the results of one configuration, its own seeds only, by its own slots."""
-    dims = [str(name) for name in data.seeds.dims]
-    cell = data.isel(dict(zip(dims, place, strict=True)))
-    if "seed" in cell.dims:
-        cell = cell.isel(seed=slice(int(cell.seeds)))
-    if "slot" in cell.coords:
-        cell = cell.assign_coords(time=("time", cell.slot.values))
-    return cell
-
 
 def gathered(
     results: Mapping[str, tuple[xr.Dataset, str | None]],
@@ -152,15 +121,9 @@ def gathered(
     peer_price: float,
     options: Sequence[str] = (),
 ) -> Content:
-    """Reads all that a report says from results.
+    """Reads all that a report says from results by label, each with the path it was read from.
 
-    Args:
-        results: By label, each with the path that it was read from.
-        title: Of the report; made of the algorithms' titles by default.
-        level: Confidence level.
-        server_price: c1.
-        peer_price: c2.
-        options: What a command adds to the paths of the results, to make the same report.
+    ``options`` are what a command adds to these paths, to make the same report.
     """
     several = len(results) > 1
     labelled = {label: (held(data), path) for label, (data, path) in results.items()}
@@ -170,26 +133,22 @@ def gathered(
         refuse("configurations", number, f"at most {MOST_CELLS:,} in one report", remedy)
     sources = []
     for label, (data, path) in labelled.items():
-        looks = "looks" in data.attrs
-        table = final_table(
-            data,
-            level=None if looks and level == 0.95 else level,
-            server_price=server_price,
-            peer_price=peer_price,
-        )
+        looked = "looks" in data.attrs and level == 0.95
+        costs = {"server_price": server_price, "peer_price": peer_price}
+        table = final_table(data, level=None if looked else level, **costs)
         own = words.shortened(label) if several else ""
         sources.append(Result(own, path, data, table, again(data, path)))
     values = _values(sources)
     axes = _axes(sources, values)
     cells = _cells(sources, axes, values)
-    if not any(math.isfinite(cell.row["regret"]) for cell in cells):
+    if not any(cell.complete for cell in cells):
         refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     meters = _meters(sources)
-    said = (words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
-    titles = list(dict.fromkeys(said))
-    curves, left_out = _curves(sources, cells, meters, level, (server_price, peer_price))
+    named = (words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
+    titles = list(dict.fromkeys(named))
+    curves, left_out = _curves(cells, meters, level, (server_price, peer_price))
     found, fewer = _compared(sources, cells, level)
-    first = sources[0].table
+    bands = [float(source.data.attrs.get("look_level", level)) for source in sources]
     return Content(
         title=title or f"Regret of {_listed(titles)}",
         sources=sources,
@@ -205,15 +164,10 @@ def gathered(
         events=_events(sources),
         level=level,
         interval=_each(sources, [str(s.table.attrs["description"]) for s in sources]),
-        band=_each(sources, [_band(source, level) for source in sources]),
-        costs=(float(first.attrs["server_price"]), float(first.attrs["peer_price"])),
+        band=_each(sources, [describe(each, "simultaneous") for each in bands]),
+        costs=(server_price, peer_price),
         options=tuple(options),
     )
-
-
-def _band(source: Result, level: float) -> str:
-    """Says which band the curves of a result have."""
-    return describe(float(source.data.attrs.get("look_level", level)), "simultaneous")
 
 
 def _each(sources: Sequence[Result], texts: Sequence[str]) -> str:
@@ -255,15 +209,11 @@ def _axes(sources: Sequence[Result], values: Mapping[str, Sequence[Any]]) -> lis
                 captions.axis_label(coordinate),
                 [words.told(coordinate, value) for value in own],
                 [words.value_label(coordinate, value) for value in own],
-                [_number(value) for value in own],
+                [float(v) if words.is_number(v) and math.isfinite(v) else None for v in own],
                 comparisons.reference(labelled),
             )
         )
     return axes
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if words.is_number(value) and math.isfinite(value) else None
 
 
 def _cells(
@@ -275,22 +225,21 @@ def _cells(
         names = [str(n) for n, v in table.data_vars.items() if "meter" not in v.dims]
         for place in np.ndindex(data.seeds.shape):
             where = dict(zip(map(str, data.seeds.dims), place, strict=True))
-            own = {name: data[name].values.tolist()[at] for name, at in where.items()}
-            at: list[int | None] = []
-            for axis in axes:
-                value = own.get(axis.name, _fixed(data, axis.name))
-                if axis.name == "result":
-                    at.append(index)
-                else:
-                    at.append(None if value is None else values[axis.name].index(value))
+            row, cell = table.isel(where), data.isel(where)
+            if "seed" in cell.dims:
+                cell = cell.isel(seed=slice(int(cell.seeds)))
+            if "slot" in cell.coords:
+                cell = cell.assign_coords(time=("time", cell.slot.values))
+            at: list[int | None] = [index] if len(sources) > 1 else []
+            for axis in axes[len(at) :]:
+                own = cell[axis.name].item() if axis.name in where else _fixed(data, axis.name)
+                at.append(None if own is None else values[axis.name].index(own))
             label = ", ".join(filter(None, [source.label, comparisons.label_of(data, place)]))
-            row, cell = table.isel(where), cell_of(data, place)
             cells.append(
                 Cell(
                     label or next(iter(words.facts(data)), "the run"),
                     at,
-                    index,
-                    place,
+                    cell,
                     {name: float(row[name]) for name in names},
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
                     _worst(cell),
@@ -329,8 +278,8 @@ def _meters(sources: Sequence[Result]) -> dict[str, str]:
         data = source.data
         for name, counts in zip(data.meter.values, data.counts.values, strict=True):
             found.setdefault(str(name), f"{counts} (meter {name})")
-    first = sources[0].table.attrs
-    server, peer = (words.written(first[f"{side}_price"]) for side in ("server", "peer"))
+    attrs = sources[0].table.attrs
+    server, peer = (words.written(attrs[f"{side}_price"]) for side in ("server", "peer"))
     if len(found) > 1 or (server, peer) != ("1", "1"):
         # No meter has a name with a space.
         cost = f"{server} per server link, {peer} per peer link"
@@ -339,14 +288,10 @@ def _meters(sources: Sequence[Result]) -> dict[str, str]:
 
 
 def _curves(
-    sources: Sequence[Result],
-    cells: Sequence[Cell],
-    meters: Mapping[str, str],
-    level: float,
-    costs: tuple[float, float],
+    cells: Sequence[Cell], meters: Mapping[str, str], level: float, costs: tuple[float, float]
 ) -> tuple[dict[str, Any], list[str]]:
     """Returns curves of means with bands, thinned to what a page can hold, and what is left out."""
-    complete = [i for i, cell in enumerate(cells) if math.isfinite(cell.row["regret"])]
+    complete = [i for i, cell in enumerate(cells) if cell.complete]
     drawn, left_out = complete[:_CURVES], []
     if len(complete) > len(drawn):
         many = f"{len(drawn)} of {len(complete)} configurations, the first ones of the grid"
@@ -358,8 +303,7 @@ def _curves(
     made = []
     thinned: set[tuple[int, int]] = set()
     for index in drawn:
-        cell = cells[index]
-        data = cell_of(sources[cell.source].data, cell.place).load()
+        data = cells[index].data.compute()
         slots = data.time.values
         kept = np.unique(np.linspace(0, len(slots) - 1, min(most, len(slots))).round().astype(int))
         if len(kept) < len(slots):
@@ -367,18 +311,20 @@ def _curves(
         grid = slots[kept].tolist()
         if grid not in grids:
             grids.append(grid)
-        look = float(sources[cell.source].data.attrs.get("look_level", level))
+        look = float(data.attrs.get("look_level", level))
         band = confidence_band(data.regret if "regret" in data else data, look)
-        triple = [band[name].values[kept] for name in ("mean", "lower", "upper")]
-        links = {
-            name: [_rounded(each[kept]) for each in values]
-            for name, values in _links(data, meters, level, costs).items()
-        }
-        regret = [_rounded(each) for each in triple]
+        regret = _thinned([band[name].values for name in ("mean", "lower", "upper")], kept)
+        counts = _links(data, meters, level, costs)
+        links = {name: _thinned(values, kept) for name, values in counts.items()}
         made.append({"cell": index, "grid": grids.index(grid), "regret": regret, "links": links})
     for few, all_slots in sorted(thinned):
         left_out.append(f"Interactive curves show {few} of {all_slots:,} recorded slots")
     return {"grids": grids, "cells": made}, left_out
+
+
+def _thinned(series: Sequence[np.ndarray], kept: np.ndarray) -> list[list[float]]:
+    """Returns what a curve can show of series [time]: these slots, with so many digits."""
+    return [[float(f"{v:.{_SIGNIFICANT}g}") for v in each[kept].tolist()] for each in series]
 
 
 def _links(
@@ -404,30 +350,20 @@ def _links(
     }
 
 
-def _rounded(values: np.ndarray) -> list[float]:
-    """Returns numbers of so many digits as a curve can show."""
-    return [float(f"{value:.{_SIGNIFICANT}g}") for value in values.tolist()]
-
-
 def _compared(
     sources: Sequence[Result], cells: Sequence[Cell], level: float
 ) -> tuple[list[Comparison], list[str]]:
-    notes: list[str] = []
+    unlike = False
     if len(sources) == 1:
         data = sources[0].data
         found = comparisons.compare_all(data, level=level) if data.seeds.size > 1 else []
     else:
-        runs = {
-            cell.label: cell_of(sources[cell.source].data, cell.place)
-            for cell in cells
-            if math.isfinite(cell.row["regret"])
-        }
-        found, unlike = comparisons.of_runs(runs, level) if runs else ([], False)
-        notes += [comparisons.UNLIKE] * (unlike and bool(found))
+        runs = {cell.label: cell.data for cell in cells if cell.complete}
+        found, unlike = comparisons.of_runs(runs, level)
+    notes = [comparisons.UNLIKE] * (unlike and bool(found))
     if len(found) > _MOST_COMPARED:
-        kept = comparisons.holm(found[:_MOST_COMPARED])
-        many = f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones"
-        return kept, [*notes, many]
+        notes.append(f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones")
+        found = comparisons.holm(found[:_MOST_COMPARED])
     return found, notes
 
 
@@ -437,34 +373,30 @@ def _price(sources: Sequence[Result], level: float) -> list[Comparison]:
     for source in sources:
         for name in _NOT_LABELS:
             if name in source.data.seeds.dims and source.data.sizes[name] > 1:
-                made = comparisons.compare_along(source.data, name, level=level)
-                at = [", ".join(filter(None, [source.label, each.at])) for each in made]
-                found += [replace(c, at=where) for c, where in zip(made, at, strict=True)]
+                for each in comparisons.compare_along(source.data, name, level=level):
+                    at = ", ".join(filter(None, [source.label, each.at]))
+                    found.append(replace(each, at=at))
     return found
 
 
 def _events(sources: Sequence[Result]) -> list[str]:
     said = []
     for source in sources:
-        said += [f"{source.start}{line}." for line in captions.events_of_cells(source.table)]
-        said += [
-            f"{source.start}{' '.join(line.split())}" for line in overview(source.data).remarks
-        ]
+        lines = [f"{line}." for line in captions.events_of_cells(source.table)]
+        lines += [" ".join(line.split()) for line in overview(source.data).remarks]
+        said += [source.start + line for line in lines]
     return said
 
 
 def _question(sources: Sequence[Result], axes: Sequence[Axis], titles: Sequence[str]) -> list[str]:
     """Says what was asked, of whom, on what and how often."""
-    varied = [axis for axis in axes if axis.name != "result"]
-    lines = []
+    lines = [f"How much regret does {titles[0]} collect, and what does it send?"]
     if len(sources) > 1:
         names = _listed([source.label for source in sources])
-        lines.append(f"How do {names} compare in regret, and in what they send?")
-    elif varied:
-        ways = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in varied])
-        lines.append(f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?")
-    else:
-        lines.append(f"How much regret does {titles[0]} collect, and what does it send?")
+        lines = [f"How do {names} compare in regret, and in what they send?"]
+    elif axes:
+        ways = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in axes])
+        lines = [f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?"]
     for source in sources:
         data = source.data
         made = words.facts(data, [axis.name for axis in axes], leaks=True)
@@ -477,24 +409,19 @@ def _problem(problem: Mapping[str, Any]) -> list[str]:
     """Says what problem was played, as far as it is not what is varied."""
     if not problem:
         return []
-    lines = []
-    if not problem["drawn"]:
-        lines.append("The means are fixed: all seeds play the same problem.")
-    else:
-        alike = problem.get("spread") == 0
-        own = "Each seed draws its own means from U[0, 1]"
-        if isinstance(problem.get("fixed_instance"), int):
-            own = (
-                f"All seeds play the means that seed {problem['fixed_instance']} draws from U[0, 1]"
-            )
-        gap = problem.get("instance_gap")
+    lines = ["The means are fixed: all seeds play the same problem."]
+    if problem["drawn"]:
+        seed, gap, spread = (problem[n] for n in ("fixed_instance", "instance_gap", "spread"))
+        own = "Each seed draws its own means"
+        if isinstance(seed, int):
+            own = f"All seeds play the means that seed {seed} draws"
+        own += " from U[0, 1]"
         if isinstance(gap, (int, float)):
             own += f", with a smallest gap of {gap:g}"
-        lines.append(own + (", the same for all agents." if alike else "."))
-        if isinstance(problem.get("spread"), (int, float)) and not alike:
-            lines.append(f"The means differ between agents (spread {problem['spread']:g}).")
-    law = problem.get("rewards")
-    if isinstance(law, dict):
+        lines = [own + ", the same for all agents" * (spread == 0) + "."]
+        if isinstance(spread, (int, float)) and spread:
+            lines.append(f"The means differ between agents (spread {spread:g}).")
+    if isinstance(law := problem.get("rewards"), dict):
         numbers = [f"{n} {v:g}" for n, v in law.items() if isinstance(v, (int, float))]
         name = str(law["law"]).replace("_", " ").capitalize()
         lines.append(f"Rewards: {', '.join([name, *numbers])}.")
@@ -507,12 +434,12 @@ def _settings(
     """Returns names and values of all settings, for a list."""
     rows: list[tuple[str, str]] = []
     owners: dict[str, Any] = {}
+    known = base.known()
     for source in sources:
         study = said(source.data, "study")
         names = study.get("algorithm", source.data.attrs.get("algorithm", ""))
-        for name in names if isinstance(names, list) else str(names).split(", "):
-            if name in (every := base.known()):
-                owners[name] = every[name]
+        names = names if isinstance(names, list) else str(names).split(", ")
+        owners |= {name: known[name] for name in names if name in known}
     for owner in owners.values():
         about = f"{base.stated(owner, 'heard')}; trusted: {base.stated(owner, 'trusted')}"
         about += f" ({owner.source})" * bool(owner.source)
@@ -523,12 +450,11 @@ def _settings(
         few, many = int(seeds.min()), int(seeds.max())
         number = f"{many:,}" if few == many else f"{few:,} to {many:,}"
         number += " per configuration" * (data.seeds.size > 1)
-        rows.append(
-            (f"{source.start}seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}")
-        )
-        rows.append((f"{source.start}recorded slots", f"{data.sizes['time']:,}"))
+        own = [("seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}")]
+        own.append(("recorded slots", f"{data.sizes['time']:,}"))
         if data.attrs.get("keep") == "summary":
-            rows.append((f"{source.start}kept", "moments, counts and a histogram; no single seeds"))
+            own.append(("kept", "moments, counts and a histogram; no single seeds"))
+        rows += [(source.start + name, value) for name, value in own]
     rows.append(("confidence level", f"{100 * level:.6g} %"))
     return rows
 

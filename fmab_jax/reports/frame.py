@@ -13,23 +13,14 @@ from fmab_jax import __version__
 
 
 class Table(NamedTuple):
-    """A table; the first ``first`` cells of a row are its headings.
+    """A table."""
 
-    Attributes:
-        caption: Above it.
-        heads: Of the columns.
-        rows: Their cells: texts, or texts with what they are sorted by.
-        first: How many cells of a row are its headings.
-        words: Whether its cells are words rather than numbers.
-        sortable: Whether the script may sort it.
-    """
-
-    caption: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    first: int = 1
-    words: bool = False
-    sortable: bool = False
+    caption: str  # above it
+    heads: Sequence[str]  # of the columns
+    rows: Sequence[Sequence[Any]]  # their cells: texts, or texts with what they are sorted by
+    first: int = 1  # how many cells of a row are its headings
+    words: bool = False  # whether its cells are words rather than numbers
+    sortable: bool = False  # whether the script may sort it
 
     @property
     def kind(self) -> str:
@@ -38,12 +29,7 @@ class Table(NamedTuple):
 
 
 def rendered(template: str, **given: Any) -> str:
-    """Returns a page.
-
-    Args:
-        template: Its path in the package.
-        given: What its names stand for; a name without a meaning is an error.
-    """
+    """Returns a page of a template of the package; a name that is not given is an error."""
     return _templates().get_template(template).render(given)
 
 

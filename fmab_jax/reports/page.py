@@ -14,7 +14,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from fmab_jax.analysis import comparisons, costs, privacy, statements, words
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
-from fmab_jax.errors import Refusal, price, real, refuse
+from fmab_jax.errors import price, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
@@ -114,15 +115,13 @@ def write(
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    costs = {
-        "server_price": price("server_price", server_price),
-        "peer_price": price("peer_price", peer_price),
-    }
-    options = [*(["--select", *select] if select else [])]
-    given: dict[str, tuple[Any, Any]] = {"level": (level, 0.95), "title": (title, None)}
-    given |= {name.replace("_", "-"): (value, 1) for name, value in costs.items()}
-    for name, (value, usual) in (given | {"out": (str(out), "report.html")}).items():
-        options += [f"--{name}", f"{value}"] * (value != usual)
+    given = {"server_price": server_price, "peer_price": peer_price}
+    costs = {name: price(name, value) for name, value in given.items()}
+    options = ["--select", *select] if select else []
+    usual = {"level": 0.95, "title": None, "server_price": 1, "peer_price": 1, "out": "report.html"}
+    for name, value in {"level": level, "title": title, **costs, "out": str(out)}.items():
+        if value != usual[name]:
+            options += [f"--{name.replace('_', '-')}", f"{value}"]
     whole = page(content.gathered(results, title=title, level=level, options=options, **costs))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
@@ -134,34 +133,25 @@ def checked_out(out: Any, overwrite: bool) -> Path:
     path = checked_path("out", out)
     if path.suffix != ".html":
         refuse("out", str(path), "a file name ending in .html", "change the ending")
-    try:
-        refuse_taken(path, overwrite)
-    except Refusal as error:
-        raise (error.renamed("out") if error.field == "path" else error) from None
+    refuse_taken(path, overwrite, "out")
     return path
 
 
 def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
-    """Returns results by label, each with the path that it was read from.
-
-    Args:
-        sources: As in `write_report`.
-    """
+    """Returns results by label, each with the path that it was read from."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
     allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
     if not isinstance(sources, (list, tuple, Mapping)) or not sources:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
-    found: dict[str, tuple[xr.Dataset, str | None]] = {}
     if isinstance(sources, Mapping):
-        for label, item in sources.items():
-            found[str(label)] = _result(item, allowed)
-        return found
+        return {str(label): _result(item, allowed) for label, item in sources.items()}
+    found: dict[str, tuple[xr.Dataset, str | None]] = {}
     for item in sources:
-        if isinstance(item, xr.Dataset) and len(sources) > 1:
-            refuse("sources", "several Datasets", "labelled", "write {'label': data}")
-        label = "" if isinstance(item, xr.Dataset) else _stem(item)
+        label = ""
         if not isinstance(item, xr.Dataset):
+            whole = Path(os.path.abspath(checked_path("sources", item)))
+            label = whole.stem if whole.suffix == ".nc" else whole.name
             place = again.where_from(item)
             for _, other in found.values():
                 # The same by another name: a link, or a path that goes round.
@@ -170,13 +160,10 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
                     refuse("sources", place, "distinct", remedy)
             # Files of one name lie in different folders.
             label = place if label in found else label
+        elif len(sources) > 1:
+            refuse("sources", "several Datasets", "labelled", "write {'label': data}")
         found[label] = _result(item, allowed)
     return found
-
-
-def _stem(path: Any) -> str:
-    whole = Path(os.path.abspath(checked_path("sources", path)))
-    return whole.stem if whole.suffix == ".nc" else whole.name
 
 
 def _result(item: Any, allowed: str) -> tuple[xr.Dataset, str | None]:
@@ -200,7 +187,6 @@ def page(made: Content) -> str:
         made=made,
         percent=f"{100 * made.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
-        how=_how,
         best=_best(made),
         headlines=_headlines(made.compared),
         drawn=pictures.curves(made),
@@ -219,9 +205,9 @@ def page(made: Content) -> str:
         unlucky=unlucky,
         stated=content.stated,
         versions=content.versions,
-        command=" ".join(map(again.quoted, typed)) if all(paths) else "",
+        command=shlex.join(typed) if all(paths) else "",
         hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
-        data=_json(_interactive(made)),
+        data=_json(_finite(_interactive(made))),
         library=packed,
         script=script,
     )
@@ -229,15 +215,15 @@ def page(made: Content) -> str:
 
 def _best(made: Content) -> str:
     """Returns what is said of the smallest regret, or why nothing is."""
-    whole = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    whole = [cell for cell in made.cells if cell.complete]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
             whole = [cell for cell in whole if cell.at[i] in (None, axis.reference)] or whole
     best = min(whole, key=lambda cell: cell.row["regret"])
     if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
         return "Their means are not ranked: horizons, sizes or problems differ."
-    number = f"{short(best.row['regret'])} {_interval(best.row, 'regret')}"
-    number += f" ({100 * made.level:.6g} %)"
+    number = short(best.row["regret"])
+    number += f" {_interval(best.row, 'regret')} ({100 * made.level:.6g} %)"
     if len(whole) == 1:
         named = f": {best.label}" if len(made.cells) > 1 else ""
         return f"The mean regret at the horizon is {number}{named}."
@@ -254,15 +240,14 @@ def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
     known = [each for each in compared if math.isfinite(each.percent)]
     known.sort(key=lambda each: -abs(each.percent))
     first = {each.varied: each for each in reversed(known)}
-    chosen = [each for each in known if each is first[each.varied]]
-    chosen += [each for each in known if each is not first[each.varied]]
-    return sorted(chosen[:_HEADLINES], key=lambda each: -abs(each.percent))
+    chosen = sorted(known, key=lambda each: each is not first[each.varied])[:_HEADLINES]
+    return sorted(chosen, key=lambda each: -abs(each.percent))
 
 
 def _finals(made: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
     several = len(made.cells) > 1
-    heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    heads = [axis.title for axis in made.axes] or ["configuration"]
     first = len(heads)
     heads += ["leak ε", "regret", f"interval, {100 * made.level:.6g} %", "± %", "rounds"]
     links = [name for name in made.meters if name != "the cost"]
@@ -270,9 +255,8 @@ def _finals(made: Content) -> Table:
     rows = []
     for cell in made.cells[:_MOST_ROWS]:
         row = cell.row
-        if not math.isfinite(row["regret"]):
-            nothing = ["no seeds yet"] + [""] * (len(heads) - first - 1)
-            rows.append([*_where(made, cell), *nothing])
+        if not cell.complete:
+            rows.append([*_where(made, cell), "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
         half = (row["regret_upper"] - row["regret_lower"]) / 2
         share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
@@ -295,16 +279,10 @@ def _where(made: Content, cell: Cell) -> list[_Cell]:
     """Returns the texts that name a configuration in a table, one for each parameter."""
     if not made.axes:
         return [cell.label]
-    named: list[_Cell] = []
-    for axis, at in zip(made.axes, cell.at, strict=True):
-        if at is None:
-            named.append("–")
-        else:
-            number = axis.numbers[at]
-            # Among numbers, what is none sorts as a text, behind them.
-            text = axis.ticks[at] if any(each is not None for each in axis.numbers) else at
-            named.append((axis.ticks[at], text if number is None else number))
-    return named
+    return [
+        "–" if at is None else (axis.ticks[at], axis.sorted_by[at])
+        for axis, at in zip(made.axes, cell.at, strict=True)
+    ]
 
 
 def _price(made: Content) -> Table:
@@ -345,7 +323,7 @@ def _epsilon(data: xr.Dataset) -> str:
 
 def _alone(made: Content) -> str:
     """Returns why nothing is compared, if nothing is."""
-    cells = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    cells = [cell for cell in made.cells if cell.complete]
     if len(cells) < 2:
         return "There is one configuration with seeds, and nothing to compare it with."
     if len({cell.asked["horizon"] for cell in cells}) > 1:
@@ -364,10 +342,6 @@ def _comparisons(made: Content) -> Table:
         row = {name: cell.text for name, cell in each.cells().items()}
         rows.append([*(row[name] for name in names), *(_typeset(row[name]) for name in numbers)])
     return Table("Differences of mean regret at the horizon", names + numbers, rows, len(names))
-
-
-def _how(found: Iterable[Comparison]) -> str:
-    return " ".join(dict.fromkeys(f"{each.how}." for each in found))
 
 
 def _typeset(text: str) -> str:
@@ -397,7 +371,7 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
 
 def _wrong(made: Content) -> tuple[Table, int]:
     """Returns the table of seeds that went wrong, and how often one did."""
-    heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    heads = [axis.title for axis in made.axes] or ["configuration"]
     first = len(heads)
     heads += ["leak ε", "seeds"]
     kept = any("regret" in source.data for source in made.sources)
@@ -406,10 +380,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     heads.append("still exploring")
     rows = []
     total = 0
-    for cell in made.cells[:_MOST_ROWS]:
+    for cell in filter(lambda cell: cell.complete, made.cells[:_MOST_ROWS]):
         row = cell.row
-        if not math.isfinite(row["regret"]):
-            continue
         values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
             total += int(row[event])
@@ -428,6 +400,7 @@ def _interactive(made: Content) -> dict[str, Any]:
     """Returns what the script draws."""
     from fmab_jax.plots import style
 
+    first = pictures.shown_first(made)
     finals: dict[str, Any] = {}
     shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
     shown["cost"] = "communication cost"
@@ -438,24 +411,18 @@ def _interactive(made: Content) -> dict[str, Any]:
         if meter != "the cost":
             links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
             finals[f"links {meter}"] = {"title": title, "values": links}
-    order = [axis.name for axis in pictures.order_of(made.axes)]
-    strokes = ["solid", "dash", "dot", "dashdot"]
-    log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])
-    whole: dict[str, Any] = _finite(
-        {
-            "axes": [axis._asdict() for axis in made.axes],
-            "order": order,
-            "cells": [{"label": cell.label, "at": cell.at} for cell in made.cells],
-            "first": [made.cells.index(cell) for cell in pictures.shown_first(made)],
-            "meters": made.meters,
-            "curves": made.curves,
-            "finals": finals,
-            "colours": list(style.COLOURS),
-            "strokes": strokes,
-            "logTime": log,
-        }
-    )
-    return whole
+    return {
+        "axes": [axis._asdict() for axis in made.axes],
+        "order": [axis.name for axis in pictures.order_of(made.axes)],
+        "cells": [{"label": cell.label, "at": cell.at} for cell in made.cells],
+        "first": [i for i, cell in enumerate(made.cells) if any(cell is each for each in first)],
+        "meters": made.meters,
+        "curves": made.curves,
+        "finals": finals,
+        "colours": style.COLOURS,
+        "strokes": ["solid", "dash", "dot", "dashdot"],
+        "logTime": bool(made.curves["cells"]) and _is_log(made.curves["grids"]),
+    }
 
 
 def _is_log(grids: Sequence[Sequence[int]]) -> bool:

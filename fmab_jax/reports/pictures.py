@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,34 +16,24 @@ _MOST_CURVES, _MOST_PANELS = 8, 4
 
 
 class Picture(NamedTuple):
-    """An image, and its words.
+    """An image, and its words."""
 
-    Attributes:
-        uri: The image, as text that a page can hold.
-        short: What is drawn, with seeds, horizon and band: stands under it.
-        caption: All that is to be seen, settings and what went wrong too: stands beside it.
-        title: What differs it from its neighbours; "" for the only one.
-    """
-
-    uri: str
-    short: str
-    caption: str
-    title: str
+    uri: str  # the image, as text that a page can hold
+    short: str  # what is drawn, with seeds, horizon and band: stands under it
+    caption: str  # all that is to be seen, settings and what went wrong too: stands beside it
+    title: str  # what differs it from its neighbours; "" for the only one
 
 
 def curves(content: Content) -> list[Picture]:
     """Draws regret and links over time of the configurations that are shown at first."""
     from fmab_jax.plots import runs
 
-    cells = [cell for cell in shown_first(content) if "regret" in content.data(cell)]
-    if not cells:
+    labelled = {cell.label: cell.data for cell in shown_first(content) if "regret" in cell.data}
+    if not labelled:
         return []
-    labelled = {cell.label: content.data(cell) for cell in cells}
-    costs = content.costs
-    figure = runs.plot_runs(
-        labelled, level=content.level, server_price=costs[0], peer_price=costs[1]
-    )
-    return [_picture(figure)]
+    server, peer = content.costs
+    how: dict[str, Any] = {"server_price": server, "peer_price": peer}
+    return [_picture(runs.plot_runs(labelled, level=content.level, **how))]
 
 
 def finals(content: Content) -> list[Picture]:
@@ -52,11 +41,9 @@ def finals(content: Content) -> list[Picture]:
     found = []
     for source in content.sources:
         table = source.table
-        dims = [str(name) for name in table.seeds.dims if table.sizes[name] > 1]
-        if not dims or int(table.seeds.min()) < 2:
-            continue
         table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
-        found += _panels(content, source, table, dims)
+        if table.seeds.ndim and int(table.seeds.min()) > 1:
+            found += _panels(content, source, table, [str(name) for name in table.seeds.dims])
     return found
 
 
@@ -67,19 +54,16 @@ def _panels(
 
     axes = {axis.name: axis for axis in content.axes}
     x, *others = order_of([axes[name] for name in dims])
-    hue, rest = (others[0], others[1:]) if others else (None, [])
+    hue, rest = (others[0].name, others[1:]) if others else (None, [])
+    places = list(np.ndindex(*(table.sizes[axis.name] for axis in rest)))
+    if len(places) > _MOST_PANELS:
+        places = [tuple(axis.reference for axis in rest)]
     panels = []
-    sizes = [table.sizes[axis.name] for axis in rest]
-    many = math.prod(sizes)
-    for place in np.ndindex(*sizes):
+    for place in places:
         at = dict(zip([axis.name for axis in rest], place, strict=True))
-        base = all(axis.reference == i for axis, i in zip(rest, place, strict=True))
-        if many > _MOST_PANELS and not base:
-            continue
-        figure = parameters.plot_parameter(table.isel(at), x.name, hue.name if hue else None)
-        title = [source.label] * bool(source.label)
-        title += [axis.labels[i] for axis, i in zip(rest, place, strict=True)]
-        panels.append(_picture(figure, ", ".join(title)))
+        figure = parameters.plot_parameter(table.isel(at), x.name, hue)
+        title = [source.label, *(axis.labels[at[axis.name]] for axis in rest)]
+        panels.append(_picture(figure, ", ".join(filter(None, title))))
     return panels
 
 
@@ -102,7 +86,7 @@ def shown_first(content: Content) -> list[Cell]:
 
     All where they are few; else those that differ in the first parameter, others at the reference.
     """
-    complete = [cell for cell in content.cells if math.isfinite(cell.row["regret"])]
+    complete = [cell for cell in content.cells if cell.complete]
     if len(complete) <= _MOST_CURVES or not content.axes:
         return complete[:_MOST_CURVES]
     first, *rest = content.axes

@@ -140,7 +140,7 @@ def test_an_epsilon_is_found_that_leaks_what_is_asked(contestant, view, leak, ag
         assert found < 0.9 * leak
         assert share_epsilon(found, 4, 5) == pytest.approx(leak, rel=1e-9)
         return
-    rows = fmab.privacy_ledger(contestant.at(epsilon=found), agents)
+    rows = fmab.privacy_ledger(matching.at_value(contestant, found), agents)
     (worst,) = [row for row in rows if row.what.startswith("sums")]
     assert worst.epsilon_at_delta == pytest.approx(leak, rel=1e-9)
     assert agents * found > 2 * leak and worst.over == 49
