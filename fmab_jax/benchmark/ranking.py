@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,10 +49,15 @@ class Ranking:
 
     @property
     def more(self) -> str:
-        """How many per cent more regret than the least it has, with the simultaneous interval."""
+        """How many per cent more regret than the least it has, with the simultaneous interval.
+
+        The regret itself where the least's is too uncertain for a percentage to have an interval.
+        """
         for each in self.least.rest:
             if each.label == self.label:
-                return f"{interval_text(each.percent)} %"
+                if math.isfinite(each.percent[1]):
+                    return f"{interval_text(each.percent)} %"
+                return f"{interval_text(each.more)} in regret"
         return "–"
 
 

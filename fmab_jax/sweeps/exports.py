@@ -114,9 +114,8 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
 def csv_bytes(data: xr.Dataset) -> int:
     """Returns about how many bytes the CSV of `export` takes, after its first rows."""
     dims = list(data.seeds.dims) if "seeds" in data else []
-    some = data.isel(
-        {name: [0] for name in dims} | {"seed": slice(2)} if "seed" in data.dims else {}
-    )
+    first = {"seed": slice(2)} if "seed" in data.dims else {}
+    some = data.isel({name: [0] for name in dims} | first)
     if "seeds" in some:
         some = some.assign(seeds=some.seeds.clip(max=2))
     lines = [frame.to_csv(header=False, index=False) for frame in tidy(some)]

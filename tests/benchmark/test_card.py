@@ -300,6 +300,20 @@ def test_a_tail_is_measured_by_the_median():
     assert told == ("1,000", "20 %")
 
 
+def test_a_share_without_an_interval_is_told_in_regret(tiny):
+    """Would catch "[nan, nan] %" beside a least regret that few seeds do not tell from 0."""
+    given, made = tiny
+    group, key, zero = Group("actions", 10.0), ("tiny", "DP-IMED"), np.zeros(2)
+    for least, told in (([1.0, 1.1], " %"), ([0.1, 3.0], " in regret")):
+        best = np.array(least)
+        played = contest.Played(best, zero, zero, zero > 0, 0, 1.0)
+        shown = replace(made, found={key: made.found[key]._replace(groups={group: played})})
+        own = played._replace(regret=best + [100.0, 100.1])
+        more = ranking.ranked(given.suites["tiny"], group, "Own", own, shown).more
+        assert more.endswith(told) and "nan" not in more, more
+        assert told == " %" or float(more.split()[0]) == pytest.approx(100.0, abs=0.5)
+
+
 def test_lower_bounds_are_those_of_who_plays_together_or_alone():
     """Would catch the bounds of a federation and of agents alone exchanged, or misplaced."""
     given = suites.read(TINY)
