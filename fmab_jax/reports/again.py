@@ -109,17 +109,20 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
         if not drawn:
             return Again("", "", False, note)
         raise ValueError("a value that no command line can state")
-    if not drawn:
-        command, options = _command(study, values, path).split(_BREAK, 1)
-        note = "The means came from a file, which results do not hold: put its name for FILE.npz."
-        return Again("shell", _BREAK.join([command, "--means FILE.npz", options]), False, note)
     # On the command line one number is how many slots.
     slot = isinstance(study["times"], list) and len(study["times"]) == 1
+    out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
+    saved = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
+    if not drawn:
+        note = "The means came from a file, which results do not hold: put its name for FILE.npz."
+        if slot:
+            text = _toml(study, {"means": "FILE.npz", **values})
+            return Again("toml", text, False, f"{note} {saved}")
+        command, options = _command(study, values, path).split(_BREAK, 1)
+        return Again("shell", _BREAK.join([command, "--means FILE.npz", options]), False, note)
     if len(owners) > 1 or not study["sum_agents"] or slot or (until and until["level"] != 0.95):
         text = _toml(study, values)
-        out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
-        note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
-        return _judged("toml", text, study_of(tomllib.loads(text)), data, note)
+        return _judged("toml", text, study_of(tomllib.loads(text)), data, saved)
     text = _command(study, values, path)
     return _judged("shell", text, study_of(_typed(text)), data)
 
@@ -256,7 +259,7 @@ def _toml(study: Mapping[str, Any], values: Mapping[str, Any]) -> str:
         document["outputs"] = _outputs(study)
     document |= {"problem": {}, "parameters": {}}
     for name, value in values.items():
-        table = "problem" if name in parameters_of(Drawn) else "parameters"
+        table = "problem" if name in (*parameters_of(Drawn), "means") else "parameters"
         document[table][name] = plain(value)
     if study["until"]:
         document["until"] = study["until"]

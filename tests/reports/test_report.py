@@ -536,6 +536,19 @@ def test_a_study_of_fixed_means_leaves_their_file_open(folder, name):
     assert stated_by(typed[1:-2])[0].hash == study.hash
 
 
+def test_one_slot_of_fixed_means_is_a_study_file(folder):
+    """Would catch "--times 5000", which is so many slots, where one slot was recorded."""
+    Path("means.csv").write_text("0.9,0.5,0.1\n")
+    document = {"algorithm": "cdp", "horizon": 10**4, "seeds": 20, "times": [5000]}
+    document |= {"problem": {"means": "means.csv", "agents": 4}, "parameters": {"epsilon": 0.5}}
+    study = study_file.study_of(document)
+    attrs = {"study": json.dumps(study.describe()), "study_hash": study.hash}
+    found = again(xr.Dataset(attrs=attrs), "a.nc")
+    assert found.kind == "toml" and not found.checked and "put its name for" in found.note
+    Path("study.toml").write_text(found.text.replace("FILE.npz", "means.csv"))
+    assert study_file.study_of(study_file.read_study("study.toml")).hash == study.hash
+
+
 SEVERAL = {"algorithm": ["cdp", "ddp"], "parameters": {"epsilon": [0.5, "none"], "graph": "ring"}}
 LEVEL = {"until": {"relative": 0.5, "level": 0.9, "max_seeds": 80}, "keep": "summary"}
 
