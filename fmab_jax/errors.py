@@ -75,12 +75,17 @@ def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name} = {_toml(item)}' for name, item in value.items())}}}"
+        items = (f"{_toml_key(str(name))} = {_toml(item)}" for name, item in value.items())
+        return f"{{{', '.join(items)}}}"
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (str, bool)) or value is None:
         return json.dumps("none" if value is None else value, ensure_ascii=False)
     return repr(value)
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 PYTHON = Spelling("{}={!r}".format, repr, "help({})".format)

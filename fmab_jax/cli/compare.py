@@ -87,11 +87,12 @@ def execute(call: Call) -> None:
     try:
         found = [comparisons.compare(*pair, level=options.level)]
     except Refusal as error:
-        _, of_second, part = error.field.partition("second.")
-        if not of_second:
-            raise error.renamed({"first": "where", "second": "against"}.get(part, part)) from None
-        other = visible(others[0]) if others else "--against"
-        raise Refusal.line(f"{other}: {error.renamed(part).typed(part)}") from None
+        side, _, part = error.field.partition(".")
+        if side not in ("first", "second") or not part:
+            raise error.renamed({"first": "where", "second": "against"}.get(side, side)) from None
+        names = map(visible, options.results) if others else ("--where", "--against")
+        whose = dict(zip(("first", "second"), names, strict=True))[side]
+        raise Refusal.line(f"{whose}: {error.renamed(part).typed(part)}") from None
     shared = [fact for fact in facts(pair[0]) if fact in facts(pair[1])]
     _print(found, ", ".join(shared), options)
 

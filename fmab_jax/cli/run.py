@@ -180,8 +180,8 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     allowed = "a file name in an existing folder that can be written"
     if not base:
         refuse("out", base, allowed, "leave it out for the default")
-    if re.search(r"(?i)\.(pdf|svg|eps|jpe?g|csv)$", base):
-        stem = base.rpartition(".")[0]
+    if (file := re.search(r"(?i)[^/]\.(pdf|svg|eps|jpe?g|csv)$", base)) and not os.path.isdir(base):
+        stem = base[: file.start() + 1]
         refuse("out", base, "a name for .png, .nc and .txt files", f"write {stem}, or {stem}.png")
     if base.endswith(("/", os.sep)) or os.path.isdir(base):
         base = os.path.join(base, default)

@@ -393,10 +393,7 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
             found = lax.map(lambda own: jax.vmap(function)(*own), tuple(cut))
             return found.reshape(size, *found.shape[2:])
 
-        spread = [
-            x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
-            for x, mapped in zip(operands, is_batched, strict=True)
-        ]
+        spread = _spread(size, is_batched, operands)
         # An accelerator has room for all, and loses time with every step.
         return lax.platform_dependent(*spread, cpu=by_block, default=jax.vmap(function)), True
 
@@ -418,12 +415,8 @@ def once_for_equals(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @whole.def_vmap
     def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Any, Any]:
-        spread = [
-            x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
-            for x, mapped in zip(operands, is_batched, strict=True)
-        ]
-        # Equal bits, not equal numbers: a missing value is NaN.
-        words = [lax.bitcast_convert_type(x.astype(jnp.float64), jnp.int64) for x in spread]
+        spread = _spread(size, is_batched, operands)
+        words = [*map(_word, spread)]
         order = jnp.lexsort(words)
         ranked = jnp.stack(words)[:, order]
         begins = jnp.any(ranked != jnp.roll(ranked, 1, axis=1), axis=0)
@@ -441,6 +434,21 @@ def once_for_equals(function: Callable[..., Any]) -> Callable[..., Any]:
         return found, jax.tree.map(lambda _: True, found)
 
     return whole
+
+
+def _spread(size: int, is_batched: list[bool], operands: Sequence[Array]) -> list[Array]:
+    """Returns what `custom_vmap` hands to a rule, the same for all trials or not, for each."""
+    return [
+        x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
+        for x, mapped in zip(operands, is_batched, strict=True)
+    ]
+
+
+def _word(x: Array) -> Array:
+    """Returns int64 that are equal where the bits are: a missing value is NaN."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x.astype(jnp.int64)
+    return lax.bitcast_convert_type(x.astype(jnp.float64), jnp.int64)
 
 
 def stored(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:

@@ -234,6 +234,23 @@ class Lasting:
         return jax.jit(lambda x: 1.0 / x)(epoch.own["epsilon"]) * epoch.horizon / epoch.arms
 
 
+def test_arrays_of_all_branches_are_counted():
+    """Would catch memory that is not counted because it is taken inside a branch or a loop."""
+
+    def grown(radius):
+        return jnp.linspace(0.0, radius, 1000).sum()
+
+    def branched(epoch, radius):
+        return jax.lax.cond(radius > 0.0, grown, jnp.sqrt, radius)
+
+    def looped(epoch, radius):
+        return jax.lax.fori_loop(0, 3, lambda _, x: x + grown(x), radius)
+
+    for prepared in (lambda epoch, radius: grown(radius), branched, looped):
+        filling = type("Told", (), {"prepared": staticmethod(prepared)})
+        assert tracing.prepared_elements(filling, ()) == 1000
+
+
 def test_agents_are_drawn_late_only_where_their_noise_is_of_one_scale():
     """Would catch noise of the last epoch's scale for all epochs; or agents that wait, or that all
     report, drawn as if nobody acted on what they know."""

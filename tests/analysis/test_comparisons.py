@@ -597,6 +597,8 @@ def test_runs_joined_along_no_axis_of_theirs_tell_no_leak():
     table = fmab.final_table(xr.concat(runs, xr.DataArray([0.5, 2.0], dims="epsilon")))
     assert np.isnan(table.leak_epsilon.values).all() and table.leak_epsilon.dims == ("epsilon",)
     assert not {"epsilon", "epsilon_message", "ledger"} & {*table.attrs}
+    both = xr.concat(runs, xr.DataArray(["a", "b"], dims="who", name="who"))
+    assert fmab.overview(runs[1]).ledger and not fmab.overview(both).ledger
     swept = fmab.sweep(fmab.cdp_mab, problem, horizon=300, seeds=3, epsilon=[0.5, 2.0])
     assert fmab.final_table(swept).leak_epsilon.values.tolist() == [2.0, 8.0]
 

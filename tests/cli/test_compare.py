@@ -56,7 +56,9 @@ def files(folder):
     data = swept()
     fmab.save(data, "grid.nc")
     fmab.save(data.isel(participation=0), "two.nc")
-    fmab.save(data.isel(participation=0, epsilon=1), "one.nc")
+    one = data.isel(participation=0, epsilon=1)
+    fmab.save(one, "one.nc")
+    fmab.save(one.isel(seed=[0]).assign(seeds=one.seeds.clip(max=1)), "alone.nc")
     fmab.save(swept(3, graph=["ring", "star"]), "graphs.nc")
     fmab.save(swept(agents=[5, 10]), "sizes.nc")
 
@@ -151,6 +153,10 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
         "another run than --where; change a value",
         "two.nc --where p=1 --against epsilon=1": "--where p=1: must be one of epsilon; write",
         "two.nc --level 0": "--level 0: must be a number in (0, 1); use 0.95",
+        "one.nc alone.nc": "alone.nc: seeds 1: must be at least 2; run more seeds",
+        "alone.nc one.nc": "alone.nc: seeds 1: must be at least 2; run more seeds",
+        "two.nc --where epsilon=1 --against epsilon=0.1 --level 2": "--level 2: must be a number "
+        "in (0, 1); use 0.95",
     }.items(),
 )
 def test_bad_words_end_in_one_line(capsys, words, line):

@@ -396,13 +396,16 @@ def test_no_two_different_runs_have_one_name(folder, asked, capsys):
             [f"into/fmab-cdp-seeds-9.{ending}" for ending in ("nc", "png", "txt")],
         ),
         ("run cdp --out into/x --no-figure", ["into/x.nc"]),
+        ("run cdp --out in.pdf --no-figure", ["in.pdf/fmab-cdp.nc"]),
     ],
 )
 def test_files_have_the_names_that_the_help_promises(words, names, folder, asked, capsys):
     """Would catch files beside the folder that was named, or a name that is not told."""
-    (folder / "into").mkdir()
+    for name in ("into", "in.pdf"):
+        (folder / name).mkdir()
     out, _ = said(capsys, words)
-    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
+    written = (path for path in folder.rglob("*.*") if path.is_file())
+    found = sorted(str(path.relative_to(folder)) for path in written)
     assert found == names
     told = [line.removeprefix("wrote ") for line in out.split("\n") if line.startswith("wrote")]
     assert sorted(told) == names

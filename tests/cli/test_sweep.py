@@ -401,6 +401,7 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
         ("seeds = 4", "seeds = 4\nkeep = true", "keep = true: must be 'curves' or 'summary'"),
         ("'cdp'", "'cpd'", 'algorithm = "cpd": must be one of'),
         ("seeds = 4", "seeds = 1979-05-27", "seeds = 1979-05-27: must be a whole number in"),
+        ("seeds = 4", "seeds = {a = 1, 'b c' = [2]}", 'seeds = {a = 1, "b c" = [2]}: must be'),
         ("seeds = 4", "seeds = [1, 2]\nkeep = 'summary'", "seeds = [1, 2]: must be a number with"),
         ("epsilon = 1", "epsilon = [-inf]", "[parameters] epsilon = -inf: must be a number in"),
         ("seeds = 4", "seeds = 4\ntimes = {a = 'x'}", 'times = {a = "x"}: must be'),

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from altered import altered
 
 import fmab_jax as fmab
 from fmab_jax.core import arrays, keys, sums
@@ -88,6 +89,47 @@ def test_what_many_ask_for_is_worked_out_once(distinct, worked_out):
     np.testing.assert_array_equal(found["x"], x)
     np.testing.assert_array_equal(found["y"], wanted)
     assert counted == [worked_out]
+
+
+def test_whole_numbers_that_differ_are_not_taken_for_one_another():
+    """Would catch integers told apart as float64, which has one number for several of them."""
+    with own_settings():
+        whole = 2**53 + jnp.arange(20) % 2
+        found = jax.jit(jax.vmap(arrays.once_for_equals(lambda x: x + 1)))(whole)
+        np.testing.assert_array_equal(found, whole + 1)
+
+
+READY = {
+    "as it is given": lambda epoch, radius: (radius, jnp.sqrt(epoch.pulls)),
+    "a constant": lambda epoch, radius: (jnp.float64(2.0), jnp.abs(radius) / 2.0),
+    "a number of Python": lambda epoch, radius: (2, jnp.abs(radius) / 2.0),
+    "an array of constants": lambda epoch, radius: (np.ones(3), jnp.abs(radius), jnp.zeros(2)),
+    "the epoch": lambda epoch, radius: epoch,
+}
+
+
+@pytest.mark.parametrize("name", READY)
+def test_what_is_handed_on_is_what_was_given(name):
+    """Would catch zeros for a radius that is handed on, and a constant that is refused."""
+
+    def judged(heard, epoch):
+        ready = heard.prepared
+        radius = {
+            "as it is given": lambda: ready[0],
+            "a constant": lambda: ready[0] * ready[1],
+            "a number of Python": lambda: range(5)[ready[0]] * ready[1],
+            "an array of constants": lambda: ready[0][2] * ready[1] + ready[2][0],
+            "the epoch": lambda: jnp.where(ready.pulls == epoch.pulls, heard.radius, 0.0),
+        }[name]()
+        return heard.best - heard.aggregate > 2.0 * radius
+
+    problem, given = fmab.Problem.uniform(3, 4), {"horizon": 10**5, "seeds": 40, "times": 2}
+    own = {"prepared": staticmethod(READY[name]), "worse": staticmethod(judged)}
+    found = fmab.simulate(altered(fmab.dp_se, **own)(1.0), problem, **given)
+    own = {"worse": staticmethod(lambda heard, _: heard.best - heard.aggregate > 2 * heard.radius)}
+    plain = fmab.simulate(altered(fmab.dp_se, **own)(1.0), problem, **given)
+    np.testing.assert_array_equal(found.regret, plain.regret)
+    np.testing.assert_array_equal(found.rounds_made, plain.rounds_made)
 
 
 def test_trials_of_many_kinds_have_the_bits_of_each_alone():

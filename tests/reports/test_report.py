@@ -433,6 +433,10 @@ def test_results_of_one_epsilon_each_are_not_called_alike(grid):
     assert "All runs here have one ε" not in told
     _, told = made({"": both["b"]})
     assert "All runs here have one ε (ε = 1), so nothing shows what privacy costs." in told
+    problem = fmab.Problem.uniform(agents=4, arms=5)
+    runs = [fmab.simulate(fmab.cdp_mab(epsilon), problem, 300, 3) for epsilon in (0.5, 2.0)]
+    _, told = made({"": xr.concat(runs, xr.DataArray(["a", "b"], dims="who", name="who"))})
+    assert "one ε" not in told and "These results tell no single ε, so nothing shows" in told
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ All is a function of arrays; a trial is `EliminationTrial`.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -278,7 +279,8 @@ def since_heard(
 def prepared(filling: Any, epoch: Epoch, radius: Scalar) -> Any:
     """Returns what `Elimination.prepared` does, worked out once for all trials that ask the same.
 
-    As it does not depend on data, that is most of a batch.
+    As it does not depend on data, that is most of a batch. What it hands on as it is given, and
+    constants, are left alone.
     """
     leaves, structure = jax.tree.flatten((epoch, radius))
 
@@ -286,16 +288,27 @@ def prepared(filling: Any, epoch: Epoch, radius: Scalar) -> Any:
         return filling.prepared(*jax.tree.unflatten(structure, leaves))
 
     program = jax.make_jaxpr(whole)(*leaves).jaxpr
-    read = {x for each in program.eqns for x in each.invars if not isinstance(x, Literal)}
+    read: set[Any] = set()
+    made: set[Any] = set()
+    for equation in program.eqns:
+        given = {x for x in equation.invars if not isinstance(x, Literal)}
+        if given & made.union(program.invars):
+            read |= given
+            made.update(equation.outvars)
     asked = [place for place, x in enumerate(program.invars) if x in read]
-    if not asked:
-        return whole(*leaves)
+    worked_out = [not isinstance(x, Literal) and x in made for x in program.outvars]
+    plain, shape = jax.tree.flatten(whole(*leaves))
+    if not any(worked_out):
+        return jax.tree.unflatten(shape, plain)
 
-    def of_asked(*given: Array) -> Any:
+    def of_asked(*given: Array) -> list[Any]:
         known = dict(zip(asked, given, strict=True))
-        return whole(*(known.get(i, jnp.zeros_like(x)) for i, x in enumerate(leaves)))
+        found = whole(*(known.get(i, jnp.zeros_like(x)) for i, x in enumerate(leaves)))
+        return [*itertools.compress(jax.tree.leaves(found), worked_out)]
 
-    return arrays.once_for_equals(of_asked)(*(leaves[place] for place in asked))
+    once = iter(arrays.once_for_equals(of_asked)(*(leaves[place] for place in asked)))
+    found = [next(once) if own else x for x, own in zip(plain, worked_out, strict=True)]
+    return jax.tree.unflatten(shape, found)
 
 
 def leaving(

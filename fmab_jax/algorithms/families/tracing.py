@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from fmab_jax.algorithms.families.rounds import Epoch, Heard
 from fmab_jax.errors import foreign
@@ -109,19 +109,23 @@ def prepared_elements(filling: Any, values: tuple[str, ...]) -> int:
     epoch = epoch._replace(own=dict.fromkeys(values, scalar))
     try:
         with jax.enable_x64(True):
-            return _largest(jax.make_jaxpr(filling.prepared)(epoch, scalar))
+            return _largest(jax.make_jaxpr(filling.prepared)(epoch, scalar).jaxpr)
     except BaseException as error:  # a plug-in's error; it is refused when the run begins
         if not foreign(error):
             raise
         return 0
 
 
-def _largest(closed: Any) -> int:
+def _largest(program: Jaxpr) -> int:
     sizes = [0]
-    for equation in closed.jaxpr.eqns:
-        inner = _INNER.get(equation.primitive.name, ())
-        sizes += [_largest(equation.params[name]) for name in inner]
+    for equation in program.eqns:
         sizes += [math.prod(getattr(x.aval, "shape", ())) for x in equation.outvars]
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(inner, ClosedJaxpr):
+                    sizes.append(_largest(inner.jaxpr))
+                elif isinstance(inner, Jaxpr):
+                    sizes.append(_largest(inner))
     return max(sizes)
 
 
