@@ -64,7 +64,7 @@ class AdaPUCB(Private, Episodes):
     trusted: ClassVar[str] = "nobody: no message is sent"
     examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --kl false true")
 
-    alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
+    alpha: float = parameter(Real(low=0.0, open_high=True), "Of the index.", default=3.1)
     kl: bool = parameter(
         Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB"
     )

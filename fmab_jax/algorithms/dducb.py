@@ -86,8 +86,10 @@ class DDUCB(Consensus):
 
     graph: Any = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)
-    eta: float = parameter(Real(low=0.0), "Of the confidence width.", default=2.0)
-    sigma: float = parameter(Real(low=0.0), "Deviation of a reward, assumed.", default=0.5)
+    eta: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=2.0)
+    sigma: float = parameter(
+        Real(low=0.0, open_high=True), "Deviation of a reward, assumed.", default=0.5
+    )
     mixing_error: float = parameter(
         Real(low=0.0, high=1.0, open_low=True),
         "Error of the mixing, which decides how long a stage is.",

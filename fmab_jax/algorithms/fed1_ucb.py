@@ -47,8 +47,10 @@ class Fed1UCB(Elimination):
         default=None,
         shown="int(10 log T)",
     )
-    constant: float = parameter(Real(low=0.0), "Of the radius.", default=4.0)
-    sigma: float = parameter(Real(low=0.0), "Deviation of a reward, assumed.", default=0.5)
+    constant: float = parameter(Real(low=0.0, open_high=True), "Of the radius.", default=4.0)
+    sigma: float = parameter(
+        Real(low=0.0, open_high=True), "Deviation of a reward, assumed.", default=0.5
+    )
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody."""

@@ -67,7 +67,7 @@ class GosInE(OnGraph):
     homogeneous_only: ClassVar[bool] = True
 
     graph: Any = graph_parameter("complete")
-    alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=4.0)
+    alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=4.0)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message to every agent at the end of a phase."""

@@ -58,7 +58,9 @@ class KLUCB(Pooled):
     title: ClassVar[str] = "KL-UCB"
     source: ClassVar[str] = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
 
-    constant: float = parameter(Real(low=0.0), "Of log log t in the width.", default=0.0)
+    constant: float = parameter(
+        Real(low=0.0, open_high=True), "Of log log t in the width.", default=0.0
+    )
     pooled: bool = pooled_parameter()
 
     @staticmethod

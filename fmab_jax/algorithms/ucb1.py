@@ -39,7 +39,7 @@ class UCB1(Pooled):
     title: ClassVar[str] = "UCB1"
     source: ClassVar[str] = "Auer, Cesa-Bianchi and Fischer, Machine Learning 2002"
 
-    alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=2.0)
+    alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=2.0)
     pooled: bool = pooled_parameter()
 
     @staticmethod

@@ -633,4 +633,4 @@ def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
     if not own and not theirs:
         return "the first run", "the second run"
     # A run that lacks only what the other adds is named by what it has.
-    return own or "the same without it", theirs or "the same without it"
+    return own or f"the same without {theirs}", theirs or f"the same without {own}"

@@ -147,7 +147,7 @@ def held(data: xr.Dataset) -> xr.Dataset:
 
     Raises:
         ValueError: If a seed is there twice: it would be counted twice; or if runs that are joined
-            have other seeds.
+            have other seeds or meters.
     """
     if "seed" not in data.sizes:
         return data
@@ -160,6 +160,9 @@ def held(data: xr.Dataset) -> xr.Dataset:
         data.attrs = attrs
     if "seed" in data.coords and len(np.unique(data.seed)) < number:
         refuse("data.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
+    if "priced" in data.coords and data.priced.dtype != bool:
+        remedy = "join runs of one algorithm, or keep them apart"
+        refuse("data.meter", "not in all runs", "the same in all runs", remedy)
     if "seeds" not in data:
         return data if {*map(str, data.sizes)} - dims else data.assign(seeds=number)
     stated = data.seeds

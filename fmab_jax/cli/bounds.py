@@ -97,6 +97,10 @@ def execute(call: Call) -> None:
     if algorithm.scale != 1.0:
         refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
     problem = config.problem
+    if not 0.0 <= problem.rewards.low <= problem.rewards.high <= 1.0:
+        text = ":".join(map(str, problem.rewards.describe().values()))
+        allowed = "a law of rewards in [0, 1] for the theorems"
+        refuse("rewards", text, allowed, "leave it out for bernoulli")
     instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
     means = np.asarray(instance.means).mean(axis=0)
     gaps = means.max() - means

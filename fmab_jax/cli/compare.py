@@ -103,8 +103,6 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
     Raises:
         Refusal: If a parameter is left open, or nothing differs.
     """
-    from fmab_jax.analysis.words import label_text
-
     named = {text.partition("=")[0] for text in options.against}
     inherited = [text for text in options.where if text.partition("=")[0] not in named]
     first, second = data[0], data[-1]
@@ -125,14 +123,24 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
         left = [str(name) for name in each.seeds.dims if each.sizes[name] > 1]
         if left:
             many = ", ".join(f"{name} ({each.sizes[name]} values)" for name in left)
-            example = " ".join(f"{n}={label_text(each[n].values.tolist()[0])}" for n in left)
+            example = " ".join(f"{n}={_one_of(each, pair[1], n)}" for n in left)
             added = flag if len(data) == 2 else "--where"
-            told = f"must leave no parameter open, but {many}; add {added} {example}"
-            raise Refusal.line(f"{flag}: {told}")
+            typed = options.against if added == "--against" else options.where
+            how = f"write {added} {' '.join(map(visible, typed))}" if typed else f"add {added}"
+            raise Refusal.line(f"{flag}: must leave no parameter open, but {many}; {how} {example}")
     if len(data) == 1 and all(pair[0][name].equals(pair[1][name]) for name in dims):
         told = " ".join(map(visible, options.against))
         raise Refusal.line(f"--against {told}: must name another run than --where; change a value")
     return pair
+
+
+def _one_of(open_: xr.Dataset, second: xr.Dataset, name: str) -> str:
+    """Returns a value that a parameter has, and that the second does not have where it is fixed."""
+    from fmab_jax.analysis.words import label_text
+
+    values = open_[name].values.tolist()
+    fixed = second[name].values.tolist() if second.sizes.get(name) == 1 else []
+    return label_text(next((each for each in values if each not in fixed), values[0]))
 
 
 def _other(data: xr.Dataset, name: str, against: Sequence[str]) -> str:

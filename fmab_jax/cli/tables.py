@@ -111,14 +111,14 @@ def _same(label: Any, text: str) -> bool:
 
 
 def arms_of(path: str, data: xr.Dataset) -> tuple[str, ...] | None:
-    """Returns what a file calls the arms of results; None where it has no names for them.
+    """Returns what a file calls the arms of results; None where these do not keep what is played.
 
     Args:
         path: That the results were run on, as ``--means``.
         data: Results.
 
     Raises:
-        Refusal: If the results were run on another table, or do not keep what each seed plays.
+        Refusal: If the file has no names, or the results were run on another table.
     """
     from fmab_jax.core import tables
     from fmab_jax.core.problems import Problem
@@ -126,7 +126,8 @@ def arms_of(path: str, data: xr.Dataset) -> tuple[str, ...] | None:
 
     names = tables.read(path).arm_labels
     if names is None:
-        return None
+        allowed = "a file in which arms have names, as fmab problem writes it"
+        raise Refusal("means", path, allowed, "give the one that was run on, or leave it out")
     ran = said(data, "settings").get("means")
     if Problem.from_file(path).settings().get("means") != ran:
         remedy = "give the file that they were run on, as --means"

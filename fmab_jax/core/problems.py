@@ -21,7 +21,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import NONE, array_of, count, length, real, refuse, setting
+from fmab_jax.errors import NONE, Refusal, array_of, count, length, real, refuse, setting
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
@@ -323,7 +323,11 @@ class Problem:
         means = table.means
         if means.ndim == 2 and len(means) == 1 and agents is not None:
             means = means[0]
-        return cls(means, agents, _BERNOULLI if rewards is None else rewards)
+        try:
+            return cls(means, agents, _BERNOULLI if rewards is None else rewards)
+        except Refusal as error:
+            inside = error.field.startswith("means[")
+            raise error.renamed(f"{path}: {error.field}") if inside else error from None
 
     @property
     def drawn(self) -> bool:

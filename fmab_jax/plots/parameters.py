@@ -245,8 +245,9 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
     for field, parameter in chosen.items():
         given = parameter is not None or field != "hue"
         if given and (not isinstance(parameter, str) or parameter not in dims):
-            allowed = f"one of {', '.join(dims) or 'none'}"
-            refuse(field, parameter, allowed, did_you_mean(parameter, dims, "choose a swept one"))
+            allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
+            remedy = "choose a swept one" if dims else "sweep a parameter first"
+            refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))
     if len(set(names)) < len(names):
         refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
     hue = chosen.get("hue")

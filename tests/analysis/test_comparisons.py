@@ -582,6 +582,19 @@ def test_a_broken_plug_in_of_somebody_else_breaks_no_comparison(monkeypatch):
     assert "leak ε = 5 each" in found.sentence
 
 
+def test_a_run_that_lacks_a_setting_is_named_by_it():
+    """Would catch "the same without it" where nothing has been named yet."""
+    problem = fmab.Problem.uniform(agents=4, arms=5)
+    made = (fmab.cdp_mab(0.5), fmab.cdp_mab(0.5, rounds=2))
+    bare, budget = (fmab.simulate(algorithm, problem, 300, 3) for algorithm in made)
+    for pair, labels in (
+        ((bare, budget), ("the same without R = 2", "R = 2")),
+        ((budget, bare), ("R = 2", "the same without R = 2")),
+    ):
+        found = fmab.compare(*pair)
+        assert (found.first, found.second) == labels
+
+
 def test_runs_of_other_sizes_are_refused_by_name():
     """Would catch a difference of regrets that are answers to different questions."""
     a, b = run([1.0, 2.0, 4.0], arms=10), run([2.0, 1.0, 3.0], arms=20)
@@ -630,6 +643,10 @@ def test_results_count_the_seeds_that_they_hold():
     assert fmab.final_table(fewer).seeds.values.tolist() == [3, 2]
     with pytest.raises(ValueError, match="^data.seed='not in all runs': must be the same in all"):
         fmab.final_table(xr.concat(ones, **apart))
+    unlike = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, [7, 8])
+    kept = [run[["regret", "rounds_made", *KEPT]] for run in (unlike, ones[0])]
+    with pytest.raises(ValueError, match="^data.meter='not in all runs': must be the same in all"):
+        fmab.final_table(xr.concat(kept, "seed", data_vars="all", join="outer"))
     table, expected = (fmab.final_table(data) for data in (joined, whole))
     assert int(table.seeds) == 9 and float(table.regret_upper) == float(expected.regret_upper)
     # What a pair took is that of the seeds that are compared.

@@ -146,8 +146,10 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
         "sweep a parameter",
         "two.nc --where epsilon=1": "--where epsilon=1: must be given with --against; add it",
         "grid.nc --where epsilon=0.1 --against epsilon=1": "--where: must leave no parameter open, "
-        "but participation (3 values); add --where "
-        "participation=0.4",
+        "but participation (3 values); write --where "
+        "epsilon=0.1 participation=0.4\n",
+        "grid.nc --against epsilon=1 participation=0.4": "--where: must leave no parameter open, "
+        "but participation (3 values); add --where participation=0.7\n",
         "two.nc --where epsilon=1 --against epsilon=2": "--against epsilon=2: must be one of 0.1",
         "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
         "another run than --where; change a value",

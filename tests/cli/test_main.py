@@ -775,10 +775,13 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
         assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
 
 
-def test_no_theorem_is_told_of_another_radius(capsys):
-    """Would catch the theorems' bounds printed for a radius that they are not proven for."""
+def test_no_theorem_is_told_of_what_it_is_not_proven_for(capsys):
+    """Would catch the theorems' bounds printed for another radius, or for rewards of any size."""
     _, err = said(capsys, "bounds cdp --scale 0.5 --instance-gap 0.5", 2)
     assert err == "fmab: --scale 0.5: must be 1 for the theorems; leave it out\n"
+    _, err = said(capsys, "bounds single --epsilon none --rewards gaussian:0.1", 2)
+    allowed = "must be a law of rewards in [0, 1] for the theorems; leave it out for bernoulli"
+    assert err == f"fmab: --rewards gaussian:0.1: {allowed}\n"
 
 
 def test_long_bounds_stand_apart(capsys):
@@ -855,16 +858,19 @@ def test_the_heading_tells_a_root_seed(monkeypatch, capsys):
 def test_remedies_lead_somewhere(monkeypatch, capsys):
     """Would catch Python's words, help of nobody knows what, or an error number for a remedy."""
     Path("g.csv").write_text("a,b\n")
+    Path("far.csv").write_text("0.9,0.5\n1.4,0.1\n")
     head = 'algorithm = "{}"\nhorizon = 9\nseeds = 2\n'
     Path("a.toml").write_text(head.format("ucb1") + "[parameters]\nalpha = -1\n")
     Path("b.toml").write_text(
         head.format("cdp") + '[parameters]\nepsilon = 1\n[problem]\nrewards = "gaussian:0.1"\n'
     )
     for words, end in {
-        "run ucb1 --alpha -1": "must be a number in [0, inf]; see fmab run ucb1 --help",
+        "run ucb1 --alpha -1": "must be a number in [0, inf); see fmab run ucb1 --help",
         "run cdp --rewards gaussian:0.1 --epsilon 0.5": "or pass --epsilon none",
         "sweep a.toml": "see fmab sweep ucb1 --help",
         "sweep b.toml": 'or pass epsilon = "none"',
+        "run cdp --means far.csv": "far.csv: means[1, 0]=1.4: must be in [0, 1]; rewards lie in "
+        "[0, 1], so rescale them",
         "show g.csv": "fmab: g.csv: must be a folder of results or a .nc file; check the path",
     }.items():
         assert said(capsys, words, 2)[1].endswith(f"{end}\n"), words

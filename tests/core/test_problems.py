@@ -481,8 +481,8 @@ BAD_CSV = {
             *("agent,arm,reward", "value,arm"),
         )
     },
-    "too large": (b"a,b\n0.1,0.2\n0.3,1.5\n", f"means[1, 1]=1.5: {RANGE}"),
-    "negative": (b"0.1,-0.2\n", f"means[0, 1]=-0.2: {RANGE}"),
+    "too large": (b"a,b\n0.1,0.2\n0.3,1.5\n", f"means.csv: means[1, 1]=1.5: {RANGE}"),
+    "negative": (b"0.1,-0.2\n", f"means.csv: means[0, 1]=-0.2: {RANGE}"),
     "utf-16": ("0.1,0.2\n".encode("utf-16"), at(1, NUL)),
     "Latin-1": (
         *(b"\xe9,b\n0.1,0.2\n", "means='means.csv': must be a UTF-8 CSV file; save it as CSV"),
@@ -548,7 +548,7 @@ def test_long_numbers_that_become_zero(folder):
     if tiny == 0:
         pytest.skip("long doubles are doubles here")
     np.savez("means.npz", means=np.array([[tiny, 0.5]]))
-    due = "means[0, 0]=np.longdouble('1e-400'): must be a number of float64's range; give float64"
+    due = "means.npz: means[0, 0]=np.longdouble('1e-400'): must be a number of float64's range; give float64"
     assert refusal("means.npz") == due
     with pytest.raises(ValueError, match=r"^probabilities\[0, 0\]=np.longdouble\('1e-400'\): "):
         Problem.ratings([0, 1], np.array([[tiny, 1]]), 2)
@@ -612,7 +612,7 @@ BAD_NPY = {
     "pickle": (b"\x80\x04]\x94.", NOT_NPZ),
     "nothing": (b"", NOT_NPZ),
     "three axes": (npy("(1, 2, 2)", data=FOUR), f"means=(1, 2, 2): {SHAPE}"),
-    "nan": (npy("(1, 1)", data=struct.pack("<d", NAN)), f"means[0, 0]=nan: {RANGE}"),
+    "nan": (npy("(1, 1)", data=struct.pack("<d", NAN)), f"means.npz: means[0, 0]=nan: {RANGE}"),
 }
 
 

@@ -461,6 +461,10 @@ REFUSED = [
         lambda: plot_parameter(PAIR, "epsilon", "graph", metric="links"),
         "metric='links': must be one of regret, cost, rounds; ",
     ),
+    (
+        lambda: plot_parameter(PAIR.isel(epsilon=0, graph=0), "epsilon"),
+        "x='epsilon': must be left out: nothing is swept; sweep a parameter first",
+    ),
     (lambda: plot_parameter(PAIR, "q"), "x='q': must be one of epsilon, graph; choose a "),
     (
         lambda: plot_parameter(PAIR, "epsilom"),

@@ -397,7 +397,12 @@ def test_tables_name_the_arms_of_the_file_that_was_run_on(folder, capsys, monkey
         "fmab: --means o.npz: must be the table of ratings of these results; "
         "give the file that they were run on, as --means\n"
     )
+    Path("bare.csv").write_text("0.5,0.4\n")
+    assert main(["show", "x.nc", "--means", "bare.csv"]) == 2
+    told = "fmab: --means bare.csv: must be a file in which arms have names, "
+    assert capsys.readouterr().err.startswith(told)
     assert arms_run(["genres.npz"], data) == ("Comedy", "Drama")
+    assert arms_run(["bare.csv"], data) is None
     assert arms_run(["genres.npz", "genres.npz"], data) is None
     Path("genres.npz").unlink()
     assert arms_run(["genres.npz"], data) is None and arms_run([], data) is None
