@@ -548,8 +548,8 @@ def test_long_numbers_that_become_zero(folder):
     if tiny == 0:
         pytest.skip("long doubles are doubles here")
     np.savez("means.npz", means=np.array([[tiny, 0.5]]))
-    due = "means.npz: means[0, 0]=np.longdouble('1e-400'): must be a number of float64's range; give float64"
-    assert refusal("means.npz") == due
+    due = "means[0, 0]=np.longdouble('1e-400'): must be a number of float64's range; give float64"
+    assert refusal("means.npz") == f"means.npz: {due}"
     with pytest.raises(ValueError, match=r"^probabilities\[0, 0\]=np.longdouble\('1e-400'\): "):
         Problem.ratings([0, 1], np.array([[tiny, 1]]), 2)
     np.savez("means.npz", means=np.array([[0.25, 0.5]], np.longdouble))
