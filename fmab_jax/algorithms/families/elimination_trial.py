@@ -43,7 +43,7 @@ class _Bytes(NamedTuple):
     """For a recorded slot, where agents wait."""
     seed: int = 1300
     """For a seed, or for an agent that is alone."""
-    prepared: int = 17
+    prepared: int = 18
     """For an element of the largest array that an epoch is prepared with."""
 
 
