@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import costs, privacy
-from fmab_jax.analysis.tables import asked_numbers, final_table, held
+from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
 from fmab_jax.errors import did_you_mean, flag, number_of, refuse, setting
 from fmab_jax.run.attributes import said
@@ -212,7 +212,8 @@ def overview(
         (*(label_text(row[name]) for name in dims), *_found(row, len(meters), asked))
         for row in rows
     ]
-    ledger = held(data).attrs.get("ledger")
+    # Of joined runs the table has none.
+    ledger = table.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
         headings=tuple(known[place][1] for place in shown),

@@ -288,15 +288,15 @@ def prepared(filling: Any, epoch: Epoch, radius: Scalar) -> Any:
         return filling.prepared(*jax.tree.unflatten(structure, leaves))
 
     program = jax.make_jaxpr(whole)(*leaves).jaxpr
-    read: set[Any] = set()
-    made: set[Any] = set()
+    inputs = {*program.invars}
+    read, reached = set(), {*inputs}
     for equation in program.eqns:
-        given = {x for x in equation.invars if not isinstance(x, Literal)}
-        if given & made.union(program.invars):
-            read |= given
-            made.update(equation.outvars)
+        own = {x for x in equation.invars if not isinstance(x, Literal)}
+        if own & reached:
+            read |= own
+            reached.update(equation.outvars)
     asked = [place for place, x in enumerate(program.invars) if x in read]
-    worked_out = [not isinstance(x, Literal) and x in made for x in program.outvars]
+    worked_out = [not isinstance(x, Literal) and x in reached - inputs for x in program.outvars]
     plain, shape = jax.tree.flatten(whole(*leaves))
     if not any(worked_out):
         return jax.tree.unflatten(shape, plain)
