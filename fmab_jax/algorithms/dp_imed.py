@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Own, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
+from fmab_jax.core.arrays import rounded
 from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.shapes import Integer, Scalar
 
@@ -39,7 +40,7 @@ class DPIMED(GrowingEpisodes):
         """Returns the arm of the smallest index; ties go to the lowest."""
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         cost = private_divergence(mean, jnp.max(mean), own["epsilon"])
-        arm = jnp.argmin(state.pulls * cost + jnp.log(state.pulls))
+        arm = jnp.argmin(rounded(state.pulls * cost) + jnp.log(state.pulls))
         return arm, grown(state.pulls[arm], episode, own)
 
     # `choose` uses another index of the same sums, so the ledger of the family holds.

@@ -12,6 +12,7 @@ from fmab_jax.algorithms.base import OWN, Seen
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Table
 from fmab_jax.parameters import Flag, Real, parameter
@@ -90,7 +91,8 @@ class TreeUCB(Private, IndexPolicy):
         epsilon = own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)
         log = jnp.log(slot.horizon)
         covered = log * log * jnp.log(slot.arms * slot.horizon * log / own["failure"])
-        total = state.sums + (tree.levels(slot.horizon) / epsilon) * state.noise
+        scale = tree.levels(slot.horizon) / epsilon
+        total = state.sums + rounded(scale * state.noise)
         width = jnp.sqrt(2.0 * jnp.log(slot.time) * state.pulls)
         index = (total + width + covered / epsilon) / state.pulls
         return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))

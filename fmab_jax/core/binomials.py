@@ -137,7 +137,9 @@ def binomial_quantile(
         error = (0.02 + 0.003 * z * z * z * z * z * z) / (variance * variance)
         near = jnp.abs(edge - jnp.round(edge)) < error
         doubtful = (variance < _SMALL_VARIANCE) | ((variance < SMOOTH_VARIANCE) & near)
-        return fill(_search, doubtful & ~none, guess, u, n, p)
+        need = doubtful & ~none
+        # Under `vmap` lanes that need nothing are searched as well: with no trials, in no step.
+        return fill(_search, need, guess, u, jnp.where(need, n, 0.0), p)
 
     if few:
         small = jnp.max(variance) < _SMALL_VARIANCE

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.core.arrays import rounded
 from fmab_jax.core.shapes import Grid, Integer
 from fmab_jax.errors import array_of, choice, count, length, refuse
 
@@ -73,7 +74,7 @@ def extend(
     One line for all points, or one for each.
     """
     elapsed = (grid - slot).astype(jnp.float64)
-    return jnp.where(elapsed > 0.0, value + rate * elapsed, curve)
+    return jnp.where(elapsed > 0.0, value + rounded(rate * elapsed), curve)
 
 
 def step(curve: Grid, grid: Grid, slot: Integer, value: Integer) -> Grid:

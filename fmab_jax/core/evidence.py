@@ -24,6 +24,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from fmab_jax.core.arrays import rounded
+
 Scalar = Float[Array, ""]
 
 # No tilt further than this is of use where there is no noise to bound it.
@@ -81,19 +83,19 @@ def prepared(
     def nearer(_: int, u: Array) -> Array:
         low, high = pair(u)
         a, b = -jnp.expm1(-low), -jnp.expm1(-high)
-        left = means * (1.0 - a) / (1.0 - means * a)
-        right = (1.0 - means) * (1.0 - b) / (1.0 - (1.0 - means) * b)
-        shown = -low * left - high * right - _log_ratio(means, a, b)
+        left = means * (1.0 - a) / (1.0 - rounded(means * a))
+        right = (1.0 - means) * (1.0 - b) / (1.0 - rounded((1.0 - means) * b))
+        shown = -rounded(low * left) - rounded(high * right) - _log_ratio(means, a, b)
         noise = _shown_by_noise(low / epsilon) + _shown_by_noise(high / epsilon)
         # The evidence grows about in proportion to u.
-        return jnp.clip(u * needed / (rewards * shown + many * noise), 1e-24, 1e6)
+        return jnp.clip(u * needed / _sum_of_products(rewards, shown, many, noise), 1e-24, 1e6)
 
-    variance = rewards * means * (1.0 - means) * end * end
-    u = needed / (variance + 2.0 * many * scaled * scaled)
+    variance = rounded(rewards * means * (1.0 - means) * end * end)
+    u = needed / (variance + rounded(2.0 * many * scaled * scaled))
     rare, common = pair(lax.fori_loop(0, _STEPS, nearer, u))
     low = jnp.concatenate([rare, common[:, ::-1]], axis=1).reshape(-1)
     high = jnp.concatenate([common, rare[:, ::-1]], axis=1).reshape(-1)
-    top = rewards * _log_largest(low, high)
+    top = rounded(rewards * _log_largest(low, high))
     offset = top + _log_level(rewards, low, high, top)
     ratio_low, ratio_high = low / epsilon, high / epsilon
     return Prepared(
@@ -101,15 +103,20 @@ def prepared(
     )
 
 
+def _sum_of_products(a: Array, x: Array, b: Array, y: Array) -> Array:
+    return rounded(a * x) + rounded(b * y)
+
+
 def _shown_by_noise(x: Array) -> Array:
-    square = x * x
+    square = rounded(x * x)
     return 2.0 * square / (1.0 - square) + jnp.log1p(-square)
 
 
 def _log_ratio(mean: Array, a: Array, b: Array) -> Array:
     """Returns log R at a mean, for a = 1 - e^-l and b = 1 - e^-k."""
     other = 1.0 - mean
-    return jnp.log1p(mean * other * a * b - mean * a - other * b)
+    both = rounded(mean * other * a * b)
+    return jnp.log1p(both - rounded(mean * a) - rounded(other * b))
 
 
 def _log_largest(low: Array, high: Array) -> Array:
@@ -131,14 +138,15 @@ def _log_level(
     q = jnp.asarray(_EDGES)[:, None]
     low, high, top = low[None, :], high[None, :], top[None, :]
     a, b = -jnp.expm1(-low), -jnp.expm1(-high)
-    value = rewards * _log_ratio(q, a, b) - top
-    slope = rewards * (b / (1.0 - (1.0 - q) * b) - a / (1.0 - q * a))
+    value = rounded(rewards * _log_ratio(q, a, b)) - top
+    lost, gained = rounded(q * a), rounded((1.0 - q) * b)
+    slope = rewards * (b / (1.0 - gained) - a / (1.0 - lost))
     here, there = slice(None, -1), slice(1, None)
     width = q[there] - q[here]
     # The place where the tangents meet, as a part of the width.
     bend = (slope[here] - slope[there]) * width
-    meet = (value[there] - value[here] - slope[there] * width) / jnp.where(bend > 0.0, bend, 1.0)
-    inside = value[here] + slope[here] * width * jnp.clip(meet, 0.0, 1.0)
+    meet = (value[there] - value[here] - rounded(slope[there] * width)) / jnp.where(bend > 0.0, bend, 1.0)
+    inside = value[here] + rounded(slope[here] * width * jnp.clip(meet, 0.0, 1.0))
     between = jnp.where(slope[here] <= 0.0, value[here], inside)
     between = jnp.where(slope[there] >= 0.0, value[there], between)
     return jnp.log(jnp.max(jnp.sum(jnp.exp(jnp.minimum(between, 0.0)), axis=1)))
@@ -168,9 +176,12 @@ def evidence(
     """
     places = jax.tree.map(lambda x: x[:, None], given)
     low = low[None, :]
-    exponent = -rewards * (places.low * low + places.high * (1.0 - high)) - places.offset
+    shown = _sum_of_products(places.low, low, places.high, 1.0 - high)
+    exponent = -rounded(rewards * shown) - places.offset
     noises, high_noises = (jnp.broadcast_to(x, low.shape) for x in (noises, high_noises))
-    exponent = exponent + noises * places.low_noise + high_noises * places.high_noise
+    exponent = exponent + _sum_of_products(
+        noises, places.low_noise, high_noises, places.high_noise
+    )
     largest = jnp.max(exponent, axis=0)
     return largest + jnp.log(jnp.sum(jnp.exp(exponent - largest[None]), axis=0))
 
@@ -191,7 +202,7 @@ def private_divergence(
     near = _odds(high) - _odds(low) <= epsilon
     inside = _relative(low, high) + _relative(1.0 - low, 1.0 - high)
     finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
-    far = -finite * low - jnp.log1p(high * jnp.expm1(-finite))
+    far = -rounded(finite * low) - jnp.log1p(high * jnp.expm1(-finite))
     return jnp.where(low < high, jnp.maximum(jnp.where(near, inside, far), 0.0), 0.0)
 
 
@@ -210,7 +221,7 @@ def largest_within(
         epsilon: Privacy parameter; infinite for none.
     """
     finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
-    far = jnp.expm1(-(distance + finite * mean)) / jnp.expm1(-finite)
+    far = jnp.expm1(-(distance + rounded(finite * mean))) / jnp.expm1(-finite)
     inside = (_odds(near) - _odds(mean) <= epsilon) | jnp.isinf(epsilon)
     return jnp.where(inside, near, jnp.clip(far, mean, 1.0))
 

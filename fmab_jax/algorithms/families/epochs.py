@@ -293,7 +293,8 @@ def _epoch(
 def _waited(clock: Clock, grid: Grid, until: Integer, rate: Scalar) -> Clock:
     """Lets waiting slots pass; from their end on, nothing is added until the next wait."""
     after = rounds.passed(clock, grid, until, rate)
-    waiting = clock.waiting + rate * (until - clock.slot).astype(jnp.float64)
+    waited = arrays.rounded(rate * (until - clock.slot).astype(jnp.float64))
+    waiting = clock.waiting + waited
     curve = extend(clock.waiting_curve, grid, clock.slot, clock.waiting, rate)
     curve = extend(curve, grid, until, waiting, jnp.zeros_like(rate))
     return after._replace(waiting=waiting, waiting_curve=curve)

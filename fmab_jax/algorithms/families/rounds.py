@@ -248,7 +248,7 @@ def shared_slots(trial: Any, epoch: Epoch) -> Integer:
 
 def passed(clock: Clock, grid: Grid, until: Integer, rate: Scalar) -> Clock:
     """Lets slots pass in which all agents together collect ``rate`` regret per slot."""
-    gained = rate * (until - clock.slot).astype(jnp.float64)
+    gained = arrays.rounded(rate * (until - clock.slot).astype(jnp.float64))
     return clock._replace(
         slot=until,
         regret=clock.regret + gained,

@@ -10,7 +10,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
-from fmab_jax.core import keys
+from fmab_jax.core import arrays, keys
 from fmab_jax.core.shapes import Integer, PerRow, Scalar, Table
 
 Own = dict[str, Any]
@@ -114,10 +114,10 @@ class Slot(NamedTuple):
             return per_agent.reshape(-1, *(1,) * (values.ndim - 1))
 
         def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-            return so_far + along(weight[:, place]) * values[said]
+            return so_far + arrays.rounded(along(weight[:, place]) * values[said])
 
         own = 1.0 - jnp.sum(weight, axis=1)
-        mixed: Float[Array, "agent ..."] = self.over_neighbours(hear, along(own) * values)
+        mixed: Float[Array, "agent ..."] = self.over_neighbours(hear, arrays.rounded(along(own) * values))
         return mixed
 
 

@@ -179,8 +179,11 @@ class Law:
         sums = self.quantile(uniform(k0, k1, lane), pulls, cumulants)
         if self.always_smooth:
             return sums
-        few = ~self.smooth(cumulants)
-        return arrays.fill(self.few, few, sums, k0, k1, lane, pulls, *parameters)
+        # Rewards without variance are all the mean.
+        few = ~self.smooth(cumulants) & (cumulants[1] != 0.0)
+        # Under `vmap` lanes that need nothing are drawn as well: with no pulls, in no step.
+        asked = jnp.where(few, pulls, 0.0)
+        return arrays.fill(self.few, few, sums, k0, k1, lane, asked, *parameters)
 
     def small(self, pulls: Sums, *parameters: Array) -> Bool[Array, " lane"] | None:
         """Tells which rows `totals` draws in another way; None for a law that has one way."""

@@ -1,0 +1,132 @@
+"""Products that are added to are rounded first, in every shipped algorithm.
+
+A processor may round a product and a sum once instead of twice, and whether it does depends on the
+program around them. Traced programs tell which sums have a product on either side.
+"""
+
+import jax
+import numpy as np
+import pytest
+from jax._src import source_info_util
+from jax.extend.core import Literal
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.base import named
+from fmab_jax.core import arrays
+from fmab_jax.core.scope import own_settings
+from fmab_jax.parameters import Flag, parameters_of
+from fmab_jax.run import batches
+
+ALIKE = fmab.Problem.uniform(4, 5)
+DIFFER = fmab.Problem.heterogeneous(4, 5, 0.4)
+USUAL = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
+# One kernel computes a sampler from its uniform to its result, whatever the program around it.
+SAMPLERS = ("core/normal.py", "core/binomials.py", "core/samplers.py", "core/laplace.py")
+SAMPLERS += ("core/rewards/bernoulli.py", "algorithms/families/beta.py")
+# Their products are exact: of whole numbers, or with a power of two.
+EXACT = {
+    *(("core/arrays.py", name) for name in ("exact_parts", "exact_total")),
+    *(("core/evidence.py", name) for name in ("_log_largest", "prepared.<locals>.pair")),
+    *(("algorithms/dducb.py", name) for name in ("DDUCB.choose", "_place")),
+    ("algorithms/families/rounds.py", "planned"),
+    ("algorithms/lazy_dp_ts.py", "LazyDPTS.update"),
+    ("algorithms/lcc_ucb.py", "LCCUCB.due"),
+    ("algorithms/ldp_ucb.py", "LDPUCB.choose"),
+}
+# `vmap` names these in place of what they call, which is named where nothing is mapped.
+CALLERS = {("core/arrays.py", "masked_map"), ("algorithms/families/rounds.py", "prepared"), None}
+# Operations that hand a product on as it is.
+MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather", "copy"}
+
+
+def runs():
+    """Returns an algorithm and a problem for each way to run what is shipped."""
+    for each in fmab.list_algorithms():
+        kind, known = named(each["name"]), parameters_of(named(each["name"]))
+        given = {name: value for name, value in USUAL.items() if name in known}
+        flags = [{name: not x.default} for name, x in known.items() if isinstance(x.kind, Flag)]
+        some = [{"participation": 0.5}] if "participation" in known else []
+        for more in ({}, *flags, *some):
+            name = " ".join([each["name"], *(f"{key}={value}" for key, value in more.items())])
+            yield pytest.param(kind(**given | more), ALIKE, id=name)
+    for name in ("cdp", "ddp"):
+        yield pytest.param(named(name)(0.5), DIFFER, id=f"{name}, agents differ")
+
+
+def programs_within(program):
+    """Yields a traced program and all that it calls."""
+    yield program
+    for equation in program.eqns:
+        for inner in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                yield from programs_within(inner)
+
+
+def place_of(equation):
+    """Returns the file of the package, and the function, that an operation comes from."""
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        _, package, file = frame.file_name.partition("/fmab_jax/")
+        if package:
+            return file, frame.function_name
+    return None
+
+
+def unrounded_sums(program):
+    """Returns where a float64 product is added to."""
+    found = set()
+    for inner in programs_within(program):
+        made_by = {made: equation for equation in inner.eqns for made in equation.outvars}
+
+        def source(value, made_by=made_by):
+            """Returns the operation that made a value, wherever it was moved since."""
+            while not isinstance(value, Literal) and value in made_by:
+                equation = made_by[value]
+                if equation.primitive.name not in MOVES:
+                    return equation.primitive.name
+                value = equation.invars[0]
+            return None
+
+        for equation in inner.eqns:
+            if equation.primitive.name in ("add", "sub") and any(
+                x.aval.dtype == np.float64 and source(x) == "mul" for x in equation.invars
+            ):
+                found.add(place_of(equation))
+    return found
+
+
+def sums_of(algorithm, problem):
+    """Returns where a seed, and a batch of them, adds to a product."""
+    config = batches.bound(algorithm, problem, 10**4, times=3)
+    structure, leaves, _ = config.program
+
+    def arguments(*batch):
+        shapes = [jax.ShapeDtypeStruct((*batch, *x), np.dtype(dtype)) for x, dtype in leaves]
+        seeds = [jax.ShapeDtypeStruct(batch, np.dtype(np.uint32))] * 2
+        return *jax.tree.unflatten(structure, shapes), *seeds
+
+    def many(trial, *given):
+        return batches.many_trials(batches._placed(trial, "cpu", 4), *given)
+
+    with own_settings():
+        found = unrounded_sums(jax.make_jaxpr(batches.one_trial)(*arguments()).jaxpr)
+        if getattr(batches._placed(config.trial, "cpu", 4), "together", False):
+            found |= unrounded_sums(jax.make_jaxpr(many)(*arguments(4)).jaxpr)
+    return found - CALLERS
+
+
+@pytest.mark.parametrize("algorithm, problem", runs())
+def test_a_product_is_rounded_before_it_is_added_to(algorithm, problem):
+    """Would catch regret whose last bit depends on the program around it: `rounded` left out where
+    a curve is continued, in an index or in the evidence of KL-SE."""
+    sums = sums_of(algorithm, problem) - EXACT
+    assert not {place for place in sums if place[0] not in SAMPLERS}
+
+
+def test_a_product_that_is_not_rounded_is_seen(monkeypatch):
+    """Would catch a search that finds nothing: without rounding, several places must show."""
+    monkeypatch.setattr(arrays, "rounded", lambda product: product)
+    places = {function for _, function in sums_of(fmab.cdp_mab(0.7), ALIKE)}
+    assert {"passed", "horner.<locals>.<lambda>", "_heard.<locals>.some"} <= places
