@@ -253,10 +253,11 @@ def _alone(trial: DEMABTrial, instance: Instance, grid: Grid, key: Array) -> _Al
 
         need = state.alive & fits[:, None]
         lane = jnp.arange(arms, dtype=jnp.uint32)[None, :]
-        given = (*words(keys.REWARD), lane, pulls, *(x[:1] for x in instance.parameters))
-        sums = arrays.masked_map(trial.law.total, need, *given)
+        drawn = jnp.where(need, pulls, 0.0)
+        given = (*words(keys.REWARD), lane, drawn, *(x[:1] for x in instance.parameters))
+        sums = trial.law.total(*given)
         if trial.noisy:
-            noise = arrays.masked_map(laplace.laplace, need, *words(keys.NOISE), lane)
+            noise = laplace.laplace(*words(keys.NOISE), lane)
             sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
         alive = jnp.where(fits[:, None], _left(sums / pulls, state.alive, phase), state.alive)
         gaps = jnp.where(alive, instance.gaps[None, :], 0.0)
@@ -280,7 +281,6 @@ def _alone(trial: DEMABTrial, instance: Instance, grid: Grid, key: Array) -> _Al
         alive=jnp.ones((rows, arms), bool),
         curve=jnp.zeros(points.shape),
     )
-    start = arrays.varying_like(start, jax.random.key_data(key))
     found = lax.while_loop(lambda state: jnp.any(ends(state)[1]), one_phase, start)
     # The slots left are too few for a phase, or belong to agents that have one arm left.
     return found._replace(curve=played(found, jnp.full(rows, burn_in), real))
@@ -331,7 +331,6 @@ def _together(
     horizon = jnp.asarray(trial.horizon)
     agents = jnp.asarray(trial.agents).astype(jnp.float64)
     start = _shared_out(trial, instance, grid, key, alone)
-    start = arrays.varying_like(start, jax.random.key_data(key))
 
     def unfinished(state: _Together) -> Truth:
         return (state.slot < horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
@@ -425,7 +424,7 @@ def _phase(
     # Fewer arms than agents: the arm of rank j is pulled by agents j, j + N, j + 2 N, ...
     few = jnp.where(shared, agents // active, 1)
     more = shared & (rank < agents - active * few)
-    arm_of_rank = arrays.places(alive, (rank + 1).astype(jnp.int32))
+    arm_of_rank = jnp.nonzero(alive, size=arms, fill_value=0)[0].astype(jnp.int32)
     pulled = jnp.where(shared, arm_of_rank[agent % active], -1)
     first = shared & (state.pulled[0] < 0)
     changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
@@ -447,11 +446,11 @@ def _phase(
     need = alive & fits & running
     lane = jnp.arange(arms, dtype=jnp.uint32)
     words = keys.stream_key(key, phase, keys.REWARD)
-    given = (*words, lane, pulls_of_each, *(x[0] for x in instance.parameters))
-    sums = arrays.masked_map(trial.law.total, need, *given)
+    given = (*words, lane, jnp.where(need, pulls_of_each, 0.0))
+    sums = trial.law.total(*given, *(x[0] for x in instance.parameters))
     if trial.noisy:
         disturbing = keys.stream_key(key, phase, keys.NOISE)
-        z = arrays.masked_map(_normal, need, *disturbing, lane)
+        z = normal.quantile(keys.uniform(*disturbing, lane))
         # If one agent pulls an arm, its noise has the law of the case of more arms than agents.
         of = jnp.where(shared, active, arms)
         shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
@@ -476,7 +475,3 @@ def _phase(
         regret_curve=extend(state.regret_curve, grid, state.slot, state.regret, rate),
         rounds_curve=step(state.rounds_curve, grid, until, rounds),
     )
-
-
-def _normal(k0: Array, k1: Array, lane: Array) -> Array:
-    return normal.quantile(keys.uniform(k0, k1, lane))

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import Own, Slot, anywhere, at, drawn_arm, first_best
+from fmab_jax.algorithms.families.index import Own, Slot, at, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, Meter
 from fmab_jax.core.networks import graph_parameter
+from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import Scalar, Table, Truth
 from fmab_jax.parameters import Choice, parameter
 

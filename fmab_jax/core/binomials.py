@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, UInt32
 
 from fmab_jax.core import normal
-from fmab_jax.core.arrays import fill, pairwise_sum, varying_like
-from fmab_jax.core.samplers import SMOOTH_VARIANCE, normal_to_skewed, smooth_quantile, smoothed
+from fmab_jax.core.arrays import pairwise_sum
+from fmab_jax.core.keys import Words, uniform
+from fmab_jax.core.rare import anywhere, is_accelerated, rare, repeated, where_any
+from fmab_jax.core.samplers import SMOOTH_VARIANCE, smooth_quantile, smoothed
 
-# Below this one, summing the mass function is cheaper than expanding and checking.
+# Below this one, an expansion may be off by more than one step.
 _SMALL_VARIANCE = 4.0
-
-# Steps of a distribution function that a row of uniforms is compared with at once.
-_STEPS = 8
+# Steps of a distribution function of variance below 4, and below 40: p is at most 1/2.
+_FEW_STEPS, _MOST_STEPS = 64, 200
+# Steps of one that a row of uniforms is compared with at once.
+_AT_ONCE = 8
 
 # Frequencies at which a distribution function of variance < 64 is looked up, and the window of
 # 2 * 80 + 1 values around the mean, ten deviations to each side, outside of which it has no mass.
@@ -83,7 +87,7 @@ def binomials_at_most(
 
     zero = jnp.zeros(k.shape)
     wide = jnp.zeros((_FREQUENCIES, *k.shape))
-    start = varying_like((wide, wide, zero, zero), k, trials, inside, probability)
+    start = (wide, wide, zero, zero)
     re, im, mean, sure = lax.fori_loop(0, len(probability), multiply, start)
     power = trials[None, :]
     size = jnp.exp(0.5 * power * jnp.log1p(jnp.maximum(2.0 * re + re * re + im * im, -1.0)))
@@ -97,78 +101,115 @@ def binomials_at_most(
     return (values[0] + 2.0 * pairwise_sum(size * wave)) / window
 
 
-def binomial_quantile(
-    u: Float[Array, " lane"],
-    trials: Float[Array, " lane"],
-    probability: Float[Array, " lane"],
-    *,
-    few: bool = False,
-) -> Float[Array, " lane"]:
-    """Returns the smallest k with P(Binomial(trials, probability) <= k) >= u, elementwise.
+def binomials(
+    words: Words,
+    lane: UInt32[Array, ...],
+    trials: Float[Array, ...],
+    probability: Float[Array, ...],
+    draw: int | UInt32[Array, ""] = 0,
+) -> Float[Array, ...]:
+    """Samples Binomial(trials, probability), elementwise: the quantile of one uniform per lane.
 
     A fourth-order Cornish-Fisher expansion. From a variance of 40 on it stands alone (total
     variation distance of the induced law <= 1e-6). Below that it is believed only where it is
     further from a step of the distribution function than it can err; everything else is summed
-    from zero, exact up to rounding. Non-decreasing in u, so that runs which share u are as
-    correlated as they can be.
+    from zero, exact up to rounding. Non-decreasing in the uniform, so that runs which share it are
+    as correlated as they can be.
 
     Args:
-        u: Uniforms in (0, 1).
-        trials: Whole numbers in [0, 2^53]; anything else gives NaN.
-        probability: In [0, 1]; anything else gives NaN.
-        few: Whether all variances are expected to be small: then nothing is expanded where they
-            are. The same numbers, sooner; not under ``vmap``.
+        words: Key of the stream.
+        lane: Which independent numbers.
+        trials: Whole numbers in [0, 2^53]; anything else gives NaN. Of a shape that broadcasts to
+            that of ``lane``; where the last axis is 1, a row of lanes shares one law.
+        probability: In [0, 1]; anything else gives NaN. Likewise.
+        draw: Which uniform of a lane.
     """
-    n, p = trials, probability
-    valid = (n >= 0) & (n <= MAX_TRIALS) & (jnp.floor(n) == n) & (p >= 0) & (p <= 1)
-    # Count the rarer outcome: 1 - p is exact for p >= 1/2.
-    flip = p > 0.5
-    n = jnp.where(valid, n, 0.0)
-    p = jnp.where(valid, jnp.where(flip, 1.0 - p, p), 0.0)
-    u = jnp.where(flip, 1.0 - u, u)
-    none = (n == 0.0) | (p == 0.0)
+    shape = jnp.broadcast_shapes(lane.shape, trials.shape, probability.shape)
+    shared = len(shape) > 1 and shape[-1] > trials.shape[-1] == probability.shape[-1] == 1
+    u = uniform(*words, lane, draw)
+    if shared and not is_accelerated():
+        return _by_row(u, trials, probability)
+    k, small, near = expanded(u, trials, probability)
+
+    def search(steps: int) -> Any:
+        def exact(k0: Array, k1: Array, lane: Array, draw: Array, *law: Array) -> Array:
+            return summed(uniform(k0, k1, lane, draw), *law, steps)
+
+        return exact
+
+    operands = (*words, lane, jnp.uint32(draw), trials, probability)
+    if shared:
+        # Rows of small sums are the rule in early epochs.
+        k = where_any(small, search(_FEW_STEPS), k, *operands)
+        small = jnp.zeros_like(small)
+    return rare(small | near, search(_MOST_STEPS), k, *operands)
+
+
+def expanded(
+    u: Float[Array, ...], trials: Float[Array, ...], probability: Float[Array, ...]
+) -> tuple[Float[Array, ...], Bool[Array, ...], Bool[Array, ...]]:
+    """Returns counts by expansion, where they are too small for it, and where they are in doubt."""
+    n, p, flip, valid = _rarer(trials, probability)
     variance = n * p * (1.0 - p)
-
-    def expanded(u: Array, n: Array, p: Array) -> Array:
-        z = normal.quantile(u)
-        edge = _cornish_fisher(z, n, p) - 0.5
-        guess = jnp.clip(jnp.ceil(edge), 0.0, jnp.where(none, 0.0, n))
-        # Bounds the expansion's error, in counts, for every p and |z| < 7; the tests compute it.
-        error = (0.02 + 0.003 * z * z * z * z * z * z) / (variance * variance)
-        near = jnp.abs(edge - jnp.round(edge)) < error
-        doubtful = (variance < _SMALL_VARIANCE) | ((variance < SMOOTH_VARIANCE) & near)
-        need = doubtful & ~none
-        # Under `vmap` lanes that need nothing are searched as well: with no trials, in no step.
-        return fill(_search, need, guess, u, jnp.where(need, n, 0.0), p)
-
-    if few:
-        small = jnp.max(variance) < _SMALL_VARIANCE
-        # A branch at run time is what accelerators wait for.
-        k = lax.platform_dependent(
-            *(small, u, n, p),
-            cpu=lambda small, *own: lax.cond(small, _search, expanded, *own),
-            default=lambda _, *own: expanded(*own),
-        )
-    else:
-        k = expanded(u, n, p)
-    return jnp.where(valid, jnp.where(flip, trials - k, k), jnp.nan)
+    z = normal.quantile(u)
+    z = jnp.where(flip, -z, z)
+    edge = normal.horner(z, _powers(n, p))
+    k = jnp.clip(jnp.ceil(edge), 0.0, jnp.where(p == 0.0, 0.0, n))
+    # Bounds the expansion's error, in counts, for every p and |z| < 7; the tests compute it.
+    error = (0.02 + 0.003 * z * z * z * z * z * z) / (variance * variance)
+    near = jnp.abs(edge - jnp.round(edge)) < error
+    some = (n > 0.0) & (p > 0.0)
+    small = some & (variance < _SMALL_VARIANCE)
+    near = some & ~small & (variance < SMOOTH_VARIANCE) & near
+    k = jnp.where(flip, trials - k, k)
+    return jnp.where(valid, k, jnp.nan), jnp.broadcast_to(small, k.shape), near
 
 
-def is_summed(trials: Float[Array, " lane"], probability: Float[Array, " lane"]) -> Array:
-    """Tells which binomials have too small a variance for the expansion to stand alone."""
-    return trials * probability * (1.0 - probability) < SMOOTH_VARIANCE
+def summed(
+    u: Float[Array, ...],
+    trials: Float[Array, ...],
+    probability: Float[Array, ...],
+    steps: int = _MOST_STEPS,
+) -> Float[Array, ...]:
+    """Returns counts by summing the mass from zero, for a variance below 40; exact up to rounding."""
+    n, p, flip, _ = _rarer(trials, probability)
+    u = jnp.where(flip, 1.0 - u, u)
+    odds = p / (1.0 - p)
+    # Less than 2^-52 of the mass lies above; u can be no closer to 1, so that all lanes end.
+    last = jnp.minimum(n, jnp.ceil(n * p + 10.0 * jnp.sqrt(n * p) + 25.0))
+    first = jnp.exp(n * jnp.log1p(-p))
+
+    def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        step, mass, above, k = state
+        k = k + jnp.where((above > 0.0) & (step < last), 1.0, 0.0)
+        mass = mass * ((n - step) * odds) * (1.0 / (step + 1.0))
+        return step + 1.0, mass, above - mass, k
+
+    above = u - first
+    start = (jnp.zeros(()), first, above, jnp.zeros(above.shape))
+    k = repeated(climb, start, lambda x: (x[2] > 0.0) & (x[0] < last), steps)[3]
+    return jnp.where(flip, trials - k, k)
 
 
-def summed_binomials(
-    u: Float[Array, "row lane"], trials: Float[Array, " lane"], probability: Float[Array, " lane"]
-) -> Float[Array, "row lane"]:
-    """Returns what `binomial_quantile` does, for rows of uniforms that share a distribution.
+def _by_row(
+    u: Float[Array, "... row"], trials: Float[Array, "... 1"], probability: Float[Array, "... 1"]
+) -> Float[Array, "... row"]:
+    """Returns counts for rows of uniforms that share a law, as a processor is fastest.
 
-    Exact up to rounding: each uniform is compared with every step of the distribution function,
-    which is summed once a row. For variances below 40, as `is_summed` tells; arguments as there.
+    Below a variance of 40 each uniform is compared with every step of the distribution function,
+    which is summed once a row.
     """
-    n, p, flip = _rarer(trials, probability)
-    u = jnp.where(flip[None], 1.0 - u, u)
+    n, p, _, _ = _rarer(trials, probability)
+    small = n * p * (1.0 - p) < SMOOTH_VARIANCE
+    k = where_any(~small, lambda *own: expanded(*own)[0], jnp.zeros_like(u), u, trials, probability)
+    return where_any(small, _compared, k, u, jnp.where(small, trials, 0.0), probability)
+
+
+def _compared(
+    u: Float[Array, "... row"], trials: Float[Array, "... 1"], probability: Float[Array, "... 1"]
+) -> Float[Array, "... row"]:
+    n, p, flip, _ = _rarer(trials, probability)
+    u = jnp.where(flip, 1.0 - u, u)
     odds = p / (1.0 - p)
     deviation = jnp.sqrt(n * p * (1.0 - p))
     # Less than 2^-60 of the mass lies outside.
@@ -180,7 +221,7 @@ def summed_binomials(
 
     def skip(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, mass, below = state
-        for _ in range(_STEPS):
+        for _ in range(_AT_ONCE):
             on = step < start
             more = grown(step, mass)
             step, mass = step + jnp.where(on, 1.0, 0.0), jnp.where(on, more, mass)
@@ -189,103 +230,45 @@ def summed_binomials(
 
     def further(step: Array, mass: Array, below: Array) -> tuple[Array, ...]:
         steps = []
-        for _ in range(_STEPS):
+        for _ in range(_AT_ONCE):
             # Past the last step the bound is 2, which no uniform exceeds.
             steps.append(jnp.where(step < last, below, 2.0))
             mass = grown(step, mass)
             step, below = step + 1.0, below + mass
-        return step, mass, below, jnp.stack(steps)
+        return step, mass, below, jnp.concatenate(steps, axis=-1)
 
     def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
         *at, steps, k = state
         # Steps are part of the loop's state: else the compiler sums them anew for every uniform.
-        above = [jnp.where(u > each[None], 1.0, 0.0) for each in steps]
+        above = [jnp.where(u > steps[..., i, None], 1.0, 0.0) for i in range(_AT_ONCE)]
         return *further(*at), k + functools.reduce(jnp.add, above)
 
     first = jnp.exp(n * jnp.log1p(-p))
-    at = varying_like((jnp.zeros_like(n), first, first), u, n, p)
-    at = lax.while_loop(lambda s: jnp.any(s[0] < start), skip, at)
-    state = (*further(*at), jnp.broadcast_to(start[None], u.shape))
+    at = (jnp.zeros_like(n), first, first)
+    at = lax.while_loop(lambda s: anywhere(jnp.any(s[0] < start)), skip, at)
+    state = (*further(*at), jnp.broadcast_to(start, u.shape))
     # Above the largest uniform there is nothing to count.
-    most = jnp.max(u, axis=0)
-    k = lax.while_loop(lambda s: jnp.any(most > s[-2][0]), climb, state)[-1]
-    return jnp.where(flip[None], trials[None] - k, k)
+    most = jnp.max(u, axis=-1)
+    k = lax.while_loop(lambda s: anywhere(jnp.any(most > s[-2][..., 0])), climb, state)[-1]
+    return jnp.where(flip, trials - k, k)
 
 
-def expanded_binomials(
-    u: Float[Array, "row lane"], trials: Float[Array, " lane"], probability: Float[Array, " lane"]
-) -> Float[Array, "row lane"]:
-    """Returns what `binomial_quantile` does, for rows of uniforms that share a distribution.
-
-    For variances from 40 on: the coefficients of the expansion, in powers of the normal quantile,
-    are worked out once a row. Arguments as in `binomial_quantile`.
-    """
-    n, p, flip = _rarer(trials, probability)
-    z = normal.quantile(u)
-    z = jnp.where(flip[None], -z, z)
-    edge = normal.horner(z, [power[None] for power in _powers(n, p)])
-    k = jnp.clip(jnp.ceil(edge), 0.0, n[None])
-    return jnp.where(flip[None], trials[None] - k, k)
-
-
-def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array]:
-    """Returns trials, the chance of the rarer outcome, and whether that is a failure."""
-    flip = probability > 0.5
+def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array, Array]:
+    """Returns trials, the chance of the rarer outcome, whether it is a failure, and what is valid."""
+    n, p = trials, probability
+    valid = (n >= 0) & (n <= MAX_TRIALS) & (jnp.floor(n) == n) & (p >= 0) & (p <= 1)
     # 1 - p is exact for p >= 1/2.
-    return trials, jnp.where(flip, 1.0 - probability, probability), flip
+    flip = p > 0.5
+    return jnp.where(valid, n, 0.0), jnp.where(valid, jnp.where(flip, 1.0 - p, p), 0.0), flip, valid
 
 
-def _powers(n: Float[Array, " lane"], p: Float[Array, " lane"]) -> tuple[Array, ...]:
-    """Returns the coefficients of z^5, ..., z^0 in `_cornish_fisher` less a half."""
-    scale, *g = _skewness(n, p)
-    g1, g2, g3, g4 = g
-    square, cube = g1 * g1, g1 * g1 * g1
-    fourth = square * square
-    mixed, evened = square * g2, g1 * g3
-    even = g2 * g2
-    powers = (
-        g4 / 720.0
-        - 3.0 * even / 384.0
-        - 2.0 * evened / 180.0
-        + 14.0 * mixed / 288.0
-        - 252.0 * fourth / 7776.0,
-        g3 / 120.0 - g1 * g2 / 24.0 + 12.0 * cube / 324.0,
-        g2 / 24.0
-        - 2.0 * square / 36.0
-        - 10.0 * g4 / 720.0
-        + 24.0 * even / 384.0
-        + 17.0 * evened / 180.0
-        - 103.0 * mixed / 288.0
-        + 1688.0 * fourth / 7776.0,
-        g1 / 6.0 - 6.0 * g3 / 120.0 + 5.0 * g1 * g2 / 24.0 - 53.0 * cube / 324.0,
-        1.0
-        - 3.0 * g2 / 24.0
-        + 5.0 * square / 36.0
-        + 15.0 * g4 / 720.0
-        - 29.0 * even / 384.0
-        - 21.0 * evened / 180.0
-        + 107.0 * mixed / 288.0
-        - 1511.0 * fourth / 7776.0,
-        -g1 / 6.0 + 3.0 * g3 / 120.0 - 2.0 * g1 * g2 / 24.0 + 17.0 * cube / 324.0,
-    )
-    *rest, constant = (power / scale for power in powers)
-    return (*rest, constant + (n * p - 0.5))
+def _powers(n: Float[Array, ...], p: Float[Array, ...]) -> tuple[Array, ...]:
+    """Returns the coefficients of z^5, ..., z^0 in the expansion less a half.
 
-
-def _cornish_fisher(
-    z: Float[Array, " lane"], n: Float[Array, " lane"], p: Float[Array, " lane"]
-) -> Float[Array, " lane"]:
-    """Fourth-order Cornish-Fisher quantile at normal quantile z (Abramowitz and Stegun 26.2.49).
-
-    The law expanded is the smooth one whose rounding is the binomial: its even cumulants carry
-    Sheppard's corrections -1/12, +1/120, -1/252.
+    The fourth-order Cornish-Fisher quantile at a normal quantile z (Abramowitz and Stegun 26.2.49)
+    of the smooth law whose rounding is the binomial: its even cumulants carry Sheppard's
+    corrections -1/12, +1/120, -1/252.
     """
-    scale, *shape = _skewness(n, p)
-    return n * p + normal_to_skewed(z, *shape) / scale
-
-
-def _skewness(n: Float[Array, " lane"], p: Float[Array, " lane"]) -> tuple[Array, ...]:
-    """Returns one over the deviation, and the standardised cumulants three to six."""
     q = 1.0 - p
     pq = p * q
     npq = n * pq
@@ -297,30 +280,34 @@ def _skewness(n: Float[Array, " lane"], p: Float[Array, " lane"]) -> tuple[Array
     g2 = (npq * (1.0 - 6.0 * pq) + 1.0 / 120.0) * square * square
     g3 = skewed * (1.0 - 12.0 * pq) * square
     g4 = (npq * (1.0 - 30.0 * pq * (1.0 - 4.0 * pq)) - 1.0 / 252.0) * square * square * square
-    return scale, g1, g2, g3, g4
-
-
-def _search(
-    u: Float[Array, " lane"], n: Float[Array, " lane"], p: Float[Array, " lane"]
-) -> Float[Array, " lane"]:
-    """Inverts the distribution function by summing the mass from zero, all lanes in step."""
-    odds = p / (1.0 - p)
-    # Less than 2^-52 of the mass lies above; u can be no closer to 1, so the search always ends.
-    last = jnp.minimum(n, jnp.ceil(n * p + 10.0 * jnp.sqrt(n * p) + 25.0))
-    first = jnp.exp(n * jnp.log1p(-p))
-
-    def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        step, mass, above, k = state
-        for _ in range(8):
-            k = k + jnp.where((above > 0.0) & (step < last), 1.0, 0.0)
-            mass = mass * ((n - step) * odds) * (1.0 / (step + 1.0))
-            above = above - mass
-            step = step + 1.0
-        return step, mass, above, k
-
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        step, _, above, _ = state
-        return jnp.any((above > 0.0) & (step < last))
-
-    start = (jnp.float64(0.0), first, u - first, jnp.zeros(u.shape))
-    return lax.while_loop(unfinished, climb, varying_like(start, u, n, p))[3]
+    second, cube = g1 * g1, g1 * g1 * g1
+    fourth, mixed, evened, even = second * second, second * g2, g1 * g3, g2 * g2
+    # Products with a reciprocal: a division takes as long as ten of them.
+    deviation = 1.0 / scale
+    powers = (
+        g4 * (1.0 / 720.0)
+        - even * (3.0 / 384.0)
+        - evened * (2.0 / 180.0)
+        + mixed * (14.0 / 288.0)
+        - fourth * (252.0 / 7776.0),
+        g3 * (1.0 / 120.0) - g1 * g2 * (1.0 / 24.0) + cube * (12.0 / 324.0),
+        g2 * (1.0 / 24.0)
+        - second * (2.0 / 36.0)
+        - g4 * (10.0 / 720.0)
+        + even * (24.0 / 384.0)
+        + evened * (17.0 / 180.0)
+        - mixed * (103.0 / 288.0)
+        + fourth * (1688.0 / 7776.0),
+        g1 * (1.0 / 6.0) - g3 * (6.0 / 120.0) + g1 * g2 * (5.0 / 24.0) - cube * (53.0 / 324.0),
+        1.0
+        - g2 * (3.0 / 24.0)
+        + second * (5.0 / 36.0)
+        + g4 * (15.0 / 720.0)
+        - even * (29.0 / 384.0)
+        - evened * (21.0 / 180.0)
+        + mixed * (107.0 / 288.0)
+        - fourth * (1511.0 / 7776.0),
+        -g1 * (1.0 / 6.0) + g3 * (3.0 / 120.0) - g1 * g2 * (2.0 / 24.0) + cube * (17.0 / 324.0),
+    )
+    *rest, constant = (power * deviation for power in powers)
+    return (*rest, constant + (n * p - 0.5))

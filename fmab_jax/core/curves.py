@@ -7,14 +7,14 @@ writes its line over all later grid points, and the next stretch writes over tha
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.arrays import rounded
-from fmab_jax.core.shapes import Grid, Integer
+from fmab_jax.core.shapes import Grid, Integer, Scalar
 from fmab_jax.errors import array_of, choice, count, length, refuse
 
 MAX_POINTS = 10**5
@@ -60,6 +60,57 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     if (np.diff(given) <= 0).any():
         refuse("times", times, "increasing", "sort the slots and drop repeated ones")
     return given if given[-1] == horizon else np.append(given, np.int64(horizon))
+
+
+class Line(NamedTuple):
+    """A stretch of slots in which regret grows steadily; it holds until the next one begins.
+
+    Attributes:
+        start: The slot that it follows; `NEVER` for no stretch.
+        regret: Regret by then, of all agents.
+        rate: Regret of a slot.
+        waited: Regret of waits by then.
+        waiting: Regret of a slot of waiting; 0 where agents do not wait.
+        ended: The slot in which a round is completed; `NEVER` for none.
+        rounds: Rounds completed by then.
+    """
+
+    start: Integer
+    regret: Scalar
+    rate: Scalar
+    waited: Scalar
+    waiting: Scalar
+    ended: Integer
+    rounds: Integer
+
+
+NEVER = 2**62
+
+
+class Curves(NamedTuple):
+    """What a run had come to at each recorded slot; no ``waiting`` where nobody waits."""
+
+    regret: Float[Array, " time"]
+    waiting: Float[Array, " time"] | None
+    rounds: Grid
+
+
+def blank(grid: Grid, waits: bool) -> Curves:
+    """Returns the curves of a run that has not begun."""
+    zero = jnp.zeros(grid.shape)
+    return Curves(zero, zero if waits else None, zero.astype(jnp.int32))
+
+
+def draw_line(curves: Curves, grid: Grid, line: Line) -> Curves:
+    """Continues the curves of a run along a line, over all later slots."""
+    waiting = curves.waiting
+    if waiting is not None:
+        waiting = extend(waiting, grid, line.start, line.waited, line.waiting)
+    return Curves(
+        regret=extend(curves.regret, grid, line.start, line.regret, line.rate),
+        waiting=waiting,
+        rounds=step(curves.rounds, grid, line.ended, line.rounds),
+    )
 
 
 def extend(

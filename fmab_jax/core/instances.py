@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.rare import stored
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import Looked, looked_at
@@ -123,8 +123,7 @@ class BoundProblem:
     ) -> Float[Array, "row arm"]:
         """Adds the zero-sum perturbation over agents."""
         (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
-        spread_out = arrays.in_blocks(partial(_spread_out, self.rows), self.rows * self.arms)
-        return spread_out(*words, level, agents, jnp.asarray(self.values["spread"]))
+        return _spread_out(self.rows, *words, level, agents, jnp.asarray(self.values["spread"]))
 
 
 def _spread_out(
@@ -140,7 +139,7 @@ def _spread_out(
     lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
     # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
     both = jnp.stack(keys.coarse_uniforms(k0, k1, lane, draw=1), axis=1)
-    (drawn,) = arrays.stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
+    (drawn,) = stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
     exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
     raw = jnp.where(exists, drawn, 0.0)
     centre = arrays.rounded(arrays.padded_sum(raw) / agents)

@@ -17,7 +17,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
-from fmab_jax.core.arrays import varying_like
 from fmab_jax.errors import count, refuse
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
@@ -98,7 +97,7 @@ def uniform(
             ``jax.random.bits(key, ..., uint64)``.
         draw: Which of the lane's independent uniforms; one for all, or one for each lane.
     """
-    high, low = _threefry(k0, k1, jnp.uint32(draw), lane)
+    high, low = _threefry(k0, k1, jnp.asarray(draw, jnp.uint32), lane)
     wide = high.astype(jnp.uint64) << jnp.uint64(20)
     mantissa = wide | (low >> jnp.uint32(12)).astype(jnp.uint64)
     # The bits of a float64 in [1, 2); the subtraction is exact.
@@ -151,7 +150,7 @@ def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
 
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
     start = (x0 + k0, x1 + k1, *schedule)
-    return lax.fori_loop(0, 5, four, varying_like(start, *start))[:2]
+    return lax.fori_loop(0, 5, four, start)[:2]
 
 
 def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:

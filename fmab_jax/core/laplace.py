@@ -12,8 +12,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
 from fmab_jax.core import normal
-from fmab_jax.core.arrays import varying_like
 from fmab_jax.core.keys import uniform
+from fmab_jax.core.rare import anywhere
 
 # Terms of the polynomial, and the normal quantile up to which it is one: no uniform leads further.
 SHAPE = 24
@@ -71,8 +71,8 @@ def few_summed(
         return draw + 1, rest, total + found
 
     total, left = drawn(jnp.uint32(0), count)
-    start = varying_like((jnp.uint32(1), left, total), total)
-    return lax.while_loop(lambda state: jnp.any(state[1] > 0), more, start)[2]
+    start = (jnp.uint32(1), left, total)
+    return lax.while_loop(lambda state: anywhere(jnp.any(state[1] > 0)), more, start)[2]
 
 
 @functools.lru_cache(maxsize=1)

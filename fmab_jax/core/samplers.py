@@ -15,8 +15,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.core import normal
-from fmab_jax.core.arrays import stored
 from fmab_jax.core.keys import Words, uniform
+from fmab_jax.core.rare import stored
 
 # From this variance on, the Cornish-Fisher quantile alone is within 1e-6 of the law.
 SMOOTH_VARIANCE = 40.0
@@ -31,7 +31,6 @@ def participants(
     key: Words,
     real: Bool[Array, " agent"],
     reporting: Int[Array, ""],
-    sure: Bool[Array, ""] | None = None,
 ) -> Bool[Array, " agent"]:
     """Draws ``reporting`` of the real agents, uniformly without replacement.
 
@@ -39,13 +38,11 @@ def participants(
         key: Of the stream.
         real: Rows that are agents; others only fill the array.
         reporting: How many.
-        sure: Of `arrays.stored`.
     """
     level = uniform(*key, jnp.arange(real.shape[0], dtype=jnp.uint32))
     # Padding rows come last.
     level = jnp.where(real, level, 2.0)
-    if sure is not None:
-        (level,) = stored(sure, level)
+    (level,) = stored(reporting >= 0, level)
     rows = len(level)
     if rows > _COUNTED:
         return jnp.argsort(jnp.argsort(level)).astype(jnp.int32) < reporting

@@ -32,6 +32,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
+from fmab_jax.core.rare import mapped_in_blocks, traced_for
 from fmab_jax.core.rewards.contract import Looked, is_own, refuse_broken
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, did_you_mean, flag, help_of, refuse, whole_class
@@ -107,10 +108,6 @@ class Config(NamedTuple):
         shapes = tuple((np.shape(x), np.asarray(x).dtype.str) for x in leaves)
         return Program(structure, shapes, self.soon)
 
-    def placed(self, platform: str) -> Config:
-        """Returns it with the trial as a platform runs it."""
-        return self._replace(trial=_placed(self.trial, platform))
-
     @property
     def elements(self) -> int:
         """(agent, arm) elements that the loop holds for one seed."""
@@ -172,18 +169,12 @@ class Config(NamedTuple):
         lanes: int | None = None,
     ) -> Estimate:
         """Returns what so many trials will need; arguments as in `resources.estimate`."""
-        at = self.placed(devices[0].platform)
-        trial: Any = at.trial
+        trial: Any = self.trial
         # Each agent alone has curves beside its arms.
-        curves = trial.room * len(self.grid) if getattr(trial, "alone", False) else 0
-        sizes = at.elements + curves, at.bytes_per_seed, self.result_bytes
+        alone = getattr(trial, "alone", False)
+        curves = trial.padded_agents * len(self.grid) if alone else 0
+        sizes = self.elements + curves, self.bytes_per_seed, self.result_bytes
         return resources.estimate(*sizes, trials, devices, batch, lanes)
-
-
-def _placed(trial: Trial, platform: str, trials: int = 1) -> Trial:
-    """Returns a trial as so many of them run fastest on a platform, where it has a say in that."""
-    chosen = getattr(trial, "on", None)
-    return chosen(platform, trials) if callable(chosen) else trial
 
 
 class Work(NamedTuple):
@@ -347,7 +338,7 @@ def one_trial(
         seed: Selects the trial's; nothing else does.
     """
     key = keys.seed_key(root_seed, seed)
-    owner = getattr(trial, "filling", type(trial))
+    owner = getattr(trial, "algorithm", None) or getattr(trial, "filling", type(trial))
     name = getattr(owner, "name", "") or owner.__name__
     with contract.asking(type(problem.law)):
         instance = problem.draw(key)
@@ -363,20 +354,20 @@ def many_trials(
     root_seed: UInt32[Array, " trial"],
     seed: UInt32[Array, " trial"],
 ) -> Outcome:
-    """Runs `one_trial` for each of many; arguments as there, [trial, ...].
+    """Runs one seed of each of many trials; arguments as in `one_trial`, [trial, ...].
 
-    Trials whose ``together`` is true are run by their ``run_together``; the bits are equal.
+    A trial with a ``run_batch`` runs them all by that; the bits are equal.
     """
-    if getattr(trial, "together", False) is not True:
+    if not hasattr(trial, "run_batch"):
         return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
     with contract.asking(type(problem.law)):
-        instance = jax.vmap(lambda problem, key: problem.draw(key))(problem, key)
-    with contract.asking(trial.filling, tracing=True):
-        outcome = trial.run_together(instance, grid, key)
-    points, name = grid.shape[1], getattr(trial.filling, "name", "")
-    gauges = getattr(trial, "gauges", ())
-    return jax.vmap(lambda each: contract.shaped(each, points, name, gauges))(outcome)
+        draw = mapped_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
+        instance = draw(problem, key)
+    with contract.asking(trial.algorithm, tracing=True):
+        outcome = trial.run_batch(instance, grid, key)
+    points, name = grid.shape[1], getattr(trial.algorithm, "name", "")
+    return jax.vmap(lambda each: contract.shaped(each, points, name, trial.gauges))(outcome)
 
 
 def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:
@@ -459,10 +450,9 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
 
     platform = devices[0].platform
 
-    def one_batch(trial: Trial, *arguments: Any) -> Outcome:
-        return many_trials(_placed(trial, platform, batch // len(devices)), *arguments)
-
-    sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
+    specs = {"in_specs": split, "out_specs": split}
+    # All that enters or leaves is split: nothing is the same on all devices.
+    sharded = jax.shard_map(many_trials, mesh=mesh, **specs, check_vma=False)
     sharding = NamedSharding(mesh, split) if spans_processes(devices) else None
 
     def each(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
@@ -473,7 +463,7 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     arguments = (*arrays, each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
     options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
     # The scope is the thread's own.
-    with own_settings(mesh):
+    with own_settings(mesh), traced_for(platform):
         if devices == tuple(jax.local_devices()[:1]) and not sharding:
             lowered = cache.lowered(sharded, arguments, (batch, platform))
         else:

@@ -122,7 +122,7 @@ class Layout:
     def chunk_size(self, program: Sort) -> tuple[int, int]:
         """Returns the most trials and the most cells of a chunk."""
         some = self.some(program)
-        elements = some.placed(self.platform).elements
+        elements = some.elements
         trials = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // elements
         cells = 2**31
         if self.study.keep == "curves":
@@ -201,7 +201,7 @@ class Layout:
 
     def elements(self, block: Block) -> int:
         """Returns what a block's cost goes with."""
-        return block.trials * self.points[block.cells[0]].config.placed(self.platform).elements
+        return block.trials * self.points[block.cells[0]].config.elements
 
 
 def _left(block: Block, wanted: int, found: Results) -> list[Block]:

@@ -488,7 +488,7 @@ class _Work:
         # A program's cost goes with its elements; batches are padded to a whole, and where a block
         # is less than one, so will be the others.
         ran = trials if trials < batch else -(-trials // batch) * batch
-        ran *= config.placed(self.layout.platform).elements
+        ran *= config.elements
         work = sum(
             self.layout.elements(each)
             * _expected(steps, self.layout.points[each.cells[0]].config.horizon)

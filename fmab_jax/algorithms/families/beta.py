@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.index import Slot, anywhere
-from fmab_jax.core import arrays, keys, normal
+from fmab_jax.algorithms.families.index import Slot
+from fmab_jax.core import keys, normal
+from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import Table
 
 
@@ -44,6 +45,6 @@ def drawn(slot: Slot, ones: Table, zeros: Table) -> Table:
         return number + 1, jnp.where(good & ~kept, tried, odds), kept | good
 
     none: Bool[Array, "row arm"] = jnp.zeros(ones.shape, bool)
-    start = arrays.varying_like((jnp.uint32(0), jnp.zeros(ones.shape), none), ones, *words)
+    start = (jnp.uint32(0), jnp.zeros(ones.shape), none)
     odds = lax.while_loop(lambda carry: anywhere(jnp.any(~carry[2])), attempt, start)[1]
     return jnp.where(ones <= zeros, odds, most) / (most + odds)

@@ -12,21 +12,21 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from fmab_jax import draws
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
-from fmab_jax.algorithms.families.rounds import Epoch as Epoch  # so that fillings import from here
-from fmab_jax.algorithms.families.rounds import Heard as Heard
-from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
+from fmab_jax.elimination import Heard as Heard
 from fmab_jax.errors import NONE, flag, refuse, setting
 
 # Most agents that share arms: the noise law of each number of agents is solved for.
@@ -42,6 +42,9 @@ class Elimination(Algorithm):
         remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
         sums_securely: Whether only the sum over all agents is seen, with one Laplace variable on
             it; otherwise each agent adds one of its own.
+        elementwise: Whether `worse` judges each arm by itself, whatever the others are.
+        lasting_scale: Whether `noise_scale` is the same in all epochs of a run.
+        prepared_from: Fields of `Epoch` that `prepared` reads; all others are NaN for it.
 
     Example:
         An oracle knows the smallest gap, and so how long its epochs must be. Arms are judged by the
@@ -94,6 +97,9 @@ class Elimination(Algorithm):
     noisy: ClassVar[bool] = False
     remembers: ClassVar[bool] = True
     sums_securely: ClassVar[bool] = False
+    elementwise: ClassVar[bool] = True
+    lasting_scale: ClassVar[bool] = True
+    prepared_from: ClassVar[tuple[str, ...]] = tuple(x for x in Epoch._fields if x != "own")
 
     @property
     def waits_privately(self) -> bool:
@@ -165,76 +171,38 @@ class Elimination(Algorithm):
         reports and nobody waits; noise where everybody reports.
         """
         flag("sum_agents", sum_agents)
-        own = self.values(exchange, horizon)
+        values = self.values(exchange, horizon)
         if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
             name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"
             refuse(name, "some agents", "one that hears all, where sums_securely = True", remedy)
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
-        agents = problem.agents
-        room = agents if room is None else room
-        waits = exchange.wait > 0
-        private = waits and self.noisy and self.waits_privately
-        scarce = exchange.reporting < agents and not exchange.alone
-        together = not scarce and not exchange.alone and not private
-        by_group = (sum_agents or self.sums_securely) and together
-        rewards_by_group = sum_agents and by_group and not waits
-        apart = rewards_by_group and not problem.homogeneous
-        groups = _groups(exchange.weights) if by_group else ()
-        # One group needs only its number of agents: a value, so another number compiles nothing.
-        uniform = exchange.alone or len(groups) == 1
-        if exchange.alone:
-            of_agents = _Rows(np.ones(1), np.empty(0))
-        else:
-            real = (np.arange(room) < agents).astype(np.float64)
-            of_agents = _Rows(real, np.pad(exchange.weights, (0, room - agents)))
-        of_groups = _Rows(
-            np.array([len(group) for group in groups], np.float64),
-            np.array([exchange.weights[group[0]] for group in groups]),
-        )
-        member = np.zeros((len(groups) if apart else 0, room if apart else 0))
-        for row, group in zip(member, groups, strict=False):
-            row[group] = 1.0
-        shared = self.shares_arms
-        if shared:
+        if self.shares_arms:
             self._check_shared(problem, exchange)
-            of_groups = _Rows(np.ones(1), np.ones(1))
-        reward_rows = of_groups if rewards_by_group else of_agents
-        noise_rows = of_groups if by_group else of_agents
-        unweighted = uniform or scarce
-        variables = noise_rows.sizes.astype(int).tolist() if self.noisy and by_group else []
-        summed = [1 if self.sums_securely else count for count in variables]
-        if shared and variables and not self.sums_securely:
-            # At least two arms are in play, so at most agents // 2 + 2 agents pull one arm.
-            summed = list(range(agents // 2 + 3))
-        shapes = [laplace.laplace_sum_shape(size) for size in summed]
+        padded = problem.agents if room is None else room
+        waits, noisy = exchange.wait > 0, self.noisy and math.isfinite(problem.rewards.sensitivity)
+        drawn = draws.choose(
+            problem,
+            exchange,
+            padded,
+            noisy=noisy,
+            remembers=self.remembers,
+            secure=self.sums_securely,
+            splits=self.shares_arms,
+            private_waits=self.waits_privately,
+            lasting_scale=self.lasting_scale,
+            sum_agents=sum_agents,
+        )
         return EliminationTrial(
-            filling=type(self),
-            law=problem.rewards.bind()[0],
+            algorithm=type(self),
             alone=exchange.alone,
-            room=room if exchange.alone or not rewards_by_group else 0,
-            uniform=uniform,
-            apart=apart,
-            alike=problem.homogeneous,
-            noise_by_group=by_group,
-            one_noise=self.sums_securely,
-            shared=shared,
-            scarce=scarce,
             waits=waits,
-            private=private,
-            narrows=True,
-            listed=False,
-            arms=problem.arms,
+            padded_agents=padded if exchange.alone else 0,
+            draws=drawn,
             horizon=np.int64(horizon),
-            agents=np.float64(agents),
+            agents=np.float64(problem.agents),
             reporting=np.float64(exchange.reporting),
             wait=np.int64(exchange.wait),
-            reward_sizes=reward_rows.sizes,
-            noise_sizes=noise_rows.sizes if self.noisy else np.empty(0),
-            noise_shapes=np.stack(shapes, axis=1) if shapes else np.empty((laplace.SHAPE, 0)),
-            reward_weights=np.empty(0) if unweighted else reward_rows.weights,
-            noise_weights=np.empty(0) if unweighted else noise_rows.weights,
-            member=member,
-            own={name: np.float64(value) for name, value in own.items()},
+            own={name: np.float64(value) for name, value in values.items()},
         )
 
     def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
@@ -257,17 +225,3 @@ class Elimination(Algorithm):
             remedy = f"clip rewards to a range (Problem.ratings), or pass {setting(epsilon=None)}"
             allowed = f"{NONE} (no noise) where rewards have no range"
             refuse("epsilon", epsilon, allowed, remedy)
-
-
-class _Rows(NamedTuple):
-    """Numbers of agents and weights of the rows that sums over agents are held in."""
-
-    sizes: np.ndarray
-    weights: np.ndarray
-
-
-def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Returns the agents of each distinct weight."""
-    if (weights == weights[0]).all():
-        return (np.arange(len(weights)),)
-    return tuple(np.flatnonzero(weights == value) for value in np.unique(weights))

@@ -247,7 +247,6 @@ def _run(
     """Runs one seed of all agents together, or one agent's."""
     arms = instance.gaps.shape[0]
     start = _first(trial, instance, grid, key, last, sharing)
-    start = arrays.varying_like(start, jax.random.key_data(key), last)
     run = lax.while_loop(
         lambda run: run.slot < last,
         lambda run: _episode(trial, instance, grid, key, last, sharing, run),
@@ -299,7 +298,6 @@ def _first(
     at = jnp.minimum(grid, until)
     gauges = gauges_start(trial.gauges, 1, arms, grid)
     if trial.gauges:
-        gauges = arrays.varying_like(gauges, jax.random.key_data(key), last)
 
         def one_slot(gauges: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
             slot = jnp.minimum(arm.astype(jnp.int64), until)

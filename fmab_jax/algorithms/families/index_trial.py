@@ -12,10 +12,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
-from fmab_jax.algorithms.families.slots import Slot, State, anywhere, at, largest
+from fmab_jax.algorithms.families.slots import Slot, State, at
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
+from fmab_jax.core.rare import anywhere, largest, stored
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth, registered
 
@@ -130,7 +131,7 @@ def _start(trial: IndexTrial, instance: Instance, grid: Grid, key: Array) -> _Ru
     blank = jnp.zeros(grid.shape)
     gauges = gauges_start(trial.gauges, trial.rows, arms, grid)
     run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
-    return arrays.varying_like(run, jax.random.key_data(key))
+    return run
 
 
 def _slot(trial: IndexTrial, arms: int, key: Array, number: Integer, stream: int) -> Slot:
@@ -266,7 +267,7 @@ def rewarded(
     if not trial.shared:
         return reward
     # Rewards are stored first: else the pairwise sum would draw them anew for each half.
-    (reward,) = arrays.stored(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
+    (reward,) = stored(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
     return arrays.padded_sum(reward)[None]
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.core import arrays, keys
@@ -117,7 +116,9 @@ class Slot(NamedTuple):
             return so_far + arrays.rounded(along(weight[:, place]) * values[said])
 
         own = 1.0 - jnp.sum(weight, axis=1)
-        mixed: Float[Array, "agent ..."] = self.over_neighbours(hear, arrays.rounded(along(own) * values))
+        mixed: Float[Array, "agent ..."] = self.over_neighbours(
+            hear, arrays.rounded(along(own) * values)
+        )
         return mixed
 
 
@@ -182,25 +183,3 @@ def at(values: Array, column: Int[Array, " row"]) -> Array:
     """Returns the element of each row in a column of its own; one row stands for all."""
     row = jnp.minimum(jnp.arange(column.shape[0], dtype=jnp.int32), values.shape[0] - 1)
     return values.at[row, column].get(mode="promise_in_bounds")
-
-
-def _over_batch(reduce: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Returns a function of a scalar that, under ``vmap``, is the same for the whole batch.
-
-    A loop or a branch that depends on such a scalar stays one loop or branch under ``vmap``.
-    """
-
-    @custom_vmap
-    def same(value: Array) -> Array:
-        return value
-
-    @same.def_vmap
-    def rule(size: int, is_batched: list[bool], value: Array) -> tuple[Array, bool]:
-        return same(reduce(value)), False
-
-    return same
-
-
-largest = _over_batch(lambda values: jnp.max(values, axis=0))
-
-anywhere = _over_batch(lambda values: jnp.any(values, axis=0))

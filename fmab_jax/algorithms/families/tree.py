@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import Slot, anywhere
-from fmab_jax.core import arrays, laplace
+from fmab_jax.algorithms.families.index import Slot
+from fmab_jax.core import laplace
+from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import Scalar
 
 
@@ -45,6 +46,6 @@ def noise(
         # The lowest bit is the length of the block; what is left ends where it begins.
         return last & (last - jnp.uint32(1)), total + jnp.where(last > 0, variable, 0.0)
 
-    start = (count.astype(jnp.uint32), arrays.varying_like(jnp.zeros(arm.shape), count))
+    start = (count.astype(jnp.uint32), jnp.zeros(arm.shape))
     # The agent with most blocks decides how many rounds; they add nothing to the others.
     return lax.while_loop(lambda carry: anywhere(jnp.any(carry[0] > 0)), add, start)[1]

@@ -25,10 +25,10 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from fmab_jax.core import arrays, samplers
 from fmab_jax.core.keys import uniform
-from fmab_jax.errors import flag
+from fmab_jax.core.rare import anywhere, rare
 
-Bits = UInt32[Array, " lane"]
-Sums = Float[Array, " lane"]
+Bits = UInt32[Array, "..."]
+Sums = Float[Array, "..."]
 Cumulants = Sequence[Array] | Float[Array, "7 ..."]
 
 
@@ -166,7 +166,7 @@ class Law:
         raise NotImplementedError
 
     def total(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
-        """Samples sums of ``pulls`` rewards of one distribution; elementwise.
+        """Samples sums of ``pulls`` rewards of one distribution; elementwise, of shapes that broadcast.
 
         Args:
             k0: First word of a stream's key.
@@ -181,43 +181,9 @@ class Law:
             return sums
         # Rewards without variance are all the mean.
         few = ~self.smooth(cumulants) & (cumulants[1] != 0.0)
-        # Under `vmap` lanes that need nothing are drawn as well: with no pulls, in no step.
-        asked = jnp.where(few, pulls, 0.0)
-        return arrays.fill(self.few, few, sums, k0, k1, lane, asked, *parameters)
+        return rare(few, self.exact, sums, k0, k1, lane, pulls, *parameters)
 
-    def small(self, pulls: Sums, *parameters: Array) -> Bool[Array, " lane"] | None:
-        """Tells which rows `totals` draws in another way; None for a law that has one way."""
-        return None
-
-    def totals(
-        self,
-        k0: Bits,
-        k1: Bits,
-        lane: UInt32[Array, "row lane"],
-        pulls: Sums,
-        *parameters: Array,
-        small: bool = False,
-    ) -> Float[Array, "row lane"]:
-        """Samples what `total` does, in rows of sums that share pulls and parameters.
-
-        Args:
-            k0: First word of a stream's key.
-            k1: Second word.
-            lane: Which independent sums.
-            pulls: Whole numbers >= 0.
-            *parameters: Of `parameters`, one element per row.
-            small: Whether `small` is true of all rows.
-        """
-        flag("small", small)
-        operands = (k0[None], k1[None], lane, pulls[None], *(x[None] for x in parameters))
-        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in operands]
-        return self.total(*flat).reshape(lane.shape)
-
-    def total_of_few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
-        """Samples what `total` does, where most sums are expected to be small; not under vmap."""
-        return self.total(k0, k1, lane, pulls, *parameters)
-
-    def few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
+    def exact(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
         """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
 
         def made(number: Array) -> Bool[Array, " lane"]:
@@ -229,5 +195,4 @@ class Law:
             return number + 1, total + jnp.where(made(number), reward, 0.0)
 
         start = (jnp.uint32(0), jnp.zeros(pulls.shape))
-        start = arrays.varying_like(start, k0, k1, lane, pulls, *parameters)
-        return lax.while_loop(lambda state: jnp.any(made(state[0])), pull, start)[1]
+        return lax.while_loop(lambda state: anywhere(jnp.any(made(state[0]))), pull, start)[1]

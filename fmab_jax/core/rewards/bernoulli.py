@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, UInt32
+from jaxtyping import Array, Bool, Float
 
 from fmab_jax.core import binomials
-from fmab_jax.core.keys import uniform
+from fmab_jax.core.keys import Words
 from fmab_jax.core.rewards.base import Bits, Cumulants, Law, Sums
-from fmab_jax.errors import flag
 
 # About 64, but no round number: no natural table is on the border, where rounding would decide.
 _SMOOTH = 20.4 * math.pi
@@ -76,27 +75,4 @@ class Bernoulli(Law):
 
     def total(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
         """Samples Binomial(pulls, p)."""
-        return binomials.binomial_quantile(uniform(k0, k1, lane), pulls, parameters[0])
-
-    def small(self, pulls: Sums, *parameters: Array) -> Bool[Array, " lane"] | None:
-        """Tells which binomials are summed."""
-        return binomials.is_summed(pulls, parameters[0])
-
-    def totals(
-        self,
-        k0: Bits,
-        k1: Bits,
-        lane: UInt32[Array, "row lane"],
-        pulls: Sums,
-        *parameters: Array,
-        small: bool = False,
-    ) -> Float[Array, "row lane"]:
-        """Samples Binomial(pulls, p), in rows that share both."""
-        flag("small", small)
-        quantiles = binomials.summed_binomials if small else binomials.expanded_binomials
-        return quantiles(uniform(k0[None], k1[None], lane), pulls, parameters[0])
-
-    def total_of_few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
-        """Samples Binomial(pulls, p), sooner where all are small."""
-        u = uniform(k0, k1, lane)
-        return binomials.binomial_quantile(u, pulls, parameters[0], few=True)
+        return binomials.binomials(Words(k0, k1), lane, pulls, parameters[0])

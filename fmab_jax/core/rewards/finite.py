@@ -15,7 +15,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, binomials
-from fmab_jax.core.keys import uniform
+from fmab_jax.core.keys import Words
+from fmab_jax.core.rare import anywhere
 from fmab_jax.core.rewards.base import Bits, Law, Sums
 from fmab_jax.errors import real, refuse
 
@@ -144,11 +145,11 @@ class FiniteSupport(Law):
             reward = reward + jnp.where(u > below, following - here, 0.0)
         return reward
 
-    def few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
+    def exact(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
         """Samples how often each level is met: a binomial of what the levels before it left."""
         # Small numbers of pulls are drawn pull by pull, which is cheaper for them.
         several = jnp.where(pulls > _PULL_BY_PULL, pulls, 0.0)
-        fewest = super().few(k0, k1, lane, pulls - several, *parameters)
+        fewest = super().exact(k0, k1, lane, pulls - several, *parameters)
         # Summed from the highest level down, so that shares of the rest lose no digits.
         rest = [parameters[-1]]
         for p in parameters[-2::-1]:
@@ -159,16 +160,15 @@ class FiniteSupport(Law):
 
         def unfinished(state: tuple[Array, Array, Array]) -> Array:
             number, left, _ = state
-            return (number < len(shares) - 1) & jnp.any(left > 0.0)
+            return (number < len(shares) - 1) & anywhere(jnp.any(left > 0.0))
 
         def level(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             number, left, total = state
-            u = uniform(k0, k1, lane, number.astype(jnp.uint32))
-            met = binomials.binomial_quantile(u, left, share[number])
+            draw = number.astype(jnp.uint32)
+            met = binomials.binomials(Words(k0, k1), lane, left, share[number], draw)
             return number + 1, left - met, total + met * step[number]
 
         start = (jnp.int32(0), several, jnp.zeros(pulls.shape))
-        start = arrays.varying_like(start, k0, k1, lane, pulls, *parameters)
         _, left, total = lax.while_loop(unfinished, level, (start[0], several, start[2]))
         return fewest + (total + left * step[-1]) / step[-1]
 

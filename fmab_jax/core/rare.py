@@ -1,0 +1,329 @@
+"""Work that few elements need, loops that end early, long tables: what samplers know of platforms.
+
+On a processor every element costs, so loops end as soon as they may. An accelerator pays for each
+launch, and for a trip to the host each time that a loop asks whether it is over: there, work is laid
+out in a straight line.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Int
+
+# Elements that are worked out at once: at least so many, or this part of all.
+_LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
+# Steps of a loop on a processor between two questions whether it is over.
+_STEPS = 8
+# Numbers of an array that stays in a processor's cache: half a megabyte.
+_CACHED = 2**16
+# Distinct operands that are worked out apart from the rest.
+_FEW = 16
+_accelerated: ContextVar[bool] = ContextVar("accelerated", default=False)
+
+
+@contextmanager
+def traced_for(platform: str) -> Iterator[None]:
+    """Traces programs for "cpu", "gpu" or "tpu"; in this thread only."""
+    token = _accelerated.set(platform != "cpu")
+    try:
+        yield
+    finally:
+        _accelerated.reset(token)
+
+
+def is_accelerated() -> bool:
+    """Tells whether the program that is traced is for an accelerator."""
+    return _accelerated.get()
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers that are read where they lie, one number or one row at a time.
+
+    Attributes:
+        values: [row, ...]
+        row: Which row belongs to each element.
+    """
+
+    values: Array
+    row: Int[Array, ...]
+
+    def __getitem__(self, place: Int[Array, ...]) -> Array:
+        """Returns the number at a place of each element's row."""
+        return self.values.at[self.row, place].get(mode="promise_in_bounds")
+
+    def whole(self) -> Array:
+        """Returns the row of each element, [..., number]."""
+        return self.values.at[self.row].get(mode="promise_in_bounds")
+
+    def at(self, number: Int[Array, ...]) -> Array:
+        """Returns the row so many after the first of an element, [..., number]."""
+        return self.values.at[self.row + number].get(mode="promise_in_bounds")
+
+    def apply(self, function: Callable[..., Array], *operands: Array) -> Array:
+        """Returns ``function(row, *operands)`` for one element; equal rows are read only once."""
+        first = self.values[0]
+        if len(self.values) == 1:
+            return function(first, *operands)
+        return lax.cond(
+            jnp.all(self.values == first[None]),
+            lambda _, *own: function(first, *own),
+            lambda row, *own: function(self.values[row], *own),
+            *(self.row, *operands),
+        )
+
+
+def rare(
+    where: Bool[Array, ...], exact: Callable[..., Array], guess: Array, *operands: Any
+) -> Array:
+    """Returns ``guess``, and ``exact(*operands)`` where it is needed, which is for few elements.
+
+    They are packed, over the whole batch under ``vmap``, and worked out some hundreds at a time.
+
+    Args:
+        where: Which elements need it.
+        exact: Maps vectors [lane] to one of them, element by element; rows of a `Table` are
+            [lane, number]. It must hold no array.
+        guess: Of the shape of ``where``.
+        *operands: Arrays that broadcast to that shape, of which nothing is repeated before it is
+            packed; or a `Table`, whose ``row`` broadcasts so.
+    """
+    shape = where.shape
+
+    def aligned(x: Array) -> Array:
+        return x.reshape((1,) * (len(shape) - x.ndim) + x.shape)
+
+    leaves: list[Array] = []
+    for x in operands:
+        leaves += [x.values, aligned(x.row)] if isinstance(x, Table) else [aligned(jnp.asarray(x))]
+    tables = tuple(isinstance(x, Table) for x in operands)
+    return _packed(exact, tables)(where, jnp.broadcast_to(guess, shape), *leaves)
+
+
+def _packed(exact: Callable[..., Array], tables: tuple[bool, ...]) -> Callable[..., Array]:
+    """Returns `rare` of leaves, which are two for a table."""
+
+    @custom_vmap
+    def replaced(where: Array, guess: Array, *leaves: Array) -> Array:
+        return _replaced(exact, tables, where, guess, leaves)
+
+    @replaced.def_vmap
+    def rule(size: int, batched: list[bool], *leaves: Array) -> tuple[Array, bool]:
+        (where, guess), rest = leaves[:2], iter(zip(leaves[2:], batched[2:], strict=True))
+        where, guess = (
+            jnp.broadcast_to(x if mapped else x[None], (size, *x.shape[mapped:]))
+            for x, mapped in zip((where, guess), batched, strict=False)
+        )
+        larger: list[Array] = []
+        for is_table in tables:
+            x, mapped = next(rest)
+            if not is_table:
+                larger.append(x if mapped else x[None])
+                continue
+            row, row_mapped = next(rest)
+            row = row if row_mapped else row[None]
+            if mapped:
+                # The tables of all become one.
+                first = jnp.arange(size, dtype=row.dtype) * x.shape[1]
+                row = row + first.reshape(-1, *[1] * (row.ndim - 1))
+                x = x.reshape(-1, *x.shape[2:])
+            larger += [x, row]
+        return _packed(exact, tables)(where, guess, *larger), True
+
+    return replaced
+
+
+def _replaced(
+    exact: Callable[..., Array],
+    tables: tuple[bool, ...],
+    where: Array,
+    guess: Array,
+    leaves: tuple[Array, ...],
+) -> Array:
+    size, fast = where.size, is_accelerated()
+    chunk = min(size, max(_LEAST[fast], size // _PARTS[fast]))
+    needed = where.reshape(-1)
+    ranks = jnp.cumsum(needed, dtype=jnp.int32)
+    total, every = ranks[-1], jnp.arange(size, dtype=jnp.int32)
+    place = jnp.where(needed, ranks - 1, size + chunk)
+    lanes = jnp.zeros(size + chunk, jnp.int32)
+    lanes = lanes.at[place].set(every, mode="drop", unique_indices=True)
+
+    def some(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        done, values = state
+        lane = lax.dynamic_slice_in_dim(lanes, done, chunk)
+        real = done + jnp.arange(chunk, dtype=jnp.int32) < total
+        # Past the last one that needs it, the first of the chunk is repeated.
+        lane, rest, operands = jnp.where(real, lane, lane[0]), iter(leaves), []
+        for is_table in tables:
+            x = next(rest)
+            one = _at(next(rest) if is_table else x, lane, where.shape)
+            operands.append(Table(x, one).whole() if is_table else one)
+        out = jnp.where(real, lane, size)
+        new = values.at[out].set(exact(*operands), mode="drop", unique_indices=True)
+        return done + chunk, new
+
+    start = (jnp.int32(0), guess.reshape(-1))
+    values = lax.while_loop(lambda state: state[0] < total, some, start)[1]
+    return values.reshape(where.shape)
+
+
+def _at(values: Array, lane: Int[Array, " lane"], shape: tuple[int, ...]) -> Array:
+    """Returns the entries at some lanes of an array that broadcasts to a shape."""
+    index = jnp.zeros((), jnp.int64 if values.size >= 2**31 else jnp.int32)
+    for size, place in zip(values.shape, jnp.unravel_index(lane, shape), strict=True):
+        if size > 1:
+            index = index * size + place.astype(index.dtype)
+    found = values.reshape(-1).at[index].get(mode="promise_in_bounds")
+    return jnp.broadcast_to(found, lane.shape)
+
+
+def repeated(
+    step: Callable[[Any], Any], state: Any, unfinished: Callable[[Any], Array], most: int
+) -> Any:
+    """Repeats a step until it changes nothing any more.
+
+    Args:
+        step: Maps a state to the next; one that is finished, to itself.
+        state: The first.
+        unfinished: Tells which elements need another step.
+        most: Steps after which none does.
+    """
+    if is_accelerated():
+        return functools.reduce(lambda now, _: step(now), range(most), state)
+
+    def several(state: Any) -> Any:
+        return functools.reduce(lambda now, _: step(now), range(_STEPS), state)
+
+    return lax.while_loop(lambda now: anywhere(jnp.any(unfinished(now))), several, state)
+
+
+def where_any(
+    where: Bool[Array, ...], exact: Callable[..., Array], guess: Array, *operands: Array
+) -> Array:
+    """Returns ``guess``, and ``exact(*operands)`` where needed: for all elements, or for none.
+
+    Arguments are those of `rare`, but ``exact`` is given arrays as they are.
+    """
+    return lax.cond(
+        anywhere(jnp.any(where)),
+        lambda guess, *own: jnp.where(where, exact(*own), guess),
+        lambda guess, *_: guess,
+        *(guess, *operands),
+    )
+
+
+def mapped_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..., Any]:
+    """Returns ``vmap(function)``; on a processor, in blocks whose arrays stay in a cache.
+
+    Args:
+        function: Of pytrees of arrays, to one of them.
+        elements: Size of its intermediate arrays.
+    """
+
+    def whole(*operands: Any) -> Any:
+        size = len(jax.tree.leaves(operands)[0])
+        block = math.gcd(size, 2 ** max(0, math.ceil(math.log2(_CACHED / elements))))
+        if is_accelerated() or block == size:
+            return jax.vmap(function)(*operands)
+        cut = jax.tree.map(lambda x: x.reshape(size // block, block, *x.shape[1:]), operands)
+        found = lax.map(lambda own: jax.vmap(function)(*own), cut)
+        return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), found)
+
+    return whole
+
+
+def once_for_all(function: Callable[..., Any], *operands: Any) -> Any:
+    """Returns ``vmap(function)(*operands)``; a processor works out equal operands only once.
+
+    The bits are the same.
+
+    Args:
+        function: Of pytrees of scalars; takes long.
+        *operands: Pytrees of vectors.
+    """
+    leaves, structure = jax.tree.flatten(operands)
+    size = len(leaves[0])
+
+    def every(*leaves: Array) -> Any:
+        return jax.vmap(function)(*jax.tree.unflatten(structure, leaves))
+
+    if is_accelerated() or size <= _FEW:
+        return every(*leaves)
+    bits = jnp.stack([_bits(x) for x in leaves], axis=1)
+    _, first, group = jnp.unique(
+        bits, axis=0, size=_FEW + 1, return_index=True, return_inverse=True
+    )
+
+    def few(*leaves: Array) -> Any:
+        found = every(*(x[first] for x in leaves))
+        return jax.tree.map(lambda x: x[group], found)
+
+    return lax.cond(jnp.max(group) <= _FEW, few, every, *leaves)
+
+
+def _bits(x: Array) -> Array:
+    """Returns int64 that are equal where the bits are."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x.astype(jnp.int64)
+    return lax.bitcast_convert_type(x.astype(jnp.float64), jnp.int64)
+
+
+def stored(unknown: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
+    """Returns the values, computed once; else XLA repeats the work for each reader on a processor.
+
+    Args:
+        unknown: True, which the compiler does not know: it decides a branch.
+        *values: Arrays.
+    """
+    if is_accelerated():
+        return values
+
+    @custom_vmap
+    def kept(unknown: Array, *values: Array) -> tuple[Array, ...]:
+        # The branches differ, so that both are kept, and nothing is fused across a branch.
+        return lax.cond(unknown.reshape(-1)[0], lambda *x: x, _others, *values)
+
+    @kept.def_vmap
+    def rule(size: int, batched: list[bool], unknown: Array, *values: Array) -> tuple[Any, Any]:
+        return kept(unknown, *values), tuple(batched[1:])
+
+    return kept(unknown, *values)
+
+
+def _others(*values: Array) -> tuple[Array, ...]:
+    return tuple(~x if x.dtype == bool else x + 1 for x in values)
+
+
+def _over_batch(reduce: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Returns a function of a scalar that, under ``vmap``, is the same for the whole batch.
+
+    A loop or a branch that depends on such a scalar stays one loop or branch under ``vmap``.
+    """
+
+    @custom_vmap
+    def same(value: Array) -> Array:
+        return value
+
+    @same.def_vmap
+    def rule(size: int, batched: list[bool], value: Array) -> tuple[Array, bool]:
+        return same(reduce(value)), False
+
+    return same
+
+
+largest = _over_batch(lambda values: jnp.max(values, axis=0))
+
+anywhere = _over_batch(lambda values: jnp.any(values, axis=0))

@@ -1,0 +1,118 @@
+"""What an epoch draws: one class for each way in which agents add up.
+
+* `Summed`: agents of one mean, all heard.
+* `Groups`: groups of agents of one weight, all heard; means may differ.
+* `ByAgent`: a row for each agent, which acts on it while messages travel.
+* `SinceHeard`: some agents report in a round; each is drawn when it does.
+* `SplitArms`: agents share the arms out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.core import laplace
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Problem
+from fmab_jax.core.rare import Table
+from fmab_jax.draws.base import Draws as Draws
+from fmab_jax.draws.by_agent import ByAgent
+from fmab_jax.draws.groups import Groups
+from fmab_jax.draws.since_heard import SinceHeard
+from fmab_jax.draws.split_arms import SplitArms
+from fmab_jax.draws.summed import Summed
+
+
+def choose(
+    problem: Problem,
+    exchange: Exchange,
+    padded_agents: int,
+    *,
+    noisy: bool,
+    remembers: bool,
+    secure: bool = False,
+    splits: bool = False,
+    private_waits: bool = False,
+    lasting_scale: bool = False,
+    sum_agents: bool = True,
+) -> Draws:
+    """Returns the fastest way to draw a problem's agents exactly.
+
+    Args:
+        problem: Whose rewards.
+        exchange: Who is heard, and how long agents wait.
+        padded_agents: Rows that agents are padded to where they have one each.
+        noisy: Whether messages carry noise.
+        remembers: Whether an aggregate is over all epochs.
+        secure: Whether a secure sum adds one noise to all messages.
+        splits: Whether agents share the arms out.
+        private_waits: Whether agents that wait act on their noisy sums.
+        lasting_scale: Whether noise has one scale in all epochs of a run.
+        sum_agents: Draw totals over agents, where that is exact.
+    """
+    agents, weights = problem.agents, exchange.weights
+    given: dict[str, Any] = {
+        "law": problem.rewards.bind()[0],
+        "noisy": noisy,
+        "remembers": remembers,
+        "secure": secure,
+        "arms": problem.arms,
+        "agents": np.float64(1.0 if exchange.alone else agents),
+        "reporting": np.float64(exchange.reporting),
+    }
+    if splits:
+        # At least two arms are in play, so that no more agents pull one arm.
+        numbers = [1] if secure else range(agents // 2 + 3)
+        return SplitArms(**given, shapes=_shapes(numbers))
+    if exchange.alone:
+        return Summed(**given, shape=None)
+    partial, waits = exchange.reporting < agents, exchange.wait > 0
+    real = np.arange(padded_agents) < agents
+    if partial and not waits and (lasting_scale or not remembers or not noisy):
+        return SinceHeard(**given, real=real)
+    by_group = (sum_agents or secure) and not partial and not (waits and private_waits)
+    groups = [np.flatnonzero(weights == x) for x in np.unique(weights)] if by_group else []
+    sizes = np.array([len(group) for group in groups], np.float64)
+    of_groups = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
+    shapes = _row_of_shapes([1] if secure else sizes) if by_group else None
+    if waits or partial or not (sum_agents and by_group):
+        uniform = partial or len(groups) == 1
+        of_agents = np.pad(weights, (0, padded_agents - agents))
+        return ByAgent(
+            **given,
+            partial=partial,
+            merged=noisy and (private_waits if waits else partial),
+            real=real,
+            weights=np.empty(0) if uniform else of_agents,
+            noise_weights=of_groups,
+            shapes=shapes,
+        )
+    if problem.homogeneous and len(groups) == 1:
+        return Summed(**given, shape=shapes)
+    differ = not problem.homogeneous
+    member = np.zeros((len(groups), padded_agents if differ else 0))
+    for row, group in zip(member, groups, strict=True):
+        row[group] = 1.0 if differ else []
+    return Groups(
+        **given,
+        differ=differ,
+        sizes=sizes,
+        weights=of_groups,
+        first=np.array([group[0] for group in groups], np.int32),
+        member=Table(member, np.int32(0)),
+        shapes=shapes,
+    )
+
+
+def _shapes(numbers: Any) -> Table:
+    """Returns a row for the sum of so many Laplace variables."""
+    rows = [laplace.laplace_sum_shape(int(number)) for number in numbers]
+    return Table(np.stack(rows), np.int32(0))
+
+
+def _row_of_shapes(numbers: Any) -> Table:
+    """Returns one row of them all."""
+    found = _shapes(numbers)
+    return Table(found.values.reshape(1, -1), found.row)

@@ -1,0 +1,391 @@
+"""Algorithm 1 of Li and Song (arXiv 2111.01570): elimination in epochs, for a batch of trials.
+
+Lines are the paper's. `Elimination` states the equations: how long an epoch is (line 4), the radius
+(5), who leaves (13-14). `fmab_jax.draws` says how agents add up (9-12), `fmab_jax.layouts` how arms
+are held. No pull is drawn by itself: an epoch draws one sum of rewards per arm, or per arm and agent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from fmab_jax.algorithms.base import Outcome, checked
+from fmab_jax.core import arrays, keys
+from fmab_jax.core.curves import NEVER, Curves, Line, blank, draw_line
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
+from fmab_jax.core.rare import mapped_in_blocks, once_for_all
+from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.draws.base import Round
+from fmab_jax.layouts import choose
+
+
+class Epoch(NamedTuple):
+    """The inputs of one epoch's equations: float64 scalars, traced.
+
+    Attributes:
+        number: r = 1, 2, ...
+        active: Arms in play at the epoch's start, a.
+        arms: K.
+        agents: M, the agents whose rewards this run adds up; 1 where each is alone.
+        reporting: N, the agents heard in a round.
+        horizon: T, in slots.
+        previous: S_{r-1}, pulls per active arm and agent before this epoch; where agents share the
+            arms out, of all agents together.
+        pulls: S_r, pulls up to and including this epoch.
+        fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
+        own: The algorithm's values, by name; see `Elimination.values`.
+    """
+
+    number: Scalar
+    active: Scalar
+    arms: Scalar
+    agents: Scalar
+    reporting: Scalar
+    horizon: Scalar
+    previous: Scalar
+    pulls: Scalar
+    fresh: Scalar
+    own: dict[str, Scalar]
+
+
+class Heard(NamedTuple):
+    """The arms as a round shows them; `Elimination.worse` judges by it.
+
+    Attributes:
+        aggregate: [arm] mean of what is heard of each.
+        best: The largest aggregate of an arm in play.
+        rewards: How many rewards an aggregate is the mean of.
+        noises: How many Laplace variables of the epochs' scale its sum holds; of each arm, where
+            agents share the arms out.
+        best_noises: How many of them the best one's sum holds.
+        radius: What `Elimination.radius` returns.
+        prepared: What `Elimination.prepared` returns.
+    """
+
+    aggregate: PerArm
+    best: Scalar
+    rewards: Scalar
+    noises: Scalar | PerArm
+    best_noises: Scalar
+    radius: Scalar
+    prepared: Any = ()
+
+
+class State(NamedTuple):
+    """A run between two epochs.
+
+    Attributes:
+        number: r, of the last epoch.
+        pulls: S_r, of each arm in play.
+        slot: The last that is over.
+        regret: By then, of all agents.
+        waited: The part of it that was collected in waits.
+        active: Arms in play.
+        gaps: Their gaps, summed.
+        chosen: The best of them, by the last aggregate.
+        lost: Whether every best arm has left.
+        rounds: Completed rounds.
+        reported: Arms that these began with, summed.
+        memory: Of the draws.
+        playing: [arm] which are in play, where outputs ask for it.
+        gauges: What is added up for outputs.
+    """
+
+    number: Integer
+    pulls: Scalar
+    slot: Integer
+    regret: Scalar
+    waited: Scalar
+    active: Integer
+    gaps: Scalar
+    chosen: Integer
+    lost: Truth
+    rounds: Integer
+    reported: Integer
+    memory: Any
+    playing: Bool[Array, " place"]
+    gauges: tuple[Any, ...]
+
+
+class Plan(NamedTuple):
+    """The next epoch of a run.
+
+    Attributes:
+        runs: Whether the run goes on.
+        draws: Whether the epoch ends by the horizon; else nothing is uploaded.
+        explored: Its last slot, at most T.
+        epoch: What equations see.
+        radius: C(r).
+        round: What draws see.
+        memory: Of the draws, after it.
+        prepared: What `Elimination.prepared` returns.
+    """
+
+    runs: Truth
+    draws: Truth
+    explored: Integer
+    epoch: Epoch
+    radius: Scalar
+    round: Round
+    memory: Any
+    prepared: Any = ()
+
+
+def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) -> Outcome:
+    """Runs one seed of each of many trials; all arrays are [trial, ...].
+
+    Args:
+        trial: An `EliminationTrial`.
+        instance: Of each trial.
+        grid: [trial, time] recorded slots, the last the horizon.
+        key: Of each trial's seed, or of an agent that runs by itself.
+        last: Slot at which a run is over.
+    """
+    draws, gaps = trial.draws, instance.gaps
+    layout = choose(*gaps.shape, trial.algorithm.elementwise)
+    each = layout.each
+    found = {"best": "max", **({"play": "first_max"} if trial.waits else {})}
+    left = {"active": "sum", "gaps": "sum", "optimal": "sum", "chosen": "first_max"}
+    left |= {"playing": "by_arm"} if trial.gauges else {}
+    scale = each(power_of_two_above)(gaps)
+
+    def epoch(state: State, arms: Any) -> tuple[State, Any, tuple[Line, ...]]:
+        plan = each(plan_epoch)(trial, state, key, last)  # lines 3-5
+        arms = layout.keep(arms, plan.draws)
+        arms, heard = layout.sweep(hear, arms, (draws, plan.round), **found)  # lines 6-12
+        if draws.counts_noises:
+            heard |= layout.sweep(lead, arms, heard, best_noises="max")[1]
+        plan = plan._replace(prepared=prepare(trial, plan))
+        arms, after = layout.sweep(judge, arms, (trial, plan, heard, scale), **left)  # lines 13-15
+        state, lines = each(pass_epoch)(trial, gaps, grid, state, plan, heard, after, scale)
+        return state, arms, lines
+
+    def active(state: State) -> Array:
+        return jnp.where(each(goes_on)(trial, state, last), state.active, 0)
+
+    fixed = mapped_in_blocks(lambda draws, x: draws.fixed(x), instance.means[0].size)
+    arms = layout.start({"gap": gaps, **fixed(draws, instance)}, draws.sums, draws.ranked)
+    curves = each(lambda grid: blank(grid, trial.waits))(grid)
+    state, curves = layout.loop(
+        epoch, active, each(begin)(trial, gaps, grid, scale), arms, curves, grid
+    )
+    return each(outcome)(trial, gaps, grid, state, curves)
+
+
+def power_of_two_above(gaps: PerArm) -> Scalar:
+    """Returns a power of two that no gap exceeds."""
+    return jnp.ldexp(jnp.ones(()), jnp.frexp(jnp.max(gaps))[1])
+
+
+def begin(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
+    """Returns a run before its first epoch (lines 1-2)."""
+    none, zero, long = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
+    arms = len(gaps)
+    return State(
+        number=none,
+        pulls=zero,
+        slot=long,
+        regret=zero,
+        waited=zero,
+        active=jnp.int32(arms),
+        gaps=arrays.exact_sum(gaps, scale),
+        chosen=none,
+        lost=jnp.bool_(False),
+        rounds=none,
+        reported=long,
+        memory=trial.draws.memory(),
+        playing=jnp.ones(arms if trial.gauges else 0, bool),
+        gauges=gauges_start(trial.gauges, trial.gauge_rows, arms, grid),
+    )
+
+
+def is_spent(trial: Any, state: State) -> Truth:
+    """Tells whether the round budget R is spent."""
+    return state.rounds.astype(jnp.float64) >= trial.algorithm.budget(trial.own)
+
+
+def goes_on(trial: Any, state: State, last: Integer) -> Truth:
+    """Tells whether there is time, budget and doubt left for another epoch."""
+    # An equation that returns NaN ends the run, which would never end.
+    more = (state.slot < last) & ~jnp.isnan(state.pulls)
+    return more & (state.active > 1) & ~is_spent(trial, state)
+
+
+def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
+    """Returns the next epoch, before anything is drawn (lines 3-5)."""
+    algorithm, draws, number = trial.algorithm, trial.draws, state.number + 1
+    epoch = Epoch(
+        number=number.astype(jnp.float64),
+        active=state.active.astype(jnp.float64),
+        arms=jnp.float64(draws.arms),
+        agents=trial.agents,
+        reporting=trial.reporting,
+        horizon=trial.horizon.astype(jnp.float64),
+        previous=state.pulls,
+        pulls=state.pulls,
+        fresh=state.pulls,
+        own=trial.own,
+    )
+    # Epochs are cut a little past the horizon: a longer one may not fit into an int64.
+    longest = state.pulls + draws.most_pulls(epoch.horizon) + 1.0
+    asked = checked("pulls_per_arm", algorithm.pulls_per_arm(epoch), (), "f")
+    pulls = jnp.clip(asked, state.pulls + 1.0, longest)
+    epoch = epoch._replace(pulls=pulls, fresh=pulls - state.pulls)
+    slots = draws.slots(epoch.active, epoch.fresh)
+    runs, end = goes_on(trial, state, last), state.slot + slots
+    fits = runs & (end <= trial.horizon)
+    radius = checked("radius", algorithm.radius(epoch), (), "f")
+    words = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
+    scale = algorithm.noise_scale(epoch) * draws.law.sensitivity
+    now = Round(number, pulls, jnp.where(fits, epoch.fresh, 0.0), slots, *words, scale)
+    seen, memory = draws.remember(state.memory, key, now)
+    until = jnp.where(runs, jnp.minimum(end, trial.horizon), state.slot)
+    return Plan(runs, fits, until, epoch, radius, now._replace(seen=seen), memory)
+
+
+def hear(arms: Any, now: Any) -> tuple[Any, Any]:
+    """Draws an epoch, and returns what is heard of it (lines 6-12)."""
+    draws, round_ = now
+    sums, mean = draws.hear(arms, round_)
+    # An agent that waits plays the arm of its own largest sum.
+    return {**sums, "mean": mean}, {"best": mean, "play": sums.get("rewards", mean)}
+
+
+def lead(arms: Any, heard: Any) -> tuple[Any, Any]:
+    """Returns the noises in the best arm's sum; where several tie, the most."""
+    return {}, {"best_noises": jnp.where(arms["mean"] == heard["best"], arms["noises"], 0.0)}
+
+
+def judge(arms: Any, now: Any) -> tuple[Any, Any]:
+    """Drops what is clearly worse (lines 13-15)."""
+    trial, plan, heard, scale = now
+    rewards, noises = trial.draws.counts(arms, plan.epoch.number, plan.round)
+    seen = Heard(
+        aggregate=arms["mean"],
+        best=heard["best"],
+        rewards=rewards,
+        noises=noises,
+        best_noises=heard.get("best_noises", noises),
+        radius=plan.radius,
+        prepared=plan.prepared,
+    )
+    worse = checked("worse", trial.algorithm.worse(seen, plan.epoch), arms["mean"].shape, "b")
+    stays = arms["alive"] & ~worse
+    return {"alive": stays}, {
+        "active": stays.astype(jnp.int32),
+        "gaps": arrays.exact_parts(jnp.where(stays, arms["gap"], 0.0), scale),
+        "optimal": (stays & (arms["gap"] == 0.0)).astype(jnp.int32),
+        "chosen": jnp.where(stays, arms["mean"], -jnp.inf),
+        "playing": stays,
+    }
+
+
+def prepare(trial: Any, plan: Plan) -> Any:
+    """Returns what `Elimination.prepared` does, for all trials."""
+    read = {name: getattr(plan.epoch, name) for name in trial.algorithm.prepared_from}
+
+    def one(read: dict[str, Array], radius: Scalar, own: dict[str, Scalar]) -> Any:
+        unread = Epoch(*[jnp.full((), jnp.nan)] * len(Epoch._fields))
+        return trial.algorithm.prepared(unread._replace(own=own, **read), radius)
+
+    return once_for_all(one, read, plan.radius, plan.epoch.own)
+
+
+def pass_epoch(
+    trial: Any,
+    gaps: PerArm,
+    grid: Array,
+    state: State,
+    plan: Plan,
+    heard: Any,
+    left: Any,
+    scale: Scalar,
+) -> tuple[State, tuple[Line, ...]]:
+    """Returns a run after an epoch and the wait that closes it, and how its regret grew."""
+    number, never, zero = plan.round.number, jnp.int64(NEVER), jnp.zeros(())
+    slot, regret, waited, gauges = plan.explored, state.regret, state.waited, state.gauges
+    completed = plan.draws & (slot + trial.wait <= trial.horizon)
+    rate = trial.agents * (state.gaps / plan.epoch.active)
+    ended = never if trial.waits else jnp.where(completed, slot, never)
+    start = jnp.where(plan.runs, state.slot, never)
+    lines: tuple[Line, ...] = (Line(start, regret, rate, waited, zero, ended, number),)
+    regret = regret + arrays.rounded(rate * (slot - state.slot).astype(jnp.float64))
+    gauges = gauged(trial.gauges, gauges, lambda: exploring(trial, state, plan, rate), grid)
+    if trial.waits:
+        gap = gaps[jnp.minimum(heard["play"], len(gaps) - 1)]
+        real = trial.draws.real
+        rate = arrays.padded_sum(jnp.where(real, gap, 0.0))
+        over = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
+        start, ended = (jnp.where(x, y, never) for x, y in ((plan.runs, slot), (completed, over)))
+        lines += (Line(start, regret, rate, waited, rate, ended, number),)
+        gained = arrays.rounded(rate * (over - slot).astype(jnp.float64))
+        regret, waited = regret + gained, waited + gained
+        played = jax.nn.one_hot(heard["play"], len(gaps), dtype=jnp.float64)
+        stretch = Stretch(slot, over, gap, played, real.astype(jnp.float64))
+        gauges, slot = gauged(trial.gauges, gauges, lambda: stretch, grid), over
+    after = state._replace(
+        active=left["active"],
+        gaps=arrays.exact_total(*left["gaps"], scale),
+        chosen=jnp.where(left["chosen"] < len(gaps), left["chosen"], 0),
+        lost=left["optimal"] == 0,
+        rounds=number,
+        reported=state.reported + state.active.astype(jnp.int64),
+        playing=left.get("playing", state.playing),
+    )
+    state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
+    pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
+    return state._replace(
+        number=jnp.where(plan.runs, number, state.number),
+        pulls=jnp.where(plan.runs, pulls, state.pulls),
+        slot=slot,
+        regret=regret,
+        waited=waited,
+        memory=plan.memory,
+        gauges=gauges,
+    ), lines
+
+
+def exploring(trial: Any, state: State, plan: Plan, rate: Scalar) -> Stretch:
+    """Returns the slots of an epoch, in which all agents play the arms in play in turn."""
+    rows, each = trial.gauge_rows, jnp.where(state.playing, 1.0, 0.0)
+    share = jnp.broadcast_to(each / jnp.sum(each), (rows, len(each)))
+    gap = jnp.full(rows, rate / trial.agents)
+    return Stretch(state.slot, plan.explored, gap, share, trial.agents_by_row)
+
+
+def outcome(trial: Any, gaps: PerArm, grid: Array, state: State, curves: Curves) -> Outcome:
+    """Returns a run's outcome, with the best arm played to the end (lines 16-17)."""
+    rows, zero, never = trial.gauge_rows, jnp.zeros(()), jnp.int64(NEVER)
+    gap = gaps[state.chosen]
+    decided = (state.active == 1) | is_spent(trial, state)
+    rate = trial.agents * gap
+    line = Line(state.slot, state.regret, rate, state.waited, zero, never, state.rounds)
+    curves = draw_line(curves, grid, line)
+
+    def committed() -> Stretch:
+        share = jax.nn.one_hot(state.chosen, len(gaps), dtype=jnp.float64)
+        share = jnp.broadcast_to(share, (rows, len(gaps)))
+        now = state.slot, trial.horizon, jnp.full(rows, gap), share
+        return Stretch(*now, trial.agents_by_row)
+
+    gauges = gauged(trial.gauges, state.gauges, committed, grid)
+    exploring = state.gaps / state.active.astype(jnp.float64)
+    return Outcome(
+        # If an equation returned NaN, the regret is NaN.
+        regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, curves.regret),
+        waiting_regret=curves.waiting,
+        rounds_by=curves.rounds,
+        rounds=state.rounds,
+        arms_reported=state.reported,
+        active_arms=state.active,
+        chosen_arm=jnp.where(decided, state.chosen, -1),
+        agents_lost=jnp.where(state.lost, trial.agents, 0.0).astype(jnp.int32),
+        agents_worse=jnp.where(decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
+        final_gap=jnp.where(decided, gap, exploring),
+        gauged=gauges_end(trial.gauges, gauges),
+    )

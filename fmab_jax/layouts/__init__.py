@@ -1,0 +1,30 @@
+"""How a platform holds the arms in play: in arrays, or in one list.
+
+A layout has four operations; neither knows Algorithm 1. A *body* is a function of one trial's arms
+(a dict of arrays [arm, ...]) and of that trial's values; a layout applies it to all arms in play.
+
+* ``each(function)``: applies a function of one trial to every trial.
+* ``start(fixed, sums)``: the arms of all trials, with constants, and sums that are 0.
+* ``sweep(body, arms, values, **reductions)``: changes fields of the arms, and reduces over the arms
+  of each trial by "sum", "max" or "first_max", the lowest arm of the largest value.
+* ``keep(arms, trials)``: drops arms that are no longer ``alive``, and those of other trials.
+"""
+
+from __future__ import annotations
+
+from fmab_jax.core.rare import is_accelerated
+from fmab_jax.layouts.dense import Dense
+from fmab_jax.layouts.ragged import Ragged
+
+
+def choose(trials: int, arms: int, elementwise: bool) -> Dense | Ragged:
+    """Returns the layout that is fastest where the program runs.
+
+    Args:
+        trials: Of a batch.
+        arms: K.
+        elementwise: Whether arms are judged one by one; a list shows an equation one arm at a time.
+    """
+    few = trials * arms <= Ragged.MOST
+    layout = Ragged if elementwise and few and not is_accelerated() else Dense
+    return layout(trials, arms)

@@ -1,0 +1,126 @@
+"""All arms in arrays [trial, place], which accelerators want: few large steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Int
+
+from fmab_jax.core.curves import Curves, draw_line
+
+Arms = dict[str, Any]
+
+
+class Dense:
+    """A place for each arm; arrays are cut once most arms have left.
+
+    Attributes:
+        trials: Of the batch.
+        arms: K.
+    """
+
+    each = staticmethod(jax.vmap)
+
+    def __init__(self, trials: int, arms: int) -> None:
+        self.trials, self.arms = trials, arms
+
+    def start(self, fixed: Arms, sums: dict[str, tuple[int, ...]], ranked: bool) -> Arms:
+        """Returns the arms of all trials.
+
+        Args:
+            fixed: Constants [trial, arm, ...] by name.
+            sums: By name, the shape of what is added up for an arm.
+            ranked: Whether a body needs the rank of an arm among those in play.
+        """
+        shape = self.trials, self.arms
+        arm = jnp.broadcast_to(jnp.arange(self.arms, dtype=jnp.uint32), shape)
+        zeros = {name: jnp.zeros((*shape, *more)) for name, more in sums.items()}
+        state = {"arm": arm, "alive": jnp.ones(shape, bool), "mean": jnp.zeros(shape)}
+        return {**fixed, **zeros, **state}
+
+    def sweep(
+        self, body: Callable[..., Any], arms: Arms, values: Any, **kinds: str
+    ) -> tuple[Arms, Arms]:
+        """Applies a body to all arms, and reduces what it finds over the arms of each trial."""
+
+        def one(arms: Arms, values: Any) -> tuple[Arms, Arms]:
+            rank = jnp.cumsum(arms["alive"], dtype=jnp.int32) - 1
+            new, found = body({**arms, "rank": rank}, values)
+            return new, {
+                name: jax.tree.map(partial(self._reduced, kind, arms), found[name])
+                for name, kind in kinds.items()
+            }
+
+        new, found = jax.vmap(one)(arms, values)
+        return {**arms, **new}, found
+
+    def _reduced(self, kind: str, arms: Arms, x: Array) -> Array:
+        alive, arm = (arms[name].reshape(-1, *[1] * (x.ndim - 1)) for name in ("alive", "arm"))
+        if kind == "by_arm":
+            return jnp.zeros(self.arms, bool).at[arm.astype(jnp.int32)].max(alive & x)
+        if kind == "sum":
+            return jnp.sum(jnp.where(alive, x, jnp.zeros_like(x)), axis=0, dtype=x.dtype)
+        top = jnp.max(jnp.where(alive, x, -jnp.inf), axis=0)
+        if kind == "max":
+            return top
+        first = alive & (x == top[None])
+        return jnp.min(jnp.where(first, arm.astype(jnp.int32), self.arms), axis=0)
+
+    def keep(self, arms: Arms, trials: Bool[Array, " trial"]) -> Arms:
+        """Returns the arms as they are: those that have left lie idle."""
+        return arms
+
+    def loop(
+        self,
+        epoch: Callable[..., Any],
+        active: Callable[[Any], Int[Array, " trial"]],
+        state: Any,
+        arms: Arms,
+        curves: Curves,
+        grid: Int[Array, "trial time"],
+    ) -> tuple[Any, Curves]:
+        """Repeats an epoch until every run is over.
+
+        Args:
+            epoch: Maps (state, arms) to those after an epoch, and the lines that it draws.
+            active: Tells how many arms each run still has in play; 0 where it is over.
+            state: Of each trial, before the first epoch.
+            arms: Likewise.
+            curves: Likewise.
+            grid: Recorded slots.
+        """
+
+        def draw(state: Any, arms: Arms, curves: Curves) -> tuple[Any, Arms, Curves]:
+            state, arms, lines = epoch(state, arms)
+            for line in lines:
+                curves = jax.vmap(draw_line)(curves, grid, line)
+            return state, arms, curves
+
+        widths = [self.arms]
+        while widths[-1] > 20:
+            widths.append(math.ceil(widths[-1] / 5))
+        for width, enough in zip(widths, [*widths[1:], 0], strict=True):
+            arms = jax.vmap(partial(_cut, width))(arms)
+            state, arms, curves = lax.while_loop(
+                lambda given, enough=enough: jnp.any(active(given[0]) > enough),
+                lambda given: draw(*given),
+                (state, arms, curves),
+            )
+        return state, curves
+
+
+def _cut(width: int, arms: Arms) -> Arms:
+    """Moves the arms in play of one trial, in their order, to arrays of a width."""
+    alive = arms["alive"]
+    if len(alive) == width:
+        return arms
+    rank = jnp.cumsum(alive, dtype=jnp.int32)
+    source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
+    moved = jax.tree.map(lambda x: jnp.take(x, source, axis=0, mode="clip"), arms)
+    return {**moved, "alive": jnp.arange(width, dtype=jnp.int32) < rank[-1]}

@@ -1,0 +1,297 @@
+"""All arms in play of a batch in one list, which processors want: what has left costs nothing.
+
+The list is worked through in chunks that a core's cache holds. Arms of a trial lie together, in
+their order. An array that a loop both reads and writes would be copied as a whole, so that each
+loop reads one list and writes another.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Int
+
+from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
+from fmab_jax.core.rare import Table
+
+Arms = dict[str, Any]
+
+# Numbers of a chunk's sums, which fit into a cache with all that is made of them.
+_CHUNK = 4096
+# Epochs after which curves are brought up to date.
+_EPOCHS = 8
+
+
+class Ragged:
+    """One list of arms, as they are "played" in an epoch and "heard" after it.
+
+    Attributes:
+        trials: Of the batch.
+        arms: K.
+    """
+
+    MOST = 2**31 - 1 - _CHUNK
+    each = staticmethod(jax.vmap)
+
+    def __init__(self, trials: int, arms: int) -> None:
+        self.trials, self.arms, self.all = trials, arms, trials * arms
+
+    def start(self, fixed: Arms, sums: dict[str, tuple[int, ...]], ranked: bool) -> Arms:
+        """Returns the list of all arms; arguments as in `Dense.start`."""
+        widest = max([1, *(shape[0] for shape in sums.values() if shape)])
+        self.chunk = min(self.all, max(1, _CHUNK // widest))
+        self.fixed = jax.tree.map(lambda x: x.reshape(self.all, *x.shape[2:]), fixed)
+        room = -(-self.all // self.chunk) * self.chunk
+        lane = jnp.minimum(jnp.arange(room, dtype=jnp.int32), self.all - 1)
+        listed = {"lane": lane, **{name: jnp.zeros((room, *more)) for name, more in sums.items()}}
+        return {
+            "size": jnp.int32(self.all),
+            "whole": jnp.bool_(True),
+            "first": jnp.arange(self.trials if ranked else 0, dtype=jnp.int32) * self.arms,
+            "played": listed,
+            "heard": listed,
+            "mean": jnp.zeros(room),
+            "alive": jnp.ones(room, bool),
+        }
+
+    def sweep(
+        self, body: Callable[..., Any], arms: Arms, values: Any, **kinds: str
+    ) -> tuple[Arms, Arms]:
+        """Applies a body to all arms, and reduces what it finds over the arms of each trial."""
+        start = jnp.int32(0)
+        # A body that adds to sums is given those before; one that judges, those after.
+        new, seen = jax.eval_shape(lambda: self._applied(body, arms, values, "played", start)[3])
+        adds = not new.keys().isdisjoint(arms["played"])
+        source = "played" if adds else "heard"
+        written = {name: arms["heard"].get(name, arms.get(name)) for name in new}
+        if adds:
+            written["lane"] = arms["heard"]["lane"]
+        found = {
+            name: jax.tree.map(functools.partial(self._blank, kind), seen[name])
+            for name, kind in kinds.items()
+        }
+
+        def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
+            done, written, found = state
+            real, lane, owner, (new, seen) = self._applied(body, arms, values, source, done)
+            new = {"lane": lane, **{name: x[:, 0] for name, x in new.items()}}
+            written = {name: _put(x, new[name], done) for name, x in written.items()}
+            arm = lane - owner * self.arms
+            for name, kind in kinds.items():
+                more = jax.tree.map(lambda x: x[:, 0], seen[name])
+                reduce = functools.partial(_REDUCTIONS[kind], real, owner, arm)
+                found[name] = jax.tree.map(reduce, more, found[name])
+            return done + self.chunk, written, found
+
+        state = (start, written, found)
+        _, written, found = lax.while_loop(lambda x: x[0] < arms["size"], some, state)
+        sums = {name: x for name, x in written.items() if name in arms["heard"]}
+        marks = {name: x for name, x in written.items() if name not in arms["heard"]}
+        heard = {**arms["heard"], **sums}
+        return {**arms, "heard": heard, **marks}, {
+            name: x.arm if kinds[name] == "first_max" else x for name, x in found.items()
+        }
+
+    def _applied(
+        self, body: Callable[..., Any], arms: Arms, values: Any, source: str, done: Array
+    ) -> tuple[Array, Array, Array, Any]:
+        """Returns which places of a chunk are arms, their lanes, their trials, and what is found."""
+        place = done + jnp.arange(self.chunk, dtype=jnp.int32)
+        real = place < arms["size"]
+        fields = {name: _cut(x, done, self.chunk) for name, x in arms[source].items()}
+        lane = fields.pop("lane")
+        # Past the last arm the chunk repeats its first.
+        lane = jnp.where(real, lane, lane[0])
+        owner = lane // self.arms
+        fields["mean"] = _cut(arms["mean"], done, self.chunk)
+        fields["arm"] = (lane - owner * self.arms).astype(jnp.uint32)
+        fields["alive"] = jnp.ones(self.chunk, bool)
+        if arms["first"].size:
+            fields["rank"] = place - _at(arms["first"], owner)
+        fields |= jax.tree.map(lambda x: _of(x, lane), self.fixed, is_leaf=_is_table)
+        # A body is given one arm at a time.
+        fields = jax.tree.map(lambda x: _one(x), fields, is_leaf=_is_table)
+        here = jax.tree.map(lambda x: _of(x, owner), values, is_leaf=_is_table)
+        axes = jax.tree.map(
+            lambda x: Table(None, 0) if _is_table(x) else 0, (fields, here), is_leaf=_is_table
+        )
+        return real, lane, owner, jax.vmap(body, axes)(fields, here)
+
+    def _blank(self, kind: str, seen: Any) -> Any:
+        shape = (self.trials, *seen.shape[2:])
+        if kind == "by_arm":
+            return jnp.zeros((self.trials, self.arms), bool)
+        if kind == "sum":
+            return jnp.zeros(shape, seen.dtype)
+        lowest = jnp.full(shape, -jnp.inf)
+        return lowest if kind == "max" else _Foremost(lowest, jnp.full(shape, self.arms, jnp.int32))
+
+    def keep(self, arms: Arms, trials: Bool[Array, " trial"]) -> Arms:
+        """Lists the arms that are played next: those still alive, of some trials."""
+        heard, size = arms["heard"], arms["size"]
+        # At first, if every trial plays, the list is as it has to be.
+        whole = arms["whole"] & jnp.all(trials)
+
+        def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
+            done, kept, played, first = state
+            lane = _cut(heard["lane"], done, self.chunk)
+            owner = lane // self.arms
+            real = done + jnp.arange(self.chunk, dtype=jnp.int32) < size
+            stays = real & _cut(arms["alive"], done, self.chunk) & _at(trials, owner)
+            ranks = jnp.cumsum(stays, dtype=jnp.int32)
+            source = jnp.zeros(self.chunk, jnp.int32)
+            every = jnp.arange(self.chunk, dtype=jnp.int32)
+            source = source.at[jnp.where(stays, ranks - 1, self.chunk)].set(every, mode="drop")
+            played = {
+                name: _put(played[name], _at(_cut(x, done, self.chunk), source), kept)
+                for name, x in heard.items()
+            }
+            if first.size:
+                place = jnp.where(stays, kept + ranks - 1, self.all)
+                first = first.at[owner].min(place, mode="promise_in_bounds")
+            return done + self.chunk, kept + ranks[-1], played, first
+
+        zero = jnp.int32(0)
+        start = (zero, zero, arms["played"], jnp.full_like(arms["first"], self.all))
+        last = jnp.where(whole, 0, size)
+        _, kept, played, first = lax.while_loop(lambda x: x[0] < last, some, start)
+        return {
+            **arms,
+            "size": jnp.where(whole, size, kept),
+            "whole": arms["whole"] & False,
+            "first": jnp.where(whole, arms["first"], first),
+            "played": played,
+        }
+
+    def loop(
+        self,
+        epoch: Callable[..., Any],
+        active: Callable[[Any], Int[Array, " trial"]],
+        state: Any,
+        arms: Arms,
+        curves: Curves,
+        grid: Int[Array, "trial time"],
+    ) -> tuple[Any, Curves]:
+        """Repeats an epoch until every run is over; arguments as in `Dense.loop`."""
+
+        def unfinished(state: Any) -> Array:
+            return jnp.any(active(state) > 0)
+
+        shapes: tuple[Line, ...] = jax.eval_shape(epoch, state, arms)[2]
+
+        def one(given: tuple[Any, ...]) -> tuple[Any, ...]:
+            turn, state, arms, noted = given
+            state, arms, lines = epoch(state, arms)
+            return (
+                turn + 1,
+                state,
+                arms,
+                jax.tree.map(lambda x, new: x.at[turn].set(new), noted, lines),
+            )
+
+        def several(given: tuple[Any, ...]) -> tuple[Any, ...]:
+            state, arms, curves = given
+            noted = jax.tree.map(
+                lambda x: jnp.full(
+                    (_EPOCHS, *x.shape), NEVER if x.dtype == jnp.int64 else 0, x.dtype
+                ),
+                shapes,
+            )
+            start = (jnp.int32(0), state, arms, noted)
+            _, state, arms, noted = lax.while_loop(
+                lambda x: (x[0] < _EPOCHS) & unfinished(x[1]), one, start
+            )
+            return state, arms, jax.vmap(_drawn, (0, 0, 1))(curves, grid, noted)
+
+        state, _, curves = lax.while_loop(
+            lambda x: unfinished(x[0]), several, (state, arms, curves)
+        )
+        return state, curves
+
+
+def _drawn(curves: Curves, grid: Array, noted: tuple[Line, ...]) -> Curves:
+    """Continues the curves of one run along the lines of some epochs, in their order."""
+    for turn in range(_EPOCHS):
+        for line in noted:
+            curves = draw_line(curves, grid, jax.tree.map(lambda x: x[turn], line))  # noqa: B023
+    return curves
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Table)
+
+
+def _of(values: Any, place: Int[Array, " lane"]) -> Any:
+    """Returns what belongs to each place of [place, ...]; a table is left where it lies."""
+    if not _is_table(values):
+        return _at(values, place)
+    rows = values.values
+    if rows.ndim == 2:
+        return Table(rows, place)
+    return Table(rows.reshape(-1, rows.shape[-1]), place * rows.shape[1] + values.row[place])
+
+
+def _one(values: Any) -> Any:
+    return Table(values.values, values.row[:, None]) if _is_table(values) else values[:, None]
+
+
+def _at(values: Array, place: Int[Array, " lane"]) -> Array:
+    return values.at[place].get(mode="promise_in_bounds")
+
+
+def _cut(values: Array, first: Array, count: int) -> Array:
+    return lax.dynamic_slice_in_dim(values, first, count)
+
+
+def _put(values: Array, new: Array, first: Array) -> Array:
+    return lax.dynamic_update_slice_in_dim(values, new, first, 0)
+
+
+class _Foremost(NamedTuple):
+    """The largest value so far, of each trial, and the lowest arm that has it."""
+
+    value: Array
+    arm: Array
+
+
+def _add(real: Array, owner: Array, arm: Array, x: Array, total: Array) -> Array:
+    return total.at[owner].add(jnp.where(real, x, jnp.zeros_like(x)), mode="promise_in_bounds")
+
+
+def _mark(real: Array, owner: Array, arm: Array, x: Array, found: Array) -> Array:
+    return found.at[owner, arm].max(real & x, mode="promise_in_bounds")
+
+
+def _raise(real: Array, owner: Array, arm: Array, x: Array, top: Array) -> Array:
+    return top.at[owner].max(jnp.where(real, x, -jnp.inf), mode="promise_in_bounds")
+
+
+def _lead(real: Array, owner: Array, arm: Array, x: Array, found: _Foremost) -> _Foremost:
+    if x.ndim > 1:
+        return _lead_of_rows(real, owner, arm, x, found)
+    none = jnp.iinfo(jnp.int32).max
+    value = _raise(real, owner, arm, x, found.value)
+    first = jnp.where(value > found.value, none, found.arm)
+    leads = real & (x == _at(value, owner))
+    first = first.at[owner].min(jnp.where(leads, arm, none), mode="promise_in_bounds")
+    return _Foremost(value, first)
+
+
+def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, found: _Foremost) -> _Foremost:
+    # A few short loops take less time than scattering long rows three times.
+    def one(place: Array, found: _Foremost) -> _Foremost:
+        trial = owner[place]
+        value, first = found.value[trial], found.arm[trial]
+        leads = real[place] & (x[place] > value)
+        value, first = jnp.where(leads, x[place], value), jnp.where(leads, arm[place], first)
+        return _Foremost(found.value.at[trial].set(value), found.arm.at[trial].set(first))
+
+    return lax.fori_loop(0, len(owner), one, found)
+
+
+_REDUCTIONS = {"sum": _add, "max": _raise, "first_max": _lead, "by_arm": _mark}
