@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
+from fmab_jax.core.rare import short_loop
 from fmab_jax.errors import count, refuse
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
@@ -145,12 +146,12 @@ def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
             x0 = x0 + x1
             x1 = x0 ^ ((x1 << turn) | (x1 >> (32 - turn)))
         first, second, third = schedule
-        number = (group + 1).astype(jnp.uint32)
+        number = jnp.asarray(group + 1, jnp.uint32)
         return x0 + second, x1 + third + number, second, third, first
 
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
     start = (x0 + k0, x1 + k1, *schedule)
-    return lax.fori_loop(0, 5, four, start)[:2]
+    return short_loop(5, four, start)[:2]
 
 
 def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:

@@ -93,8 +93,8 @@ def choose(
         return Summed(**given, shape=shapes)
     differ = not problem.homogeneous
     member = np.zeros((len(groups), padded_agents if differ else 0))
-    for row, group in zip(member, groups, strict=True):
-        row[group] = 1.0 if differ else []
+    for row, group in zip(member, groups if differ else [], strict=False):
+        row[group] = 1.0
     return Groups(
         **given,
         differ=differ,
