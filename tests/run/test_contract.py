@@ -80,9 +80,9 @@ def test_an_outcome_of_another_shape_or_type_is_refused(what):
         given = Outcome(**(one | given))
     with jax.enable_x64(True):
         right = Outcome(**one)
-        assert contract.shaped(right, 3, "x") is right
+        assert contract.shaped(right, 3, 4, "x") is right
         waited = right._replace(waiting_regret=np.zeros(3))
-        assert contract.shaped(waited, 3, "x") is waited
+        assert contract.shaped(waited, 3, 4, "x") is waited
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
-            contract.shaped(given, 3, "x")
+            contract.shaped(given, 3, 4, "x")
     assert told in str(caught.value)

@@ -267,7 +267,7 @@ def _run(
         agents_lost=jnp.zeros_like(whole),
         agents_worse=jnp.where(gap > 0.0, whole, 0),
         final_gap=gap,
-        gauged=gauges_end(trial.gauges, run.gauges),
+        gauged=gauges_end(trial.gauges, run.gauges, 1, arms, len(grid)),
     )
 
 
