@@ -655,6 +655,59 @@ def test_a_changed_algorithm_does_not_pass_for_the_one_it_changes():
     assert data.attrs["title"] == "nearly"
 
 
+def reading(owner, function, **more):
+    """Returns a plug-in with fields of its own, which a function of it reads."""
+
+    @dataclass(frozen=True)
+    class Reading(owner):
+        name = "reading"
+        first: int = 4
+        factor: float = 1.5
+        steady: bool = True
+        label: str = "a text is no number"
+
+    for name, value in ({function.__name__: staticmethod(function)} | more).items():
+        setattr(Reading, name, value)
+    return Reading
+
+
+def test_fields_of_a_class_are_in_own_by_themselves():
+    """Would catch `own["first"]` that a class has to hand on itself, since the class that it
+    changes says which numbers it has."""
+
+    def pulls_per_arm(epoch):
+        return epoch.previous + jnp.ceil(epoch.own["first"] * epoch.own["factor"])
+
+    def fixed(epoch):
+        return epoch.previous + 6.0
+
+    fixed.__name__ = "pulls_per_arm"
+    problem, own = FEW, reading(fmab.cdp_mab, pulls_per_arm)
+    found = fmab.simulate(own(1.0), problem, 600, 8)
+    wanted = fmab.simulate(reading(fmab.cdp_mab, fixed)(1.0), problem, 600, 8)
+    np.testing.assert_array_equal(found.regret, wanted.regret)
+    assert found.rounds_made.max() > 3
+    # Nothing of what is sent has changed, so what is known of it still holds.
+    stated, usual = (fmab.privacy_ledger(each, 3) for each in (own(1.0), fmab.cdp_mab(1.0)))
+    assert stated == usual
+
+    def bound(algorithm):
+        exchange = algorithm.exchange(3)
+        found = algorithm.bind(FEW, 600, exchange=exchange).own
+        # The instance's own gap is NaN, until there is an instance.
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+    fields = {"first": 4.0, "factor": 1.5, "steady": 1.0}
+    for parent in (fmab.cdp_mab(1.0), fmab.ucb1(), fmab.dp_imed(1.0), fmab.kl_se(1.0)):
+        given = {"epsilon": 1.0} if "epsilon" in parameters_of(type(parent)) else {}
+        child = reading(type(parent), fixed)(**given)
+        usual = bound(parent)
+        assert bound(child) == bound(child) | fields | {n: usual[n] for n in {*usual} - {*fields}}
+        # A class that hands on only some still has all; it may replace them.
+        some = reading(type(parent), fixed, values=lambda *given: {"factor": 3.0})(**given)
+        assert bound(some) == bound(some) | fields | {"factor": 3.0}
+
+
 def fails(*_, **__):
     """Divides by zero."""
     return 1 // 0

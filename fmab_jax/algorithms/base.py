@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core.exchanges import Exchange
@@ -36,6 +37,7 @@ from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
 from fmab_jax.core.ledgers import OWN as OWN
 from fmab_jax.core.ledgers import SERVER as SERVER
 from fmab_jax.core.ledgers import SHARER as SHARER
+from fmab_jax.core.ledgers import UNSTATED as UNSTATED
 from fmab_jax.core.ledgers import Seen as Seen
 from fmab_jax.core.ledgers import checked_rows, receivers
 from fmab_jax.core.ledgers import together as together
@@ -267,7 +269,10 @@ class Algorithm(Described):
         raise NotImplementedError
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find in ``own``: every parameter that is a number."""
+        """Returns what the equations find in ``own``: every parameter that is a number.
+
+        Fields of a class outside this package are there in any case: see `collect_numbers`.
+        """
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {name: float(x) for name, x in given.items() if isinstance(x, (int, float))}
 
@@ -282,12 +287,13 @@ class Algorithm(Described):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Returns who sees what of an agent's rewards, and what epsilon covers it.
 
-        Privacy is never guessed: by default all that is seen is a function of the rewards, without
-        a bound. A class that changes what is sent or done, and states no ledger, is back at that.
+        Privacy is never guessed: by default nothing bounds what is seen, and the row says so. A
+        class that changes what is sent or done, and states no ledger, is back at that.
         """
-        why = "a function of the rewards; no noise is stated"
-        rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
-        return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
+        # An elimination says whether it draws noise.
+        if not getattr(self, "noisy", True):
+            return noiseless_ledger(self, exchange)
+        return _list_rows(exchange, f"{UNSTATED}; {_find_remedy(type(self))}")
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
@@ -310,6 +316,40 @@ class Algorithm(Described):
         described = {"algorithm": self.name, **self.plain()}
         foreign = source_digest(type(self))
         return described | ({"code": foreign} if foreign else {})
+
+
+def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
+    """Returns the ledger of an algorithm without noise; a class takes it as its ``ledger``."""
+    return _list_rows(exchange, "a function of the rewards; no noise is stated")
+
+
+def _list_rows(exchange: Exchange, why: str) -> tuple[Seen, ...]:
+    """Returns a row without a bound for everybody who sees something."""
+    rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
+    return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
+
+
+def _find_remedy(owner: type[Algorithm]) -> str:
+    """Returns how a class that states no ledger can state that of the class it changes."""
+    for each in owner.__mro__[1:]:
+        if getattr(each, "name", "") and each.ledger is not Algorithm.ledger:  # type: ignore[attr-defined]
+            room, _, file = each.__module__.rpartition(".")
+            known = f"fmab.{file}" if room == "fmab_jax.algorithms" else each.__name__
+            return f"if unchanged, state ledger = {known}.ledger"
+    return "state a ledger"
+
+
+def collect_numbers(
+    algorithm: Algorithm, exchange: Exchange, horizon: int
+) -> dict[str, np.float64]:
+    """Returns what the equations find in ``own``: what `values` returns.
+
+    Of a class outside this package every field that is a number is there besides.
+    """
+    ours = type(algorithm).__module__.startswith(f"{__name__.partition('.')[0]}.")
+    fields = {} if ours else Algorithm.values(algorithm, exchange, horizon)
+    given = fields | algorithm.values(exchange, horizon)
+    return {name: np.float64(value) for name, value in given.items()}
 
 
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:

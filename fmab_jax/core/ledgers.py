@@ -21,6 +21,9 @@ SERVER = "the server"
 ANYBODY = ("anybody", "anybody who gets messages")
 """Who stands for everybody that an exchange says sees something."""
 
+UNSTATED = "privacy not stated"
+"""What is said of an algorithm of which nobody says what its noise, if any, hides."""
+
 OWN = "own computation"
 """Source of what no source states."""
 

@@ -32,7 +32,7 @@ from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
 from fmab_jax.reports.content import Cell, Content
 from fmab_jax.reports.frame import Table, own, rendered
-from fmab_jax.run.attributes import LONGEST
+from fmab_jax.run.attributes import LONGEST, said
 from fmab_jax.sweeps.results import read
 
 # Rows of a table on the page; the sentence below it says what is left out.
@@ -316,8 +316,8 @@ def _epsilon(data: xr.Dataset) -> str:
         if name in data.coords and data[name].size == 1:
             value = data[name].values.reshape(-1).tolist()[0]
         if value == "none" or is_number(value):
-            text = words.privacy(value)
-            return text + " per message" * (name == "epsilon_message" and text != "no noise")
+            text = words.privacy(value, said(data, "ledger"))
+            return text + " per message" * (name == "epsilon_message" and text.startswith("ε"))
     return ""
 
 

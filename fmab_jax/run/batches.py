@@ -353,7 +353,8 @@ def one_trial(
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    return contract.shaped(outcome, len(grid), name, getattr(trial, "gauges", ()))
+    arms = instance.gaps.shape[0]
+    return contract.shaped(outcome, len(grid), arms, name, getattr(trial, "gauges", ()))
 
 
 def many_trials(
@@ -374,9 +375,9 @@ def many_trials(
         instance = jax.vmap(lambda problem, key: problem.draw(key))(problem, key)
     with contract.asking(trial.filling, tracing=True):
         outcome = trial.run_together(instance, grid, key)
-    points, name = grid.shape[1], getattr(trial.filling, "name", "")
+    sizes, name = (grid.shape[1], instance.gaps.shape[1]), getattr(trial.filling, "name", "")
     gauges = getattr(trial, "gauges", ())
-    return jax.vmap(lambda each: contract.shaped(each, points, name, gauges))(outcome)
+    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, gauges))(outcome)
 
 
 def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:
@@ -555,6 +556,8 @@ def run_trials(
     shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
     sharding = NamedSharding(mesh, PartitionSpec("trials"))
+    gauges = record.gauges_of(work.configs[0].outputs)
+    agents = max(config.problem.agents for config in work.configs)
 
     def one(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(work.seeds[start : start + batch], np.uint32)
@@ -577,7 +580,7 @@ def run_trials(
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.judge(outcome, seed, work.configs[0].algorithm.name)
+        contract.judge(outcome, seed, work.configs[0].algorithm.name, gauges, agents)
         return start, outcome
 
     if len(work.seeds) <= batch:

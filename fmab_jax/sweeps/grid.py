@@ -199,7 +199,7 @@ class Grid:
         told = []
         for cell in self.cells:
             epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
-            own = {"title": cell["title"], "epsilon": words.privacy(epsilon)}
+            own = {"title": cell["title"], "epsilon": words.privacy(epsilon, cell["ledger"])}
             told.append(own | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}

@@ -404,6 +404,85 @@ def test_what_somebody_else_changes_has_no_bound():
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
+UNSTATED = "privacy not stated; "
+
+
+def whys(algorithm):
+    """Returns why nothing bounds what is seen, which is the same for all rows."""
+    (why,) = {row.why for row in privacy_ledger(algorithm, 5)}
+    return why
+
+
+def test_a_class_that_states_no_ledger_says_so_and_how_to_state_one():
+    """Would catch "no noise is stated" of a class that inherits noise, or draws its own, and a
+    remedy that names another class."""
+    quiet, choose = CHANGES[0][1], {"choose": staticmethod(lambda state, slot, own: 0)}
+    again = UNSTATED + "if unchanged, state ledger = "
+    assert whys(altered(fmab.cdp_mab, **quiet)(1.0)) == again + "fmab.cdp_mab.ledger"
+    assert whys(altered(fmab.ucb1, **choose)()) == again + "fmab.ucb1.ledger"
+    theirs = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
+    assert whys(altered(theirs, **quiet)(1.0)) == again + "Altered.ledger"
+    assert whys(Greedy()) == UNSTATED + "state a ledger"
+    # What the remedy says is enough.
+    stated = altered(fmab.cdp_mab, **quiet, ledger=fmab.cdp_mab.ledger)
+    assert privacy_ledger(stated(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
+    # An elimination says itself whether it draws noise, and the package's policies do.
+    without = "a function of the rewards; no noise is stated"
+    assert whys(Geometric()) == whys(fmab.ucb1()) == whys(fmab.fed1_ucb()) == without
+    for name, owner in known().items():
+        made = owner(0.5) if "epsilon" in owner.__dataclass_fields__ else owner()
+        assert UNSTATED not in str(privacy_ledger(made, 5)), name
+
+
+SMALL_RUN = {"horizon": 60, "seeds": 2, "progress": False}
+
+
+def title(data):
+    """Returns the line above a table."""
+    return fmab.overview(data).title
+
+
+def test_a_title_says_no_noise_only_where_that_is_stated():
+    """Would catch a policy with noise of its own under "no noise", and one without noise under
+    "not stated"; beside others, too, and where one is selected."""
+    problem = fmab.Problem([0.9, 0.1], agents=3)
+
+    def run(algorithm):
+        return title(fmab.simulate(algorithm, problem, 60, 2))
+
+    loud = altered(Greedy, title="Loud", release=staticmethod(lambda x, u, own: x + norm_of(u)))
+    assert run(loud()).startswith("Loud, privacy not stated, M = 3")
+    assert run(fmab.ucb1()).startswith("UCB1, no noise, M = 3")
+    assert run(Geometric()).startswith("Geometric phases, no noise, M = 3")
+    louder = altered(fmab.cdp_mab, title="Louder", **CHANGES[0][1])
+    assert run(louder(1.0)).startswith("Louder, ε = 1, M = 3")
+    assert run(louder(None)).startswith("Louder, privacy not stated, M = 3")
+    assert run(fmab.cdp_mab(None)).startswith("CDP-MAB, no noise, M = 3")
+    # A ledger may be stated, and `privacy` be left that of no noise.
+    row = base.Seen(ACTIONS, "actions", 3.0, "Laplace noise")
+    half = altered(loud, title="Half", ledger=lambda self, exchange: row)
+    assert run(half()).startswith("Half, privacy as in the ledger, M = 3")
+    both = fmab.sweep({"loud": loud, "ucb1": fmab.ucb1}, problem, **SMALL_RUN)
+    assert re.match(r"Loud \(privacy not stated[^)]*\), UCB1 \(no noise\), M = 3", title(both))
+    assert title(both.sel(algorithm="loud")).startswith("Loud, privacy not stated, M = 3")
+    assert title(both.sel(algorithm="ucb1")).startswith("UCB1, no noise, M = 3")
+
+
+def norm_of(uniforms):
+    """Returns normal variables."""
+    from jax.scipy.special import ndtri
+
+    return ndtri(uniforms)
+
+
+def test_a_report_says_that_privacy_is_not_stated(tmp_path):
+    """Would catch a page that says "no noise" of a policy that states nothing."""
+    data = fmab.simulate(Greedy(), fmab.Problem([0.9, 0.1], agents=3), 60, 2)
+    page = fmab.write_report(data, tmp_path / "r.html").read_text("utf-8")
+    body = page.partition("<body")[2].partition("<script")[0]
+    assert "greedy, privacy not stated" in body and "no noise" not in body
+
+
 def test_who_sees_messages_and_has_no_row_is_added():
     """Would catch messages that vanish from a ledger that was stated for another exchange."""
     server = exchanges.server

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.algorithms.families.rounds import Epoch as Epoch  # so that fillings import from here
 from fmab_jax.algorithms.families.rounds import Heard as Heard
@@ -165,7 +165,6 @@ class Elimination(Algorithm):
         reports and nobody waits; noise where everybody reports.
         """
         flag("sum_agents", sum_agents)
-        own = self.values(exchange, horizon)
         if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
             name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"
             refuse(name, "some agents", "one that hears all, where sums_securely = True", remedy)
@@ -234,7 +233,7 @@ class Elimination(Algorithm):
             reward_weights=np.empty(0) if unweighted else reward_rows.weights,
             noise_weights=np.empty(0) if unweighted else noise_rows.weights,
             member=member,
-            own={name: np.float64(value) for name, value in own.items()},
+            own=collect_numbers(self, exchange, horizon),
         )
 
     def _check_shared(self, problem: Problem, exchange: Exchange) -> None:

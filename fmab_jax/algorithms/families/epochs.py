@@ -95,7 +95,8 @@ def run(trial: Any, instance: Instance, grid: Grid, key: Array, last: Integer) -
     gauges = gauged(
         trial.gauges, state.gauges, lambda: _committed(trial, state.clock, state.decision), grid
     )
-    return found._replace(gauged=gauges_end(trial.gauges, gauges))
+    ends = gauges_end(trial.gauges, gauges, _rows(trial), arms_of_all, len(grid))
+    return found._replace(gauged=ends)
 
 
 def _rows(trial: Any) -> int:
