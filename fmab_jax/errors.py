@@ -170,6 +170,12 @@ class Refusal(ValueError):
         """Makes a refusal of a line that is already said; it has no field."""
         return Refusal("", Shown(""), text, "")
 
+    @property
+    def missing(self) -> bool:
+        """Whether a value is refused for being left out; then there is none to show."""
+        asked = self.value == "None" and self.marked[0].startswith("given with ")
+        return asked or self.value == "<not given>"
+
     def renamed(self, field: str) -> Refusal:
         """Returns the same refusal of another field, such as of a part of what was given."""
         return Refusal(field, self.value, *self.marked) if self.field else self
@@ -189,7 +195,8 @@ class Refusal(ValueError):
         if not self.field:
             return str(self)
         allowed, remedy = (spelt(each, spelling) for each in self.marked)
-        return f"{option} {self.value.typed}: must be {allowed}; {remedy}".lstrip()
+        told = option if self.missing else f"{option} {self.value.typed}"
+        return f"{told}: must be {allowed}; {remedy}".lstrip()
 
 
 def spelt(text: str, spelling: Spelling) -> str:

@@ -71,7 +71,7 @@ def _told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
         table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
     if name in ("study", "") or table not in ("", *_TABLES):
         return error
-    missing = error.allowed.startswith("given") and error.value in ("None", repr(UNSET))
+    missing = error.missing or error.allowed.startswith("given") and error.value == "None"
     key = f"[{table}] " * bool(table) + name + f" = {error.value.toml}" * (not missing)
     return Refusal.line(f"{key}: must be {error.marked[0]}; {error.marked[1]}")
 
@@ -199,6 +199,11 @@ def _from_files(problem: dict[str, Any]) -> Any:
     if not paths:
         refuse("means", means, "not empty", "give at least one file")
     made = {path: Problem.from_file(path, agents, law) for path in paths}
+    for path, each in made.items():
+        # One agent alone is no federation: whoever means one says so.
+        if agents is None and each.agents == 1:
+            allowed = f"given with {path}, whose one row all agents share"
+            refuse("agents", UNSET, allowed, f"such as {setting(agents=50)}")
     return made if isinstance(means, list) else made[means]
 
 
