@@ -145,7 +145,7 @@ class Refusal(ValueError):
             allowed: Completes "must be ...".
             remedy: What to do instead, in a few words.
         """
-        said = value if isinstance(value, Shown) else _shown(value)
+        said = _shown(value)
         # The arguments by which an exception is copied and pickled.
         super().__init__(field, said, allowed, remedy)
         self.field, self.value, self.marked = field, said, (allowed, remedy)
@@ -456,9 +456,9 @@ def number_of(text: str) -> int | float | None:
     """Reads a number as people write it: ASCII digits, a point, an exponent; or inf, nan.
 
     Returns:
-        An int for a whole number below 10^18, however it is written (1e6); else a float. None for
-        any other text, and for a number that a float would turn into infinity or into zero: then
-        it would mean something else.
+        An int for a whole number that is written digit by digit, and for one below 10^18 however
+        it is written (1e6); else a float. None for any other text, and for a number that a float
+        would turn into infinity or into zero: then it would mean something else.
     """
     found = _NUMBER.fullmatch(text)
     if not found:
@@ -472,6 +472,8 @@ def number_of(text: str) -> int | float | None:
     if number == 0 or math.isinf(number):
         return None
     # Exact for a whole number too large for float64's 53 bits.
+    if digits.isdecimal() and text.endswith(digits):
+        return int(text)
     if abs(number) < 1e18 and Decimal(text) == (whole := int(Decimal(text))):
         return whole
     return number
@@ -565,11 +567,16 @@ def _is_real(value: Any) -> bool:
 
 def _shown(value: Any) -> Shown:
     """Returns a value as Python, as people and as study files write it."""
+    if isinstance(value, Shown):
+        return value
     text, toml = shown(value), shown(value, _toml)
-    if isinstance(value, str):
+    # Quotes show blanks at the ends.
+    if isinstance(value, str) and value == value.strip(" "):
         return Shown(text, text[1:].removesuffix(text[0]), toml)
     if isinstance(value, (list, tuple)) and not text.endswith("..."):
         return Shown(text, " ".join(_shown(each).typed for each in value), toml)
+    if isinstance(value, bool):
+        return Shown(text, text.lower(), toml)
     return Shown(text, "none" if value is None else text, toml)
 
 

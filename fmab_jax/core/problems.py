@@ -350,7 +350,8 @@ class Problem:
             ValueError: If they differ.
         """
         if not self.homogeneous:
-            remedy = f"choose another algorithm or {setting(spread=0)}"
+            alike = f" or {setting(spread=0)}" if self.drawn else ""
+            remedy = f"choose another algorithm{alike}"
             allowed = f"one whose agents share their means, for {what}"
             refuse("problem", "heterogeneous", allowed, remedy)
 

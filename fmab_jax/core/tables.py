@@ -53,7 +53,7 @@ _LIKE_RATINGS = (
     ("arm", "item", "movie", "product", "action"),
     ("value", "rating", "reward", "score", "stars"),
 )
-_SEPARATORS = {"semicolons": ";", "tabs": "\t"}
+_SEPARATED = "it has {}: save it with commas, and points in decimal numbers".format
 _ARM_LABELS = "arm_labels.npy"
 UNNAMED = ("", "unnamed: 0")
 """What the header of a column without a name says, in small letters."""
@@ -383,19 +383,18 @@ def _refuse_line(path: Path, number: int, allowed: str, remedy: str) -> NoReturn
     refuse("means", f"{path}, line {number}", allowed, remedy)
 
 
-def _refuse_separators(path: Path, number: int, cells: Iterable[str]) -> None:
-    if remedy := separated(cells):
+def _refuse_separators(path: Path, number: int, cells: Sequence[str]) -> None:
+    blanks = any(None not in _plain(cell.split()) for cell in cells if " " in cell)
+    if remedy := separated(cells) or blanks and _SEPARATED("blanks"):
         _refuse_line(path, number, "separated by commas", remedy)
 
 
-def separated(cells: Iterable[str]) -> str:
+def separated(cells: Sequence[str]) -> str:
     """Returns what to do about cells that hold another separator than commas; "" for nothing."""
-    cells = list(cells)
-    names = [name for name, each in _SEPARATORS.items() if any(each in cell for cell in cells)]
-    if not names and any(len(c.split()) > 1 and None not in _plain(c.split()) for c in cells):
-        names = ["blanks"]
-    saved = "save it with commas, and points in decimal numbers"
-    return f"it has {names[0]}: {saved}" if names else ""
+    for name, separator in (("semicolons", ";"), ("tabs", "\t")):
+        if any(separator in cell for cell in cells):
+            return _SEPARATED(name)
+    return ""
 
 
 def refuse_twice(shown: str, names: Sequence[str], field: str) -> None:

@@ -77,7 +77,7 @@ def _opened_parquet(path: Path, field: str) -> Iterator[Any]:
         import pyarrow.parquet as parquet
     except ImportError:
         remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
-        refuse(field, "a .parquet file", "read with pyarrow, which is not installed", remedy)
+        refuse(field, str(path), "no .parquet file, since pyarrow is not installed", remedy)
     with tables.opened(path, field) as file:
         try:
             yield parquet.ParquetFile(file)

@@ -33,7 +33,7 @@ import tomli_w
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
-from fmab_jax.files import read_input, whole_file
+from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.precision import Precision, until_precise
@@ -217,6 +217,7 @@ def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Pa
     path = Path(path)
     if path.suffix != ".toml" or "\0" in str(path):
         refuse("save_study", str(path), "a file name ending in .toml", "change the ending")
+    checked_path("save_study", path)
     try:
         data = tomli_w.dumps(_without_none(document)).encode()
     except UnicodeEncodeError as error:
