@@ -277,7 +277,7 @@ def _distributed(field: str, value: Any) -> Any:
     try:
         import distributed
     except ImportError:
-        refuse(field, value, "left out where Dask is not installed", INSTALL)
+        refuse(field, value, "used where Dask is installed", INSTALL)
     return distributed
 
 
