@@ -64,7 +64,7 @@ def _edges(content: bytes, path: str, field: str) -> nx.Graph:
                 continue
         weight = _weight(" ".join(cells[2:]))
         if len(cells) < 2 or not all(cells[:2]) or weight is None:
-            remedy = _mistake(lines, commas) or f"repair line {number}: {row[:40]!r}"
+            remedy = _find_mistake(lines, commas) or f"repair line {number}: {row[:40]!r}"
             refuse(field, path, _ALLOWED, remedy)
         # The usual weight is left out: there may be millions.
         graph.add_edge(*cells[:2], **({} if weight == 1.0 else {"weight": weight}))
@@ -108,7 +108,7 @@ def _weight(rest: str) -> float | None:
     Anything else has none, above all the further neighbours of an adjacency list.
     """
     if rest.startswith("{") and rest.endswith("}"):
-        found = re.search(r"""['"]weight['"]: *([-+.0-9e]+)""", rest)
+        found = re.search(r"""['"]weight['"]: *([-+]?[0-9.]+(?:e[-+]?[0-9]+)?)""", rest)
         rest = found[1] if found else ""
     try:
         return float(rest or 1)
@@ -116,10 +116,10 @@ def _weight(rest: str) -> float | None:
         return None
 
 
-def _mistake(lines: Sequence[str], commas: bool) -> str:
+def _find_mistake(lines: Sequence[str], commas: bool) -> str:
     """Returns what to do about a file that is another known table; "" for none known."""
     first = next((cells for _, _, cells in _rows(lines, commas)), [])
-    if commas and (remedy := tables.separated(first)):
+    if commas and (remedy := tables.separator_remedy(first)):
         return remedy
     if {"source", "target"} <= {cell.lower() for cell in first} and not _is_header(first):
         return "it is a table of edges, as of Gephi: keep its columns Source, Target and Weight"

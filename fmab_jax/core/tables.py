@@ -270,15 +270,15 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
     """
     rows: list[np.ndarray] = []
     header, first, column = False, (0, [""]), []
-    quoted = [False, False]  # whether the first line of numbers is, and the last line read
+    quotes = [False, False]  # whether the first line of numbers is, and the last line read
 
-    def marked(lines: Iterable[str]) -> Iterator[str]:
+    def note_quotes(lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
-            quoted[1] = '"' in line
+            quotes[1] = '"' in line
             yield line
 
     try:
-        lines = records(marked(text_of(path, file, "means")), "means", str(path))
+        lines = records(note_quotes(text_of(path, file, "means")), "means", str(path))
         for number, row in lines:
             cells = [cell.strip() for cell in row]
             if not any(cells):
@@ -296,16 +296,16 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
                     _refuse_separators(path, number, cells)
                     refuse_twice(f"{path}, line {number}", cells, "means")
                     continue
-                if _counts(cells):
+                if _is_count(cells):
                     remedy = f"drop that line ({_BARE}), or {_POINT}"
                     _refuse_line(path, number, "means or names, not whole numbers alone", remedy)
-            if not rows and len(cells) > 1 and _is_text(cells[0]) and None not in _plain(cells[1:]):
+            if not rows and len(cells) > 1 and _is_text(cells[0]) and None not in _parse(cells[1:]):
                 _refuse_index(path, "names the rows")
             values = _numbers(path, number, cells)
             _refuse_width(path, number, len(cells), len(first[1]), header)
             if not rows:
-                quoted[0] = quoted[1]
-            elif quoted[0] and not quoted[1]:
+                quotes[0] = quotes[1]
+            elif quotes[0] and not quotes[1]:
                 remedy = "its quotes make it names: drop the quotes, or that line"
                 _refuse_line(path, first[0], "means as those below", remedy)
             rows.append(values)
@@ -329,11 +329,11 @@ def _refuse_names(path: Path, header: str, column: list[str]) -> None:
     """
     if header.lower() in _INDEX and all(float(cell).is_integer() for cell in column):
         _refuse_index(path, "counts the rows", ", or call it otherwise")
-    if len(column) > 1 and _counts(column):
+    if len(column) > 1 and _is_count(column):
         _refuse_index(path, "counts the rows", f", or {_POINT}")
 
 
-def _counts(cells: Sequence[str]) -> bool:
+def _is_count(cells: Sequence[str]) -> bool:
     """Tells whether cells may be what pandas calls rows or columns that have no names."""
     return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
 
@@ -350,17 +350,17 @@ def _refuse_width(path: Path, number: int, found: int, width: int, header: bool)
 def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
     if len(cells) > _MAX_COLUMNS:
         refuse("means", f"{path}, line {number}", "at most 1,000,000 columns", "use fewer arms")
-    values = _plain(cells)
+    values = _parse(cells)
     if None in values:
         _refuse_separators(path, number, cells)
         bad = cells[values.index(None)]
         # Python takes it for a number, perhaps for another than its writer meant.
-        taken = f"write {bad[:20]!r} as a plain decimal number"
-        _refuse_line(path, number, "all numbers", "mend that line" if _is_text(bad) else taken)
+        remedy = f"write {bad[:20]!r} as a plain decimal number"
+        _refuse_line(path, number, "all numbers", "mend that line" if _is_text(bad) else remedy)
     return np.array(values, np.float64)
 
 
-def _plain(cells: Iterable[str]) -> list[float | None]:
+def _parse(cells: Iterable[str]) -> list[float | None]:
     return [plain_number(cell) for cell in cells]
 
 
@@ -384,12 +384,12 @@ def _refuse_line(path: Path, number: int, allowed: str, remedy: str) -> NoReturn
 
 
 def _refuse_separators(path: Path, number: int, cells: Sequence[str]) -> None:
-    blanks = any(None not in _plain(cell.split()) for cell in cells if " " in cell)
-    if remedy := separated(cells) or blanks and _SEPARATED("blanks"):
+    blanks = any(None not in _parse(cell.split()) for cell in cells if " " in cell)
+    if remedy := separator_remedy(cells) or blanks and _SEPARATED("blanks"):
         _refuse_line(path, number, "separated by commas", remedy)
 
 
-def separated(cells: Sequence[str]) -> str:
+def separator_remedy(cells: Sequence[str]) -> str:
     """Returns what to do about cells that hold another separator than commas; "" for nothing."""
     for name, separator in (("semicolons", ";"), ("tabs", "\t")):
         if any(separator in cell for cell in cells):
@@ -399,7 +399,7 @@ def separated(cells: Sequence[str]) -> str:
 
 def refuse_twice(shown: str, names: Sequence[str], field: str) -> None:
     """Refuses a table with two columns of one name."""
-    twice = next((name for name in names if list(names).count(name) > 1), None)
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         refuse(field, shown, "a table with one column of each name", f"rename one {twice!r}")
 

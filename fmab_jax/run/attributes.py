@@ -152,7 +152,7 @@ def unswept(study: Mapping[str, Any]) -> str | None:
     return min(wrong, default=None)
 
 
-def _told(data: xr.Dataset) -> Iterator[tuple[str, Any, Any]]:
+def _attributes(data: xr.Dataset) -> Iterator[tuple[str, Any, Any]]:
     """Gives the attributes of a result, and the words of its variables, each with its form."""
     for name, value in data.attrs.items():
         version = str(name).endswith("_version")
@@ -167,12 +167,12 @@ def are_words(attrs: Mapping[Any, Any]) -> bool:
     return texts and "since" not in attrs.get("units", "")
 
 
-def unheld(data: xr.Dataset) -> str | None:
+def lost_text(data: xr.Dataset) -> str | None:
     """Returns the name of a text that no file gives back, or None: a label, or a heading."""
     for name, values in data.coords.items():
         if values.dtype.kind in "UO" and not all(map(holds, values.values.flat)):
             return str(name)
-    for path, value, form in _told(data):
+    for path, value, form in _attributes(data):
         long = form is Title and isinstance(value, str) and len(value) > LONGEST
         if long or not holds(value):
             return path
@@ -186,7 +186,7 @@ def fault(data: xr.Dataset) -> str | None:
         data: Attributes that the package does not know are not looked at.
     """
     said: dict[str, Any] = {"ledger": [], "study": {"axes": []}, "labels": {}}
-    for name, value, form in _told(data):
+    for name, value, form in _attributes(data):
         if isinstance(value, np.generic):
             value = value.item()  # Files hold numbers as NumPy's.
         if name in _IN_JSON:

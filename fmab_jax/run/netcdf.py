@@ -67,7 +67,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
 def _refuse_lossy(data: xr.Dataset) -> None:
     """Refuses what a file would not give back, having written and read what is no plain number."""
     allowed = "a result that a file gives back as it is"
-    if (wrong := attributes.unheld(data)) is not None:
+    if (wrong := attributes.lost_text(data)) is not None:
         refuse("data", Shown(wrong), allowed, "shorten it, and write it without a NUL")
     small: dict[Any, xr.Variable] = {}
     for name, each in data.variables.items():

@@ -50,7 +50,7 @@ def _compare(
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
-            asked, kept = _apart(now.get(name), before.get(name))
+            asked, kept = _tell_apart(now.get(name), before.get(name))
             whole = not isinstance(kept, str) and len(repr(kept)) <= _LONGEST
             told = literal(kept) if whole else shown(kept)
             told = told if name in before else "left out"
@@ -59,20 +59,20 @@ def _compare(
     return old
 
 
-def _apart(*values: Any) -> list[Any]:
+def _tell_apart(*values: Any) -> list[Any]:
     """Returns values of a field for people; of those with parts, such as graphs, what differs."""
     parts = [value if isinstance(value, dict) else {} for value in values]
     alike = {name for name in parts[0] if parts[0][name] == parts[1].get(name)}
-    return [_brief(value, alike if all(parts) else set()) for value in values]
+    return [_shorten(value, alike if all(parts) else set()) for value in values]
 
 
-def _brief(value: Any, skipped: Collection[str] = ()) -> Any:
+def _shorten(value: Any, skipped: Collection[str] = ()) -> Any:
     """Writes what JSON spells out, such as a graph, in words, and digests with few digits."""
     if isinstance(value, dict):
         kept = {n: v for n, v in value.items() if n not in {"edge_list", *skipped}}
-        return Shown(", ".join(f"{name} {_brief(each)}" for name, each in kept.items()))
+        return Shown(", ".join(f"{name} {_shorten(each)}" for name, each in kept.items()))
     if isinstance(value, list):
-        return [_brief(each) for each in value]
+        return [_shorten(each) for each in value]
     if value == Drawn.__name__:
         return Shown("drawn by each seed")
     if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):

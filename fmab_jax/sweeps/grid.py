@@ -78,7 +78,7 @@ def attributes_of(study: Study) -> dict[str, Any]:
     return Grid(header_of(study, {})).attrs()
 
 
-def refuse_unkept(header: Mapping[str, Any], outputs: Sequence[Output]) -> None:
+def refuse_lost_texts(header: Mapping[str, Any], outputs: Sequence[Output]) -> None:
     """Refuses a study whose results `fmab_jax.load` would refuse, before anything is computed.
 
     Args:
@@ -92,7 +92,7 @@ def refuse_unkept(header: Mapping[str, Any], outputs: Sequence[Output]) -> None:
     coords = {**grid.coordinates(), **schema.meter_coordinates(grid.meters)}
     made = {each.name: ((), 0.0, each.attrs) for each in outputs}
     data = xr.Dataset(made, coords, grid.attrs())
-    if (wrong := attributes.unheld(data) or attributes.fault(data)) is not None:
+    if (wrong := attributes.lost_text(data) or attributes.fault(data)) is not None:
         name, _, word = wrong.partition(".")
         value = data[name].attrs.get(word) if name in data.variables else data.attrs.get(name)
         allowed = f"a text of at most {attributes.LONGEST:,} letters, without a NUL"

@@ -240,7 +240,7 @@ class Elimination(Algorithm):
 
     def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""
-        name = self._sharing
+        name = self._sharing_flag
         if not problem.homogeneous:
             remedy = "let every agent pull every arm where agents differ"
             refuse(name, True, "for agents with the same means", remedy)
@@ -250,7 +250,7 @@ class Elimination(Algorithm):
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
 
     @property
-    def _sharing(self) -> str:
+    def _sharing_flag(self) -> str:
         """The flag by which agents share the arms out, where a parameter is one."""
         for name, each in parameters_of(type(self)).items():
             if isinstance(each.kind, Flag) and getattr(self, name):
