@@ -133,7 +133,16 @@ def checked_path(field: str, path: Any) -> Path:
     if longest > _LONGEST or len(system) > _LONGEST_PATH:
         allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
         refuse(field, text, allowed, "choose a shorter one")
+    if is_blank(text):
+        refuse(field, text, "a path whose names can be seen", "give it a name")
     return Path(text)
+
+
+def is_blank(path: str) -> bool:
+    """Tells whether nobody would see a name in a path, such as that of a file called " .png"."""
+    last = Path(path)
+    names = [*last.parts, last.stem if last.name else "/"]
+    return not all(name.strip() for name in names)
 
 
 def unread(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:

@@ -74,6 +74,10 @@ class Kind:
         """Returns the number or short text that stands for a value on a dimension."""
         return "none" if value is None else value
 
+    def remark(self, value: Any) -> str:
+        """Returns what results say of a value besides, such as what of it is ignored."""
+        return ""
+
     def word(self, value: Any) -> Any:
         """Returns a value as a command line states it, for the names of files."""
         return self.label(value)

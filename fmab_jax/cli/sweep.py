@@ -136,7 +136,7 @@ def execute(call: Call) -> None:
         (error_stream() if options.plan else sys.stdout).write(wrote)
     planned = _Planned()
     with ExitStack() as stack:
-        stack.enter_context(called(**stated.RENAMED))
+        stack.enter_context(called(problem="means", **stated.RENAMED))
         stack.enter_context(_stoppable(call.words))
         if call.command.subject is None:
             stack.enter_context(study_file.told(document))

@@ -147,6 +147,13 @@ def arms_run(means: Sequence[str], data: xr.Dataset) -> tuple[str, ...] | None:
     return None
 
 
+def line_width() -> int:
+    """Returns how many letters a line of output may have: the terminal's, or 100 elsewhere."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout).width if sys.stdout.isatty() else _WIDTH
+
+
 def show_table(table: Any, *, whole: bool = True) -> None:
     """Prints a table as wide as the terminal; elsewhere in plain lines.
 

@@ -257,6 +257,9 @@ class Output:
         for field in ("label", "units", "source"):
             if not isinstance(value := getattr(self, field), str):
                 refuse(field, value, "a text", "write it in quotes")
+        if "since" in self.units:
+            # Such numbers would be read back as dates.
+            refuse("units", self.units, "a unit, without 'since'", "such as 'seconds'")
         if not callable(self.of):
             refuse("of", self.of, "a function of a Record", "such as lambda record: ...")
         _check_dims("dims", self.dims)

@@ -240,7 +240,12 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
         if bad:
             allowed = "finite in every configuration"
-            refuse(f"finals.{name}", f"{bad} not finite", allowed, "complete the sweep")
+            refuse(
+                f"finals.{name}",
+                f"{bad} not finite",
+                allowed,
+                "complete the sweep, with 2 seeds or more",
+            )
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
         given = parameter is not None or field != "hue"

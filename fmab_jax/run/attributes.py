@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
@@ -136,6 +136,14 @@ def alike(ledger: Sequence[Mapping[str, Any]]) -> bool:
     return len({"title" in row for row in ledger}) <= 1
 
 
+def holds(value: Any) -> bool:
+    """Tells whether a file gives a value back: a text has no NUL, and UTF-8 spells it."""
+    try:
+        return not isinstance(value, str) or b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
+
+
 def unswept(study: Mapping[str, Any]) -> str | None:
     """Returns what is a list in a study and no axis, or an axis and no list, or None."""
     axes = {*study["axes"]}
@@ -144,20 +152,41 @@ def unswept(study: Mapping[str, Any]) -> str | None:
     return min(wrong, default=None)
 
 
+def _attributes(data: xr.Dataset) -> Iterator[tuple[str, Any, Any]]:
+    """Gives the attributes of a result, and the words of its variables, each with its form."""
+    for name, value in data.attrs.items():
+        version = str(name).endswith("_version")
+        yield str(name), value, _FORMS.get(str(name), Title if version else Any)
+    for name, values in data.variables.items():
+        yield from ((f"{name}.{word}", values.attrs.get(word, ""), Title) for word in _WORDS)
+
+
+def are_words(attrs: Mapping[Any, Any]) -> bool:
+    """Tells whether attributes are words alone, which leave numbers what they are."""
+    texts = all(name in _WORDS and isinstance(text, str) for name, text in attrs.items())
+    return texts and "since" not in attrs.get("units", "")
+
+
+def lost_text(data: xr.Dataset) -> str | None:
+    """Returns the name of a text that no file gives back, or None: a label, or a heading."""
+    for name, values in data.coords.items():
+        if values.dtype.kind in "UO" and not all(map(holds, values.values.flat)):
+            return str(name)
+    for path, value, form in _attributes(data):
+        long = form is Title and isinstance(value, str) and len(value) > LONGEST
+        if long or not holds(value):
+            return path
+    return None
+
+
 def fault(data: xr.Dataset) -> str | None:
     """Returns the path of an attribute that no result of this package has like that, or None.
 
     Args:
-        data: Read from a file; attributes that the package does not know are not looked at.
+        data: Attributes that the package does not know are not looked at.
     """
-    words = {
-        f"{variable}.{word}": values.attrs.get(word, "")
-        for variable, values in data.variables.items()
-        for word in _WORDS
-    }
     said: dict[str, Any] = {"ledger": [], "study": {"axes": []}, "labels": {}}
-    for name, value in {**data.attrs, **words}.items():
-        form = _FORMS.get(name, Title if name in words or name.endswith("_version") else Any)
+    for name, value, form in _attributes(data):
         if isinstance(value, np.generic):
             value = value.item()  # Files hold numbers as NumPy's.
         if name in _IN_JSON:

@@ -8,19 +8,24 @@ from typing import Any
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.plugins import source_digest
+from fmab_jax.parameters import parameters_of
 from fmab_jax.run.batches import Config
 
 
 def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
     """Returns what a result says of a configuration, for tables, figures and files.
 
-    Besides the parameters, the settings tell of foreign source, and of agents drawn one by one.
+    Besides the parameters, the settings tell of what is ignored of them, of foreign source, and of
+    agents drawn one by one.
     """
     algorithm, problem = config.algorithm, config.problem
     settings = algorithm.settings() | problem.settings()
     for name in ("epsilon", "epsilon_message"):
         settings.pop(name, None)
     # No parameter has a name with a space.
+    for name, each in parameters_of(type(algorithm)).items():
+        if remark := each.kind.remark(getattr(algorithm, name)):
+            settings[f"{name} remark"] = remark
     if code := source_digest(type(algorithm)):
         settings["source code"] = f"code {code[:8]}"
     if not sum_agents:

@@ -15,6 +15,7 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.errors import NONE, length, refuse, shown
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import Kind, Parameter
+from fmab_jax.run.attributes import holds
 from fmab_jax.run.outputs import RESULT_NAMES
 from fmab_jax.sweeps.makers import Maker, name_of
 
@@ -57,6 +58,8 @@ def axis_of(name: str, value: Any, known: Parameter) -> Axis | None:
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
+        if not holds(label):
+            refuse(name, label, "labels without a NUL, in Unicode", "rename it: no file holds it")
     if name in _TAKEN or name.startswith("links_"):
         refuse(name, value, "left out", "it is a name of results: rename the parameter")
     # Labels of one's own speak for themselves.

@@ -129,7 +129,7 @@ def csv_bytes(data: xr.Dataset) -> int:
 
 
 def _zarr(data: xr.Dataset, path: Path) -> None:
-    _needed("zarr")
+    _needed("zarr", path)
     # Files have no arrays of mixed kinds.
     mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
     data = data.assign_coords(mixed)
@@ -167,7 +167,7 @@ def _csv(data: xr.Dataset, path: Path) -> None:
 
 
 def _parquet(data: xr.Dataset, path: Path) -> None:
-    _needed("pyarrow")
+    _needed("pyarrow", path)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -189,9 +189,10 @@ def _parquet(data: xr.Dataset, path: Path) -> None:
 _WRITERS = {".zarr": _zarr, ".csv": _csv, ".parquet": _parquet}
 
 
-def _needed(package: str) -> None:
+def _needed(package: str, path: Path) -> None:
     try:
         __import__(package)
     except ImportError:
+        allowed = f"a .nc or .csv file, since {package} is not installed"
         remedy = 'pip install "fmab_jax[export]", or choose .nc or .csv'
-        refuse("path", f"in need of {package}", "of a format that is installed", remedy)
+        refuse("path", str(path), allowed, remedy)

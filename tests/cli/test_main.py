@@ -178,11 +178,16 @@ def test_a_run_alone_builds_no_links(folder, capsys):
 
 
 def test_means_come_from_a_file(folder, asked, capsys):
-    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
+    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms; and a
+    row that becomes a federation of one agent."""
     (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
     said(capsys, "run cdp --means shared.csv --agents 3 --no-figure --no-data")
     said(capsys, "run hdp --means own.npz --no-figure --no-data")
+    line = "--agents: must be given with shared.csv, whose one row all agents share; such as "
+    for words in ("run cdp", "sweep cdp", "bounds cdp"):
+        _, err = said(capsys, f"{words} --means shared.csv", 2)
+        assert err == f"fmab: {line}--agents 50\n"
     shared, own = (study.points[0].config.problem for study in asked)
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
     assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
@@ -585,6 +590,12 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     _, err = said(capsys, "plot py.nc --curves", 2)
     assert err.startswith("fmab: --out py-curves.png: must be") and err.count("\n") == 1
     said(capsys, "plot py.nc --curves --overwrite")
+    fmab.save(data.isel(seed=[0]).assign(seeds=1), "one.nc")
+    _, err = said(capsys, "plot one.nc --pareto", 2)
+    assert err == (
+        "fmab: one.nc: regret 1 not finite: must be finite in every configuration; "
+        "complete the sweep, with 2 seeds or more\n"
+    )
     parts = data.isel(seed=slice(7)), data.isel(seed=slice(7, 16))
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
     fmab.save(other, "short.nc")

@@ -229,6 +229,15 @@ def test_one_configuration_and_short_horizons_are_summarised():
         np.testing.assert_allclose(summary[f"{name}_mean"], curves[name].mean("seed"), rtol=1e-12)
 
 
+def test_a_refusal_names_the_output_that_was_asked_for():
+    """Would catch the name of a gauge, which nobody asked for."""
+    stretch = page()["STRETCH"]
+    own = replace(stretch, name="mine", gauges=(stretch.gauges[0]._replace(name="inner"),))
+    algorithm, problem = fmab.kl_se(1.0, split=True), fmab.Problem(MEANS, AGENTS)
+    line = "^outputs='mine': must be left out with KL-SE, whose agents share the arms out; what "
+    refuses(line, fmab.simulate, algorithm, problem, 100, 2, outputs=["pulls", own])
+
+
 def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     """Would catch an index of 1, or 0 arms tried, for seeds that nobody has run."""
     from fmab_jax.sweeps import chunks, grid, results, study

@@ -272,11 +272,14 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
 
 @pytest.mark.parametrize("ending, package", [(".zarr", "zarr"), (".parquet", "pyarrow")])
 def test_a_missing_package_is_named(swept, ending, package, tmp_path, monkeypatch):
-    """Would catch a traceback where an optional package is not installed."""
+    """Would catch a traceback where an optional package is not installed, and a line that names no
+    file."""
     monkeypatch.setitem(sys.modules, package, None)
-    said = refused(export, swept["summary"], tmp_path / f"x{ending}")
-    assert f"path='in need of {package}'" in said and "\n" not in said
-    assert said.endswith('pip install "fmab_jax[export]", or choose .nc or .csv')
+    monkeypatch.chdir(tmp_path)
+    assert refused(export, swept["summary"], f"x{ending}") == (
+        f"path='x{ending}': must be a .nc or .csv file, since {package} is not installed; "
+        'pip install "fmab_jax[export]", or choose .nc or .csv'
+    )
     assert list(tmp_path.iterdir()) == []
 
 

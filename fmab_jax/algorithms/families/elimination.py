@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.errors import NONE, flag, refuse, setting
+from fmab_jax.parameters import Flag, parameters_of
 
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
@@ -238,7 +239,7 @@ class Elimination(Algorithm):
 
     def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""
-        name = f"{type(self).__name__}.shares_arms"
+        name = self._sharing_flag
         if not problem.homogeneous:
             remedy = "let every agent pull every arm where agents differ"
             refuse(name, True, "for agents with the same means", remedy)
@@ -246,6 +247,15 @@ class Elimination(Algorithm):
             refuse(name, True, "for a server that hears everybody", "drop it")
         if exchange.agents > _MOST_SHARING:
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
+
+    @property
+    def _sharing_flag(self) -> str:
+        """The flag by which agents share the arms out, where a parameter is one."""
+        for name, each in parameters_of(type(self)).items():
+            if isinstance(each.kind, Flag) and getattr(self, name):
+                if not replace(self, **{name: False}).shares_arms:
+                    return name
+        return f"{type(self).__name__}.shares_arms"
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
         """Refuses noise that no result states, and noise for rewards that have no range."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
-from fmab_jax.errors import Shown, did_you_mean, refuse, setting, shown
+from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, setting, shown
 from fmab_jax.run import contract, schema
 from fmab_jax.run.attributes import LONGEST
 from fmab_jax.run.outputs.usual import USUAL
@@ -170,6 +170,13 @@ def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
     if not callable(getattr(trial, "gauging", None)):
         needy = next(each.name for each in outputs if each.gauges)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
+    for each in outputs:
+        try:
+            trial.gauging(each.gauges)
+        except Refusal as error:
+            # What was asked for is the output, not what it needs.
+            named = Refusal(error.field, each.name, *error.marked)
+            raise (named if error.field == "outputs" else error) from None
     return trial.gauging(gauges)
 
 
