@@ -766,7 +766,7 @@ def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path, capsys):
     path = tmp_path / "stops.py"
     path.write_text("raise KeyboardInterrupt\n", encoding="utf-8")
     assert main(["algorithms", "--plugin", str(path)]) == 130
-    assert capsys.readouterr().err == "fmab: interrupted; nothing written\n"
+    assert capsys.readouterr().err == "fmab: stopped; nothing written\n"
 
 
 def test_a_policy_whose_hooks_fail_is_named(capsys):

@@ -437,13 +437,13 @@ def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch
     plots = import_module("fmab_jax.plots.runs")
     monkeypatch.setattr(plots, "plot_runs", interrupted)
     out, err = said(capsys, "run cdp", 130)
-    told = "fmab: interrupted; whole files written: fmab-cdp.nc\n"
+    told = "fmab: stopped; whole files written: fmab-cdp.nc\n"
     assert (out, err) == ("", told)
     assert [path.name for path in folder.iterdir()] == ["fmab-cdp.nc"]
     np.testing.assert_array_equal(fmab.load("fmab-cdp.nc").regret, result.regret)
     monkeypatch.setattr(runner, "run", interrupted)
     out, err = said(capsys, "run cdp --epsilon 3", 130)
-    assert (out, err) == ("", "fmab: interrupted; nothing written\n")
+    assert (out, err) == ("", "fmab: stopped; nothing written\n")
 
 
 def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys):
