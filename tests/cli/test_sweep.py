@@ -524,6 +524,31 @@ def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     assert files("eps") == before
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "start"),
+    [
+        (MemoryError(), 1, "out of memory; use fewer agents, arms or times; "),
+        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device; "),
+        (KeyboardInterrupt(), 130, "stopped; "),
+    ],
+)
+def test_a_sweep_that_ends_early_says_that_its_store_is_kept(
+    error, status, start, monkeypatch, capsys
+):
+    """Would catch "nothing written" where a store was, and a store where there is none."""
+
+    def end(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(sweeps, "run", end)
+    words = f"{GRID} --out eps --save-study x.toml"
+    kept = f"what is computed is kept; go on with: fmab {words}"
+    _, err = said(capsys, words, status)
+    assert err == f"fmab: {start}whole files written: x.toml; {kept}\n"
+    _, err = said(capsys, f"{GRID} --out eps --dry-run", status)
+    assert err == f"fmab: {start}nothing written\n"
+
+
 # Two cells of 300 chunks: some seconds.
 LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 1200"
 
