@@ -136,7 +136,7 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in _words_of(error)
         if isinstance(error, MemoryError) or exhausted:
             return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(calls)}")
-        line = _of_plugin(error)
+        line = _of_plugin(error) or _of_setting(error)
         if not line:
             raise
         return _fail(2, f"{line}; {_kept(calls)}")
@@ -151,6 +151,15 @@ def _of_plugin(error: BaseException) -> str:
     plugins = sys.modules.get("fmab_jax.core.plugins")
     file = plugins.blamed(error) if plugins and foreign(error) else ""
     return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
+
+
+def _of_setting(error: BaseException) -> str:
+    """Returns the line for an error of JAX that names one of its variables that is set; else ""."""
+    why = _words_of(error)
+    for name, value in os.environ.items():
+        if name.startswith("JAX_") and name.lower() in why.lower():
+            return f"{name} {visible(value)}: must be what JAX takes; change or unset it ({why})"
+    return ""
 
 
 def commands() -> dict[str, Path]:
