@@ -101,8 +101,8 @@ _FORMS: dict[str, Any] = {
     **dict.fromkeys(("wait", "root_seed", "looks"), Whole),
     **dict.fromkeys(("epsilon", "epsilon_message"), Amount),
     **dict.fromkeys(("look_level", "until_level"), Share),
-    **dict.fromkeys(("algorithm", "title", "keep", "study_hash", "device"), Title),
 }
+_TITLES = {"algorithm", "title", "keep", "study_hash", "device"}
 _IN_JSON: dict[str, Any] = {
     "settings": dict[str, str],
     "settings_by": dict[str, dict[str, dict[str, str]]],
@@ -144,20 +144,24 @@ def unswept(study: Mapping[str, Any]) -> str | None:
     return min(wrong, default=None)
 
 
-def fault(data: xr.Dataset) -> str | None:
+def fault(data: xr.Dataset, *, longest: bool = True) -> str | None:
     """Returns the path of an attribute that no result of this package has like that, or None.
 
     Args:
-        data: Read from a file; attributes that the package does not know are not looked at.
+        data: Results; attributes that the package does not know are not looked at.
+        longest: Whether a text may be too long, as in a file that somebody else made.
     """
     words = {
         f"{variable}.{word}": values.attrs.get(word, "")
         for variable, values in data.variables.items()
         for word in _WORDS
     }
+    titles = {*_TITLES, *words}
     said: dict[str, Any] = {"ledger": [], "study": {"axes": []}, "labels": {}}
     for name, value in {**data.attrs, **words}.items():
-        form = _FORMS.get(name, Title if name in words or name.endswith("_version") else Any)
+        form = _FORMS.get(name, Any)
+        if name in titles or name.endswith("_version"):
+            form = Title if longest else str
         if isinstance(value, np.generic):
             value = value.item()  # Files hold numbers as NumPy's.
         if name in _IN_JSON:
