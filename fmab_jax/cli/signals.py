@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fmab_jax.files import is_writing
+from fmab_jax.files import error_stream, is_writing
 
 # How long a command may take to end by itself, and how long a file to become whole.
 _END_S, _WRITE_S = 1.0, 8.0
@@ -40,6 +40,9 @@ def stoppable(end: Callable[[int], object]) -> Iterator[None]:
     Args:
         end: Says the last line; takes the number of the signal. A thread of its own calls it.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread is told of signals.
+        return
     # Whoever started the command may have it ignore Ctrl-C, as shells do in the background.
     both = (signal.SIGINT, signal.SIGTERM)
     numbers = [each for each in both if signal.getsignal(each) is not signal.SIG_IGN]
@@ -96,5 +99,7 @@ def _watch(ear: socket.socket, numbers: Collection[int], end: Callable[[int], ob
             waited = time.monotonic() - since
             patient = waited < (_WRITE_S if is_writing() else _END_S)
             if first and (again or not patient):
+                if error_stream().isatty():
+                    error_stream().write("\x1b[?25h\n")  # a bar has hidden the cursor
                 end(first)
                 os._exit(128 + first)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -131,8 +133,12 @@ def test_what_is_being_written_becomes_whole(ended, monkeypatch):
 
 
 def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeypatch):
-    """Would catch Ctrl-C that goes by in what collects garbage, and its traceback."""
+    """Would catch Ctrl-C that goes by in what collects garbage, its traceback, and a terminal that
+    is left without a cursor."""
     seen: list[Any] = []
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(signals, "error_stream", lambda: terminal)
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     told: list[int] = []
 
@@ -151,6 +157,21 @@ def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeyp
         Raises(1)
     assert set(ended) == {130} and set(told) == {signal.SIGINT}
     assert [str(each.exc_value) for each in seen] == ["1"]
+    assert terminal.getvalue().startswith("\x1b[?25h\n")
+
+
+def test_another_thread_is_told_of_no_signal():
+    """Would catch a command that cannot run in a thread of a program."""
+    found: list[Any] = []
+
+    def command() -> None:
+        with stoppable(found.append):
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=command)
+    thread.start()
+    thread.join()
+    assert found == [signal.SIG_DFL]
 
 
 def test_what_a_process_did_with_signals_it_does_again():
