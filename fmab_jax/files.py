@@ -36,6 +36,8 @@ _LEFT = re.compile(
 )
 # And of a whole path, with room for what is added to it.
 _LONGEST_PATH = 4000
+# One entry for each write that has begun: a list changes in one step, whichever thread writes.
+_WRITES: list[None] = []
 
 
 class _ErrorStream(io.TextIOBase):
@@ -188,6 +190,21 @@ def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> by
 
 
 @contextmanager
+def mark_write() -> Iterator[None]:
+    """Has `is_writing` tell of what is written inside."""
+    _WRITES.append(None)
+    try:
+        yield
+    finally:
+        _WRITES.pop()
+
+
+def is_writing() -> bool:
+    """Tells whether some thread has begun to write what is not whole yet."""
+    return bool(_WRITES)
+
+
+@contextmanager
 def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
     """Gives a temporary name to write to, and puts the finished file in place of ``path``.
 
@@ -206,7 +223,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
     temporary = temporary_beside(path, mark)
     if not mark:
         remove_abandoned(path)
-    with naming(path, temporary):
+    with mark_write(), naming(path, temporary):
         try:
             yield temporary
             flush(temporary, os.O_RDWR)

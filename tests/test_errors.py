@@ -271,7 +271,7 @@ def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
     class Few:
         epsilon: Any = None
 
-    call = Call(All(), Command("", All, "", []), [], [], [])
+    call = Call(All(), Command("", All, "", []), [], [], [], [])
     assert options.spelt(made, call) == (
         "--epsilon none: must be given or none, not that None; "
         "pass --epsilon none, --keep summary, --outputs a b or --overwrite; "

@@ -20,12 +20,13 @@ import numpy as np
 import plugs
 import pytest
 import xarray as xr
+from altered import altered
 from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Outcome
+from fmab_jax.algorithms.base import Outcome, Seen
 from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
@@ -730,6 +731,46 @@ def test_a_function_that_fails_is_named_in_one_line(function):
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+BOTH = ("epsilon", "epsilon_message")
+STATED = [
+    ("ledger", (), "=(): must be one Seen, or several"),
+    ("ledger", None, "=None: must be one Seen, or several"),
+    ("ledger", ("x",), "=('x',): must be one Seen, or several"),
+    ("ledger", Seen("a", "b", math.nan, "c"), "[0].epsilon=nan: must be a number in [0, inf]"),
+    ("ledger", Seen("a", "b", 1.0, "c", over=math.nan), "[0].over=nan: must be a whole number"),
+    ("ledger", Seen("a", "b", 1.0, None), "[0].why=None: must be a text"),
+    ("privacy", {}, "={}: must be a dict of epsilon and epsilon_message"),
+    ("privacy", None, "=None: must be a dict of epsilon and epsilon_message"),
+    ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
+    ("privacy", dict.fromkeys((*BOTH, "agents"), 1.0), "={'epsilon': 1.0, "),
+    ("settings", None, "=None: must be a dict of texts"),
+    ("settings", {"a": 1}, "={'a': 1}: must be a dict of texts"),
+    ("describe", None, "=None: must be a dict that JSON can hold"),
+    ("describe", {"a": math.nan}, "={'a': nan}: must be a dict that JSON can hold"),
+    ("number_bits", -64, "=-64: must be a whole number in [0, 1,000,000]"),
+    ("number_bits", 1.5, "=1.5: must be a whole number in [0, 1,000,000]"),
+]
+
+
+@pytest.mark.parametrize(("function", "stated", "told"), STATED)
+def test_what_results_cannot_say_is_refused_before_anything_runs(
+    function, stated, told, monkeypatch
+):
+    """Would catch a traceback, or a wrong statement that is found when all is computed."""
+    monkeypatch.setattr(batches, "executable", None)
+    monkeypatch.setattr("fmab_jax.analysis.audit.exposed", None)
+    algorithm = altered(fmab.cdp_mab, **{function: lambda *_: stated})(1.0)
+    start = f"Altered.{function}{told}"
+    for work in (
+        lambda: fmab.simulate(algorithm, FEW, 60, 8),
+        lambda: fmab.sweep(algorithm, FEW, horizon=60, seeds=8),
+        lambda: fmab.audit(algorithm, 4, runs=1000),
+    ):
+        with pytest.raises(Refusal) as caught:
+            work()
+        assert str(caught.value).startswith(start)
+
+
 # An elimination, and what may stand around it: all with places where something may go wrong.
 HOOKED = """\
 from dataclasses import dataclass
@@ -819,7 +860,7 @@ def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path, capsys):
     path = tmp_path / "stops.py"
     path.write_text("raise KeyboardInterrupt\n", encoding="utf-8")
     assert main(["algorithms", "--plugin", str(path)]) == 130
-    assert capsys.readouterr().err == "fmab: interrupted; nothing written\n"
+    assert capsys.readouterr().err == "fmab: stopped; nothing written\n"
 
 
 def test_a_policy_whose_hooks_fail_is_named(capsys):

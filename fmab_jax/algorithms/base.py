@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import math
 import pkgutil
 import re
 from abc import abstractmethod
@@ -54,7 +55,7 @@ from fmab_jax.core.plugins import (
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar
-from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, whole_class
+from fmab_jax.errors import Refusal, Shown, count, did_you_mean, real, refuse, whole_class
 from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -358,9 +359,9 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     Whoever sees something by the exchange, and is not in the ledger, sees messages without a bound.
 
     Raises:
-        TypeError: If that is no ledger, or an empty one.
+        Refusal: If that is no ledger, or an empty one.
     """
-    rows = checked_rows(algorithm.ledger(exchange))
+    rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
     listed = {row.who for row in rows}
     if not listed.isdisjoint(ANYBODY):
         return rows
@@ -372,9 +373,48 @@ def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[S
     """Returns what an algorithm states of a coalition.
 
     Raises:
-        TypeError: If that is no ledger, or an empty one.
+        Refusal: If that is no ledger, or an empty one.
     """
-    return checked_rows(algorithm.coalition(exchange, size))
+    field = f"{type(algorithm).__name__}.coalition"
+    return checked_rows(field, algorithm.coalition(exchange, size))
+
+
+def privacy_of(algorithm: Algorithm, exchange: Exchange) -> dict[str, float]:
+    """Returns what an algorithm states of its privacy, by name.
+
+    Raises:
+        Refusal: If that is not an epsilon, and one of a message.
+    """
+    field, names = f"{type(algorithm).__name__}.privacy", ("epsilon", "epsilon_message")
+    stated: Any = algorithm.privacy(exchange)
+    if not isinstance(stated, dict) or set(stated) != set(names):
+        refuse(field, stated, "a dict of epsilon and epsilon_message", "return both of them")
+    remedy = "math.inf is no noise"
+    return {n: real(f"{field}[{n!r}]", stated[n], 0.0, math.inf, remedy) for n in names}
+
+
+def settings_of(algorithm: Algorithm) -> dict[str, str]:
+    """Returns the words of an algorithm for what is not the default, by parameter.
+
+    Raises:
+        Refusal: If these are no words.
+    """
+    stated: Any = algorithm.settings()
+    pairs = stated.items() if isinstance(stated, dict) else [(None, None)]
+    if not all(isinstance(each, str) for pair in pairs for each in pair):
+        remedy = "return words for each parameter that is not the default"
+        refuse(f"{type(algorithm).__name__}.settings", stated, "a dict of texts", remedy)
+    return stated
+
+
+def number_bits_of(algorithm: Algorithm, arms: int) -> int:
+    """Returns the bits that an algorithm states of one number that is sent.
+
+    Raises:
+        Refusal: If that is no number of bits.
+    """
+    field, stated = f"{type(algorithm).__name__}.number_bits", algorithm.number_bits(arms)
+    return count(field, stated, 0, 10**6, "a real number has 64")
 
 
 def modules() -> list[str]:

@@ -30,6 +30,7 @@ from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import count, real, refuse
 from fmab_jax.run.batches import exchange_of
+from fmab_jax.run.contract import asking
 
 DELTA = 1e-6
 """Delta of (epsilon, delta)-privacy, where none is given."""
@@ -129,9 +130,10 @@ def privacy_ledger(
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
     exchange = exchange_of(algorithm, agents)
-    rows = ledger_of(algorithm, exchange)
-    if colluding:
-        rows += coalition_of(algorithm, exchange, colluding)
+    with asking(type(algorithm)):
+        rows = ledger_of(algorithm, exchange)
+        if colluding:
+            rows += coalition_of(algorithm, exchange, colluding)
     found = []
     for row in rows:
         epsilon = epsilon_at(row.epsilon, row.over, delta, row.law)

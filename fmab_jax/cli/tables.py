@@ -62,8 +62,10 @@ def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> x
         try:
             return held(results.read(path, partial=partial))
         except Refusal as error:
-            if error.field == "data.seed":
-                allowed = f"one whose seeds are {error.marked[0]}"
+            side, _, part = error.field.partition(".")
+            if side == "data" and part:
+                named = f"{part}s are" if part in ("seed", "meter", "slot") else f"{part} is"
+                allowed = f"one whose {named} {error.marked[0]}"
                 raise Refusal(field, path, allowed, error.marked[1]) from None
             if setting(partial=True) not in error.marked[1]:
                 raise

@@ -179,14 +179,17 @@ def lost_text(data: xr.Dataset) -> str | None:
     return None
 
 
-def fault(data: xr.Dataset) -> str | None:
+def fault(data: xr.Dataset, *, longest: bool = True) -> str | None:
     """Returns the path of an attribute that no result of this package has like that, or None.
 
     Args:
-        data: Attributes that the package does not know are not looked at.
+        data: Results; attributes that the package does not know are not looked at.
+        longest: Whether a text may be too long, as in a file that somebody else made.
     """
     said: dict[str, Any] = {"ledger": [], "study": {"axes": []}, "labels": {}}
     for name, value, form in _attributes(data):
+        if form is Title and not longest:
+            form = str
         if isinstance(value, np.generic):
             value = value.item()  # Files hold numbers as NumPy's.
         if name in _IN_JSON:

@@ -24,7 +24,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Int, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, known, ledger_of
+from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, known, number_bits_of
 from fmab_jax.core import keys
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
@@ -149,7 +149,7 @@ class Config(NamedTuple):
             "arms": self.problem.arms,
             **schema.costs_of(self.exchange),
             "links": np.array([number for _, number in self.exchange.links], np.int64),
-            "number_bits": self.algorithm.number_bits(self.problem.arms),
+            "number_bits": number_bits_of(self.algorithm, self.problem.arms),
         }
 
     @property
@@ -241,6 +241,7 @@ def bound(
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
     grid = time_grid(horizon, times, spacing)
     exchange = exchange_of(algorithm, problem.agents)
+    contract.check_statements(algorithm, exchange, problem.arms)
     room = _snug(problem.agents) if room is None else room
     # The largest problems have no room to spare.
     room = max(problem.agents, min(room, MAX_AGENTS, (2**32 - 1) // problem.arms))
@@ -254,9 +255,6 @@ def bound(
             trial = trial.quick()
             # A trial of many agents takes longer than its share of compiling.
             soon = trial.elements() * problem.arms <= _FEW_ELEMENTS
-        # Asked once here, so that what fails is told before anything runs.
-        algorithm.describe(), algorithm.settings(), algorithm.privacy(exchange)
-        ledger_of(algorithm, exchange)
         trial.elements(), trial.bytes_per_seed(len(grid), problem.arms)
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +17,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.algorithms.base import (
+    Algorithm,
+    Outcome,
+    ledger_of,
+    number_bits_of,
+    privacy_of,
+    settings_of,
+)
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.errors import Refusal, foreign, place_of, reason_of
+from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
@@ -96,6 +105,33 @@ def _function(owner: Any, error: BaseException) -> str:
                 codes[code] = name
     frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
     return next((codes[code] for code in reversed(frames) if code in codes), "")
+
+
+def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> None:
+    """Asks for all that results say of an algorithm, so that nothing is refused after a run.
+
+    Args:
+        algorithm: Whose.
+        exchange: Of its agents.
+        arms: K.
+
+    Raises:
+        Refusal: For the first statement that results cannot hold.
+    """
+    owner = type(algorithm)
+    with asking(owner):
+        described: Any = algorithm.describe()
+        settings_of(algorithm)
+        privacy_of(algorithm, exchange)
+        ledger_of(algorithm, exchange)
+        number_bits_of(algorithm, arms)
+    try:
+        fits = isinstance(described, dict) and bool(json.dumps(described, allow_nan=False))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        remedy = "JSON knows no NaN, no infinity and no objects"
+        refuse(f"{owner.__name__}.describe", described, "a dict that JSON can hold", remedy)
 
 
 def shaped(

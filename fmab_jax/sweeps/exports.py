@@ -19,6 +19,7 @@ from fmab_jax.errors import flag, refuse
 from fmab_jax.files import (
     aside,
     checked_path,
+    mark_write,
     naming,
     refuse_taken,
     remove,
@@ -135,7 +136,7 @@ def _zarr(data: xr.Dataset, path: Path) -> None:
     data = data.assign_coords(mixed)
     remove_abandoned(path)
     temporary, old = temporary_beside(path), aside(path)
-    with naming(path, temporary):
+    with mark_write(), naming(path, temporary):
         try:
             with warnings.catch_warnings():
                 # Zarr warns of any text that its third version has not standardised yet.

@@ -202,9 +202,9 @@ def run(
     used: tuple[jax.Device, ...] = ()
     if cluster is None:
         # With a cluster, this process computes nothing and leaves its devices alone.
-        if devices is None and jax.process_count() > 1:
-            devices = jax.devices()
         used = resources.checked_devices(devices)
+        if devices is None and jax.process_count() > 1:
+            used = tuple(jax.devices())
     if store is not None:
         store = checked_path("store", store)
     worker = _checked_worker(worker, store)

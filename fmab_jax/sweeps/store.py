@@ -31,6 +31,7 @@ from fmab_jax.errors import Damaged, refuse
 from fmab_jax.files import (
     NEW,
     flush_folder,
+    mark_write,
     opened,
     read_all,
     remove_temporaries,
@@ -162,14 +163,15 @@ class Store:
         """
         self._must_write()
         path = self._file(chunk)
-        data = _pack(arrays)
-        digest = hashlib.sha256(data).hexdigest()
-        # Recomputed chunks have equal bytes: the serial tells a new one from a withdrawn one.
-        serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
-        record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
-        line = _seal({**record, "facts": dict(facts)}, "facts")
-        self._write_whole(path, data)
-        self._append(line)
+        with mark_write():  # a file without its line would be computed again
+            data = _pack(arrays)
+            digest = hashlib.sha256(data).hexdigest()
+            # Recomputed chunks have equal bytes: the serial tells a new one from a withdrawn one.
+            serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
+            record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
+            line = _seal({**record, "facts": dict(facts)}, "facts")
+            self._write_whole(path, data)
+            self._append(line)
         return Entry(chunk, len(data), digest, json.loads(line)["facts"])
 
     def read(self, entry: Entry, names: Collection[str] | None = None) -> dict[str, np.ndarray]:

@@ -150,6 +150,28 @@ def test_the_horizon_leaves_room_for_two_arms():
     assert found.regret_exploration == pytest.approx(5 * (0.1 + 0.3) * (100 + 700 / 2), rel=1e-12)
 
 
+def test_all_agents_wait_for_messages():
+    """Would catch the waits of one agent charged for those of all."""
+    # In a ring of 6 agents messages take 3 slots, of which the first is the epoch's last.
+    algorithm = fmab_jax.kl_se_graph(1.0, graph="ring", first=20)
+    found = likelihood.likelihood_bounds([0.8, 0.3], algorithm, 6, 10**5)
+    assert found.regret_waiting == pytest.approx(found.rounds * 2 * 6 * 0.5, rel=1e-12)
+    assert found.rounds > 1 and found.regret > found.regret_waiting
+
+
+def test_who_commits_after_more_epochs_than_are_looked_at_may_commit_to_any_arm():
+    """Would catch the chance of the last epoch of the table told of a later one."""
+    given, horizon = {"growth": 1.001, "first": 100}, 10**6
+    short, long = (
+        likelihood.likelihood_bounds([0.8, 0.3], fmab_jax.kl_se(1.0, rounds=R, **given), 5, horizon)
+        for R in (likelihood._EPOCHS, likelihood._EPOCHS + 88)
+    )
+    assert (short.rounds_surely, long.rounds_surely) == (512, 600)
+    # Of two arms the worse one costs half a reward in each slot that is left.
+    assert short.regret_commitment < 1e-6
+    assert 0.99 * 5 * 0.5 * horizon < long.regret_commitment < 5 * 0.5 * horizon
+
+
 def test_arms_that_are_shared_out_cost_what_all_of_them_cost():
     """Would catch pulls of all agents together that are charged to each, and slots left over."""
     given = {"epsilon": 1.0, "secure": True, "failure": 1e-5}

@@ -442,13 +442,13 @@ def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch
     plots = import_module("fmab_jax.plots.runs")
     monkeypatch.setattr(plots, "plot_runs", interrupted)
     out, err = said(capsys, "run cdp", 130)
-    told = "fmab: interrupted; whole files written: fmab-cdp.nc\n"
+    told = "fmab: stopped; whole files written: fmab-cdp.nc\n"
     assert (out, err) == ("", told)
     assert [path.name for path in folder.iterdir()] == ["fmab-cdp.nc"]
     np.testing.assert_array_equal(fmab.load("fmab-cdp.nc").regret, result.regret)
     monkeypatch.setattr(runner, "run", interrupted)
     out, err = said(capsys, "run cdp --epsilon 3", 130)
-    assert (out, err) == ("", "fmab: interrupted; nothing written\n")
+    assert (out, err) == ("", "fmab: stopped; nothing written\n")
 
 
 def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys):
@@ -604,9 +604,18 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
         fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
     out, _ = said(capsys, "show whole.nc")
-    check_rows(out, data.assign(seeds=((), 16)))
+    expected = data.assign(seeds=((), 16))
+    # Whose attributes they are, nobody knows.
+    expected.attrs = {n: value for n, value in data.attrs.items() if n != "epsilon_message"}
+    check_rows(out, expected)
     _, err = said(capsys, "show twice.nc", 2)
     assert err.startswith("fmab: twice.nc: must be one whose seeds are distinct; a repeated seed")
+    fmab.save(data.assign_coords(seed=data.seed + 0.5), "half.nc")
+    _, err = said(capsys, "compare py.nc half.nc", 2)
+    told = (
+        "fmab: half.nc: must be one whose seeds are whole numbers, 0 or more; use what a run gives"
+    )
+    assert err == f"{told}, unchanged\n"
 
 
 def test_main_as_a_function_leaves_jax_as_it_is(capsys):

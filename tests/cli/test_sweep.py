@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
-from fmab_jax.cli import sweep as sweep_command
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots import runs as plots
@@ -526,48 +524,29 @@ def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     assert files("eps") == before
 
 
-def signalled(monkeypatch: pytest.MonkeyPatch, after: Any) -> list[int]:
-    """Has a sweep get a request to end, and then do something; returns the statuses given up on."""
-    ended: list[int] = []
+@pytest.mark.parametrize(
+    ("error", "status", "start"),
+    [
+        (MemoryError(), 1, "out of memory; use fewer agents, arms or times; "),
+        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device; "),
+        (KeyboardInterrupt(), 130, "stopped; "),
+    ],
+)
+def test_a_sweep_that_ends_early_says_that_its_store_is_kept(
+    error, status, start, monkeypatch, capsys
+):
+    """Would catch "nothing written" where a store was, and a store where there is none."""
 
-    def run(*_: Any, **__: Any) -> None:
-        try:
-            signal.raise_signal(signal.SIGTERM)
-            time.sleep(10)
-        finally:
-            after()
+    def end(*_: Any, **__: Any) -> None:
+        raise error
 
-    monkeypatch.setattr(sweeps, "run", run)
-    monkeypatch.setattr(sweep_command, "_GRACE_S", 0.2)
-    monkeypatch.setattr(os, "_exit", ended.append)
-    return ended
-
-
-def test_a_process_that_has_stopped_is_not_ended_later(monkeypatch, capsys):
-    """Would catch a program that uses `main` killed some seconds after a sweep was stopped."""
-    ended = signalled(monkeypatch, lambda: None)
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    _, err = said(capsys, f"{GRID} --out x", 143)
-    again = f"fmab {GRID} --out x"
-    assert err == f"fmab: stopped; what is computed is kept; go on with: {again}\n"
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-    for timer in timers:
-        timer.join()
-    assert ended == []
-
-
-def test_a_batch_that_does_not_end_is_given_up(monkeypatch, capsys):
-    """Would catch Ctrl-C that waits for a compilation of minutes."""
-    waited = threading.Event()
-
-    def block() -> None:
-        while not ended:
-            waited.wait(0.01)
-
-    ended = signalled(monkeypatch, block)
-    _, err = said(capsys, f"{GRID} --out x", 143)
-    assert ended == [143] and "go on with: fmab sweep cdp" in err
+    monkeypatch.setattr(sweeps, "run", end)
+    words = f"{GRID} --out eps --save-study x.toml"
+    kept = f"what is computed is kept; go on with: fmab {words}"
+    _, err = said(capsys, words, status)
+    assert err == f"fmab: {start}whole files written: x.toml; {kept}\n"
+    _, err = said(capsys, f"{GRID} --out eps --dry-run", status)
+    assert err == f"fmab: {start}nothing written\n"
 
 
 # Two cells of 300 chunks: some seconds.
@@ -589,8 +568,11 @@ def uninterrupted(tmp_path_factory):
 )
 def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
     """Would catch another status, half files, results lost, or other bytes after going on."""
+    # Of a process in the background Ctrl-C may be ignored, and then is by those that it starts.
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"import signal, sys; {heard}; from fmab_jax.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
+        [sys.executable, "-c", start, *shlex.split(f"{LONG} --out run")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -666,6 +666,15 @@ def told(figure):
     return figure.get_label()
 
 
+def test_what_has_an_attribute_of_its_own_is_no_setting():
+    """Would catch title and epsilon told twice, once among the settings."""
+    problem = fmab.Problem.uniform(2, 2)
+    plain, other = (fmab.simulate(fmab.cdp_mab(1.0, scale=x), problem, 30, 2) for x in (1, 0.5))
+    assert json.loads(plain.attrs["settings"]) == {}
+    assert [*json.loads(other.attrs["settings"])] == ["scale"]
+    assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
+
+
 def test_what_one_algorithm_takes_is_told_with_its_name():
     """Would catch a setting dropped since another algorithm lacks it, or told of all."""
     how = dict(agents=4, arms=3, horizon=400, seeds=2, times=3)

@@ -135,6 +135,15 @@ def test_numbers_of_agents_and_graphs_share_two_programs():
     assert waits == [[agents // 2 - 1, 1, 0] for agents in range(10, 61, 10)]
 
 
+def test_compilations_are_those_of_the_call():
+    """Would catch a run that is told with the compilations of all runs before it."""
+    how = {"problem": fmab.Problem([0.2, 0.9], agents=2), "horizon": 30, "seeds": 2}
+    batches.executable.cache_clear()
+    told = [fmab.simulate(each(), **how).compilations for each in (fmab.ucb1, fmab.uniform_play)]
+    told += [fmab.sweep(fmab.ucb1, **how).compilations]
+    assert told == [1, 1, 0]
+
+
 def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
     """Would catch chunks computed again, and seeds that are counted from a wrong start."""
     counts = []
