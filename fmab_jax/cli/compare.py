@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _NOTE = """\
 Regret at T: means over the seeds. Difference: first minus second; per cent: of
-the second. Each {share} interval holds by itself. Leak: ε of one reward in
-what is sent, over the whole run, against whoever sees most; links: mean at T."""
+the second. Each {share} interval holds by itself. Links: mean at T.
+{leak}."""
 
 _COLUMNS = (
     *("first", "second", "leaks ε", "regret, first", "regret, second", "difference", "interval"),
@@ -162,7 +162,8 @@ def _refuse_alone(data: xr.Dataset, options: Any) -> None:
 def _print(
     found: Sequence[Comparison], title: str, options: Any, alone: xr.Dataset | None = None
 ) -> None:
-    from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis import comparisons, costs
+    from fmab_jax.analysis.overview import folded
     from fmab_jax.analysis.statements import tally
 
     if not found:
@@ -178,16 +179,18 @@ def _print(
     wanted = {"at": "at"} if any(each.at for each in found) else {}
     wanted |= {name: re.sub(",? ", "\n", name) for name in _COLUMNS}
     wanted["interval"] = wanted["interval of it"] = f"interval\n{share}"
+    view = costs.shared_view(each for pair in found for each in pair.participants)
+    wanted["leaks ε"] = folded(costs.leak_heading(view, "leaks ε"))
     if not several:
         del wanted["p-value, Holm"]
     table = plain_table(title)
     for heading in wanted.values():
         table.add_column(heading, justify="right", overflow="fold")
     for each in found:
-        cells = each.cells()
+        cells = each.cells(view)
         table.add_row(*(cells[name].text for name in wanted))
     show_table(table)
-    print(_NOTE.format(share=share))
+    print(_NOTE.format(share=share, leak=costs.LEAK_NOTE))
     if several:
         print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
     if alone is not None and alone.seeds.size > comparisons.ALL_PAIRS:

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from fmab_jax.analysis.words import facts, is_number, told, value_label, written
 from fmab_jax.errors import did_you_mean, refuse
 from fmab_jax.plots import captions, style
+from fmab_jax.plots.labels import ABOVE, label_points
 from fmab_jax.plots.style import FONT, text_size, wrapped
 
 # The metric "rounds" is not called so in the table: there the name belongs to the round budget.
@@ -41,11 +42,12 @@ def plot_parameter(
 ) -> Figure:
     """Draws a final value against one swept parameter, one line per value of another.
 
-    Numbers stand in their true distances, on a logarithmic axis where they are positive and span
-    more than a factor of 10; strings, and numbers among strings, stand evenly spaced in the order
-    of the table. An infinite number, or "none", stands at the end, behind a break of the axis. The
-    vertical axis is logarithmic where the values span more than a factor of 20, and starts at 0
-    unless they span less than a factor of 2.
+    Where configurations leak unlike, and no privacy parameter says it, the leak is printed at the
+    points. Numbers of a parameter stand in their true distances, on a logarithmic axis where they
+    are positive and span more than a factor of 10; strings, and numbers among strings, stand evenly
+    spaced in the order of the table. An infinite number, or "none", stands at the end, behind a
+    break of the axis. The vertical axis is logarithmic where the values span more than a factor of
+    20, and starts at 0 unless they span less than a factor of 2.
 
     Args:
         finals: Final values of each configuration of a sweep: a dimension per swept parameter.
@@ -105,9 +107,23 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
-    short = f"Points: means; bars: {captions.band_of(finals)}"
-    words = f"Points: means over the seeds; bars: {finals.attrs['description']}"
-    caption = caption_of(finals, [short], [words], paid=metric == "cost")
+    found = captions.leaks_of(captions.cells_of(finals, dims))
+
+    def caption() -> style.Caption:
+        short = [f"Points: means; bars: {captions.band_of(finals)}"]
+        words = [f"Points: means over the seeds; bars: {finals.attrs['description']}"]
+        if found is not None:
+            places = np.concatenate([line.get_xydata() for line in handles]).T
+            told_ = np.reshape(found.numbers, (-1, lines))[ticks.order].T.ravel().tolist()
+            known = np.flatnonzero(np.isfinite(places[1]))
+            colours = np.repeat([line.get_color() for line in handles], len(ticks.order)).tolist()
+            every = range(len(told_))
+            number = label_points(axes, places[:, known], every, told_, ABOVE, colours)
+            some = f"{number} of {len(told_)} points" if number < len(told_) else "points"
+            short = [f"Numbers at {some}: {found.meaning}{found.signs}", *short]
+            words.append(f"Numbers at {some}: the leak ε{found.signs}")
+        return caption_of(finals, short, words, paid=metric == "cost")
+
     legend = handles if hue else []
     fit = functools.partial(_fit_horizontal, axes, ticks)
     return style.finish(figure, legend, caption, fit=fit, height=_HEIGHT)
@@ -153,7 +169,9 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         each[np.ix_(up.order, across.order)] for each in triple(finals, metric, [y, x])
     )
     rows, columns = mean.shape
-    height = min(max(0.26 * rows, 0.9), 3.2)
+    found = captions.leaks_of(captions.cells_of(finals, [y, x]))
+    # A cell may have a second line.
+    height = min(max((0.26 + 0.08 * (found is not None)) * rows, 0.9), 3.2)
 
     figure, (axes,) = style.panels([height])
     axes.grid(False)
@@ -189,7 +207,18 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
 
     def caption() -> style.Caption:
         texts, power = numbers()
-        words = "Colours"
+        words, leaks = "Colours", []
+        if texts is not None and found is not None:
+            told_leaks = np.reshape(found.numbers, mean.shape)[np.ix_(up.order, across.order)]
+            box = axes.get_window_extent()
+            room = box.width / figure.dpi / columns, box.height / figure.dpi / rows
+            both = [
+                [f"{text}\nε {leak}" for text, leak in zip(*pair, strict=True)]
+                for pair in zip(texts, told_leaks, strict=True)
+            ]
+            sizes = np.max([text_size(each) for row in both for each in row], axis=0)
+            if (sizes <= np.multiply(room, (0.92, 1.0))).all():
+                texts, leaks = both, [f"Second number: {found.meaning}{found.signs}"]
         if texts is not None:
             for (row, column), value in np.ndenumerate(mean):
                 light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
@@ -199,13 +228,13 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
             words = "Colours and numbers"
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        short = f"{words}: means, ± at most {widest} ({captions.band_of(finals)})"
+        short = [f"{words}: means, ± at most {widest} ({captions.band_of(finals)})", *leaks]
         rounded = "; numbers rounded" * (texts is not None)
         long = [
             f"{words}: means over the seeds{rounded}",
             f"Band: {finals.attrs['description']}; its half-width is at most {widest} of the mean",
         ]
-        return caption_of(finals, [short], long, paid=metric == "cost")
+        return caption_of(finals, short, [*long, *leaks], paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 
@@ -291,7 +320,7 @@ def caption_of(
     """
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
     made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
-    said = [", ".join([*made, seeds]), *long, *filter(None, [captions.leak_sentence(finals)])]
+    said = [", ".join([*made, seeds]), *long, *captions.leak_sentences(finals)]
     if paid and (meters := captions.meters(finals)):
         said.append(f"Peer links are counted on the {meters}")
     said += captions.events_of_cells(finals)

@@ -104,7 +104,14 @@ def test_each_cell_is_that_of_numpy():
     data = result()
     found = fmab.overview(data, level=0.9, **PRICES)
     assert [each.replace("\n", " ") for each in found.headings] == [
-        *("participation", "epsilon", "leak ε", "regret at T", "± 90 %", "±, % of it"),
+        *(
+            "participation",
+            "epsilon",
+            "leak ε of single messages",
+            "regret at T",
+            "± 90 %",
+            "±, % of it",
+        ),
         *("rounds", "links server", "links bound", "links used", "cost", "seeds"),
         *("best arm lost 90 %", "worse arm played 90 %"),
     ]

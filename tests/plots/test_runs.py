@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from plots.made import LINEAR, LOG, caption, result, swept
+from plots.made import LINEAR, LOG, caption, leaking, result, swept
 from refusals import refused
 
 import fmab_jax as fmab
@@ -221,16 +221,16 @@ def test_a_sweep_is_drawn_cell_by_cell():
 
 def test_a_sweep_says_what_messages_leak_where_they_differ():
     """Would catch a leak of another cell, one that all share in every label, or none in words."""
-    data = swept()
-    data = data.assign_coords(epsilon_message=("epsilon", [5.0, np.inf]))
+    data = leaking(swept(), "epsilon", [5.0, np.inf])
     assert list(cells(data)) == [
-        "ε = 0.1, ring, Nε = 5", "ε = 0.1, star, Nε = 5", "no noise, ring", "no noise, star",
-    ]  # fmt: skip
+        *("ε = 0.1, ring, leak ε = 5", "ε = 0.1, star, leak ε = 5"),
+        *("no noise, ring", "no noise, star"),
+    ]
     text = caption(plot_runs(data))
-    assert "Nε: what a message leaks of one reward. Lines" in text
+    assert "Leak ε: of one reward in single messages. Lines" in text
     assert "ε = 0.1 (5 per message)" not in text
-    same = data.assign_coords(epsilon_message=("epsilon", [5.0, 5.0]))
-    assert list(cells(same))[0] == "ε = 0.1, ring" and "Nε" not in caption(plot_runs(same))
+    same = leaking(swept(), "epsilon", [5.0, 5.0])
+    assert list(cells(same))[0] == "ε = 0.1, ring" and "eak ε" not in caption(plot_runs(same))
     one = caption(plot_runs({"own words": result(epsilon_message=25.0)}))
     assert one.startswith("CDP-MAB, ε = 0.5 (25 per message), M = 50 agents")
 
@@ -241,15 +241,15 @@ def test_a_leak_that_is_epsilon_is_not_told_again():
     given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4, "epsilon": [0.5]}
     shares = fmab.sweep("cdp", participation=[0.25, 1], **given)
     both = fmab.sweep(["cdp", "kl_se"], **given)
-    assert list(cells(shares)) == ["p = 0.25", "p = 1, Nε = 2"]
-    assert list(cells(both)) == ["cdp, Nε = 2", "kl_se"]
+    assert list(cells(shares)) == ["p = 0.25", "p = 1, leak ε = 2"]
+    assert list(cells(both)) == ["cdp, leak ε = 2", "kl_se"]
     for data in (shares, both):
-        assert "leaks of one reward; it is ε where none is told." in caption(plot_runs(data))
+        assert "single messages; it is ε where none is told." in caption(plot_runs(data))
     alone = fmab.sweep("kl_se", **given | {"epsilon": [0.5, 1]})
-    assert list(cells(alone)) == ["ε = 0.5", "ε = 1"] and "Nε" not in caption(plot_runs(alone))
+    assert list(cells(alone)) == ["ε = 0.5", "ε = 1"] and "eak ε" not in caption(plot_runs(alone))
     assert "(0.5 per message)" not in caption(plot_runs({"a": alone.isel(epsilon=0)}))
-    told = captions.leak_sentence(fmab.final_table(shares))
-    assert told == "Nε, what a message leaks: 2 (p = 1); ε elsewhere"
+    (told,) = captions.leak_sentences(fmab.final_table(shares))
+    assert told == "Leak ε of one reward in single messages: 2 (p = 1); ε elsewhere"
 
 
 def test_a_sweep_of_algorithms_says_which_is_which():
