@@ -136,7 +136,7 @@ class Leaks(NamedTuple):
         """Says what each of some configurations leaks, by names for them."""
         silent = [place for place in places if self.shown[place] and self.costs[place].bounded]
         pairs = zip(names, places, strict=True)
-        told = {name: self.texts[place] for name, place in pairs if not self.shown[place]}
+        told = {name: self.texts[place] for name, place in pairs if place not in silent}
         if len(told) > _LEAKS:
             low, *_, high = sorted(self.costs, key=lambda each: each.leak)
             return f"{_leak_text(low)} to {_leak_text(high)}"
@@ -157,7 +157,8 @@ def leaks_of(cells: Sequence[xr.Dataset]) -> Leaks | None:
     pairs = zip(cells, costs, strict=True)
     shown = [(clear or not own.bounded) and _says_leak(cell, own.leak) for cell, own in pairs]
     texts = [with_view(_leak_text(each), each, view) for each in costs]
-    return None if len({*texts}) < 2 or all(shown) else Leaks(costs, texts, shown, view)
+    alike = len({(str(each.leak), each.view) for each in costs}) < 2
+    return None if alike or all(shown) else Leaks(costs, texts, shown, view)
 
 
 def cells_of(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:

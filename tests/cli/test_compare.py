@@ -94,22 +94,24 @@ def test_words_name_two_runs(capsys, words, first, second):
     cells = found.cells()
     leaks = " and ".join(f"{5 * each['epsilon']:g}" for each in (first, second))
     lines = out.split("\n")
-    row = re.split(r"\s{2,}", lines[5].strip())
+    row = re.split(r"\s{2,}", lines[6].strip())
     assert row[2:] == [leaks, *(cells[name].text for name in list(cells)[4:-1])]
     numbers = [float(each.removesuffix(" %").replace(",", "")) for each in row[3:6] + row[7:8]]
     expected = [found.first_mean, found.second_mean, found.difference, found.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
-    ends = [line.split() for line in lines[2:4]]
+    ends = [line.split() for line in lines[2:5]]
     assert ends == [
-        ["leaks", "regret", "regret", "interval", "per", "interval"],
+        ["leaks", "ε"],
+        ["of", "single", "regret", "regret", "interval", "per", "interval"],
         [
-            *("first", "second", "ε", "first", "second", "difference"),
+            *("first", "second", "messages", "first", "second", "difference"),
             *("80", "%", "cent"),
             *("80", "%", "p-value"),
         ],
     ]
     assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
+    assert "(single messages)" in found.sentence
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
     assert tail in out.rstrip().split("\n")[-1]
 
