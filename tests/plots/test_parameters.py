@@ -239,6 +239,77 @@ def test_equal_cells_share_one_label():
     }
 
 
+def marked(figure):
+    """Returns the texts beside points, by where they stand, with their colours."""
+    texts = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+    return {text.xy: (text.get_text(), text.get_color()) for text in texts if text.arrow_patch}
+
+
+@pytest.mark.as_users_see_it
+def test_unequal_leaks_are_printed_at_the_points():
+    """Would catch leaks of 10 and 50 side by side at one epsilon without a word, the leak of
+    another point or line, and numbers where epsilon on the axis is the leak."""
+    data = table(epsilon=[0.1, 0.5, 1.0], participation=[0.2, 1.0])
+    leaks = np.outer(data.epsilon, [10.0, 50.0])
+    dims = ("epsilon", "participation")
+    figure = plot_parameter(leaking(data, dims, leaks), "epsilon", "participation")
+    wanted = {}
+    for place, leak in np.ndenumerate(leaks):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        wanted[float(cell.epsilon), float(cell.regret)] = f"{leak:g}", style.COLOURS[place[1]]
+    assert marked(figure) == wanted
+    assert "Numbers at points: leak ε of one reward in single messages." in drawn(figure)
+    text = caption(figure)
+    assert "Numbers at points: the leak ε. Leak ε of one reward in single messages: 1 (ε = 0.1, p"
+    assert "50 (ε = 1, p = 1). " in text and "Trusted" not in text
+    # The other way round, the same cells have the same leaks.
+    turned = marked(plot_parameter(leaking(data, dims, leaks), "participation", "epsilon"))
+    assert {(y, text[0]) for (_, y), text in turned.items()} == {
+        (y, text[0]) for (_, y), text in wanted.items()
+    }
+    for same in (np.outer(data.epsilon, [1.0, 1.0]), np.full((3, 2), 7.0)):
+        plain = plot_parameter(leaking(data, dims, same), "epsilon", "participation")
+        assert marked(plain) == {} and "leak" not in caption(plain).lower()
+
+
+@pytest.mark.as_users_see_it
+def test_signs_stand_for_leaks_that_are_no_numbers():
+    """Would catch no bound, or nothing told, printed as a number or left out; and the order of the
+    table for that of the axis."""
+    data = table(epsilon=[math.inf, 0.5])
+    figure = plot_parameter(leaking(data, "epsilon", [np.inf, 2.0]), "epsilon")
+    texts = [text for text, _ in marked(figure).values()]
+    assert texts == ["2", "∞"] and "(∞: no bound)" in drawn(figure)
+    assert [xy[0] for xy in marked(figure)][0] == 0.5
+
+
+def drawn(figure):
+    """Returns the caption under a figure, on one line."""
+    return " ".join(" ".join(text.get_text().split()) for text in figure.texts)
+
+
+@pytest.mark.as_users_see_it
+def test_a_map_has_unequal_leaks_in_its_cells():
+    """Would catch the leak of another cell, rows for columns, and a map that says nothing of
+    leaks where they do not fit."""
+    data = table(epsilon=[0.1, 0.5], participation=[0.2, 0.4, 1.0])
+    dims, leaks = ("epsilon", "participation"), np.outer([0.1, 0.5], [10.0, 20.0, 50.0])
+    data = leaking(data, dims, leaks)
+    figure = plot_heat(data, "participation", "epsilon")
+    found = {
+        tuple(map(round, text.get_position())): text.get_text() for text in figure.axes[0].texts
+    }
+    assert {place: text.split("\n")[1] for place, text in found.items()} == {
+        (column, row): f"ε {leak:g}" for (row, column), leak in np.ndenumerate(leaks)
+    }
+    assert "Second number: leak ε of one reward in single messages." in caption(figure)
+    many = table(epsilon=np.linspace(0.1, 2, 12).tolist(), participation=[0.2, 1.0])
+    many = leaking(many, dims, np.outer(many.epsilon, [10.0, 50.0]))
+    figure = plot_heat(many, "epsilon", "participation")
+    assert not any("\n" in text.get_text() for text in figure.axes[0].texts)
+    assert "Leak ε of one reward in single messages: 1 to 100." in caption(figure)
+
+
 @pytest.mark.as_users_see_it
 def test_the_front_takes_the_leak():
     """Catches a cell beaten by one that leaks more, or that is trusted otherwise, or kept beside

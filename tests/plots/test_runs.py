@@ -252,6 +252,36 @@ def test_a_leak_that_is_epsilon_is_not_told_again():
     assert told == "Leak ε of one reward in single messages: 2 (p = 1); ε elsewhere"
 
 
+def test_a_sweep_of_leaks_names_them():
+    """Would catch a figure that fails, with its results written, where one leak is no bound."""
+    given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4}
+    data = fmab.sweep("cdp", epsilon_message=[0.5, None], **given)
+    assert list(cells(data)) == ["Nε = 0.5", "no noise"]
+    assert "Nε: what a message leaks of one reward. Lines" in caption(plot_runs(data))
+
+
+def test_runs_by_label_say_what_they_leak_and_whom_they_trust():
+    """Would catch runs of unlike leak or trust side by side without a word, the leak of another
+    run, and a leak of secure sums that reads as one of messages."""
+    runs = {
+        "a": leaking(result(seed=0), (), 25.0),
+        "b": leaking(result(seed=1), (), 5.0),
+        "c": leaking(result(seed=2), (), 5.0),
+    }
+    text = caption(plot_runs(runs))
+    assert "Leak ε of one reward in single messages: 25 (a); 5 (b / c). Lines" in text
+    assert "Trusted" not in text
+    runs["c"] = leaking(result(seed=2), (), 5.0, "sums over 50 agents", actions=np.inf)
+    text = caption(plot_runs(runs))
+    assert "in what is sent: 25 (single messages) (a); 5 (single messages) (b); 5 (sums" in text
+    assert (
+        "Trusted: “nobody, up to the epsilon of a message” (a / b); “secure aggregation: nobody "
+        "sees one agent's message; without a bound, whoever sees actions” (c). "
+    ) in text
+    same = {label: leaking(result(seed=i), (), 5.0) for i, label in enumerate("ab")}
+    assert "eak ε" not in caption(plot_runs(same))
+
+
 def test_a_sweep_of_algorithms_says_which_is_which():
     """Would catch a title that is shared by mistake, or lost where it differs by cell."""
     pair = [result(title).drop_attrs() for title in ("CDP-MAB", "HDP-MAB")]

@@ -509,13 +509,24 @@ def settings(page, own, data):
         "confidence level": "95 %",
     }
     assert {name: pairs_.get(name) for name in wanted} == wanted
-    assert "trusted: " in pairs_["CDP-MAB"]
+    trusts = (
+        "“nobody, up to the epsilon of a message” or “the server and the agents, with messages”"
+    )
+    assert f"; trusted: {trusts} (" in pairs_["CDP-MAB"]
 
 
 def embedded(page, own, data):
     """Holds the final values that a figure draws."""
     drawn = json.loads(page.data)
     assert [each["label"] for each in drawn["cells"]] == [cell.label for cell in own]
+    leaks = ["without a bound" if c.leak == "no bound" else f"ε = {c.leak}" for c in own]
+    leaks = [
+        f"leaks {leak} (single messages)" if "=" in leak else f"leaks {leak}" for leak in leaks
+    ]
+    assert [each["leak"] for each in drawn["cells"]] == leaks
+    marks = [cell.leak.replace("no bound", "∞") for cell in own]
+    assert [each["mark"] for each in drawn["cells"]] == marks
+    assert "Numbers at points: what leaks" in " ".join(page.parts["finals"].texts["figcaption"])
     for name, field in (("regret", "regret"), ("rounds_made", "rounds")):
         for cell, final in zip(own, drawn["finals"][name]["values"], strict=True):
             assert np.allclose(final, mean(getattr(cell, field)), rtol=1e-9), (cell.label, name)
