@@ -292,15 +292,15 @@ def drawn(figure):
 def test_a_map_has_unequal_leaks_in_its_cells():
     """Would catch the leak of another cell, rows for columns, and a map that says nothing of
     leaks where they do not fit."""
-    data = table(epsilon=[0.1, 0.5], participation=[0.2, 0.4, 1.0])
-    dims, leaks = ("epsilon", "participation"), np.outer([0.1, 0.5], [10.0, 20.0, 50.0])
+    data = table(epsilon=[0.5, 0.1], participation=[0.2, 0.4, 1.0])
+    dims, leaks = ("epsilon", "participation"), np.outer([0.5, 0.1], [10.0, 20.0, 50.0])
     data = leaking(data, dims, leaks)
     figure = plot_heat(data, "participation", "epsilon")
     found = {
         tuple(map(round, text.get_position())): text.get_text() for text in figure.axes[0].texts
     }
     assert {place: text.split("\n")[1] for place, text in found.items()} == {
-        (column, row): f"ε {leak:g}" for (row, column), leak in np.ndenumerate(leaks)
+        (column, row): f"ε {leak:g}" for (row, column), leak in np.ndenumerate(leaks[::-1])
     }
     assert "Second number: leak ε of one reward in single messages." in caption(figure)
     many = table(epsilon=np.linspace(0.1, 2, 12).tolist(), participation=[0.2, 1.0])
