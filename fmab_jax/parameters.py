@@ -243,10 +243,13 @@ class Parameter:
 
     def is_proven(self, value: Any) -> bool:
         """Tells whether the source's theorems cover a value."""
+        if self.proven is None:
+            return True
         try:
-            return self.proven is None or bool([self.proven.check(self.name, value, "")])
+            self.proven.check(self.name, value, "")
         except Refusal:
             return False
+        return True
 
     def told(self, value: Any) -> str:
         """Writes the parameter with a value, such as "p = 0.4" or "no noise"."""

@@ -47,6 +47,11 @@ class Cost(NamedTuple):
         """Whether something is told, and an epsilon covers it."""
         return math.isfinite(self.leak) and self.view != NOTHING
 
+    @property
+    def has_open_actions(self) -> bool:
+        """Whether actions have no bound though what is sent, if anything, has one."""
+        return self.trust.endswith(_OPEN_ACTIONS)
+
 
 def cost_of(data: xr.Dataset) -> Cost:
     """Returns what a result of one configuration took, curves or a summary, as far as it says."""
@@ -90,15 +95,6 @@ def _has_open_actions(data: xr.Dataset, rows: Sequence[Mapping[str, Any]]) -> bo
     return any(math.isinf(_leak(data, row)) for row in rows if row["what"] == "actions")
 
 
-def has_open_actions(data: xr.Dataset) -> bool:
-    """Tells whether actions have no bound though what is sent, if anything, has one.
-
-    Of a result of one configuration, or of a row of its table of final values.
-    """
-    rows = _own_rows(data)
-    return bool(rows) and math.isfinite(exposure_of(data).leak) and _has_open_actions(data, rows)
-
-
 def _epsilons(row: Mapping[str, Any]) -> set[float]:
     return {math.inf if epsilon is None else float(epsilon) for epsilon, _ in row["leaks"]}
 
@@ -107,8 +103,11 @@ def _leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
     """Returns the epsilon of a row of the ledger for one configuration."""
     least, most = min(_epsilons(row)), max(_epsilons(row))
     if least < most:  # of several configurations, whose epsilon their own coordinate says
-        stated = _labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
-        most = max(math.inf if stated == "none" else _number(stated), least)
+        own = data.coords.get("epsilon_message")
+        label = (
+            own.item() if own is not None and not own.ndim else data.attrs.get("epsilon_message")
+        )
+        most = max(math.inf if label == "none" else _number(label), least)
     return most
 
 
@@ -232,9 +231,9 @@ def leak_text(cost: Cost) -> str:
     return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
 
 
-def shared_view(told: Iterable[Any]) -> str:
-    """Returns what is seen wherever a leak is a number, of a `Cost` or a `Participant`, or ""."""
-    views = {each.view for each in told if each.bounded}
+def shared_view(costs: Iterable[Any]) -> str:
+    """Returns what is seen wherever the leak of a `Cost` or `Participant` is a number, or ""."""
+    views = {each.view for each in costs if each.bounded}
     return views.pop() if len(views) == 1 else ""
 
 
@@ -248,6 +247,6 @@ def leak_cell(cost: Cost, view: str) -> str:
     return with_view(leak_text(cost), cost, view)
 
 
-def with_view(leak: str, told: Any, view: str) -> str:
+def with_view(leak: str, cost: Any, view: str) -> str:
     """Writes a leak with what is seen, where that is another view than the one that is named."""
-    return f"{leak} ({told.view})" if told.bounded and told.view != view else leak
+    return f"{leak} ({cost.view})" if cost.bounded and cost.view != view else leak

@@ -180,14 +180,14 @@ def overview(
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
         values = {name: cell[name].item() for name in (*dims, *scalars)}
-        told = costs.exposure_of(cell)
-        values["leak_view"] = told.view
+        leak = costs.exposure_of(cell)
+        values["leak_view"] = leak.view
         if message is not None:
             values["epsilon_message"] = message.values[place].item()
         if names is not None:
             played = data.chosen_arm.isel(dict(zip(dims, place, strict=True)))
             values |= _most_played(played.values[: int(values["seeds"])], names)
-        rows.append(values | {"leak": told, "links": cell.links.values.tolist()})
+        rows.append(values | {"leak": leak, "links": cell.links.values.tolist()})
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)
     rows = [row for row in rows if row["seeds"]]
@@ -349,37 +349,37 @@ def _remarks_of_cells(table: xr.Dataset) -> list[str]:
     unproven: dict[str, list[tuple[str, str]]] = {}
     for cell in cells:
         owner = costs.owner_of(cell)
-        known = parameters_of(owner) if owner else {}
-        for name, each in known.items():
+        parameters = parameters_of(owner) if owner else {}
+        for name, each in parameters.items():
             value = costs.setting_of(cell, name, each.default) if each.proven else None
             if not each.is_proven(value):
                 unproven.setdefault(name, []).append((each.told(value), each.remedy))
         # A seed that has spent its budget explores no more.
-        if owner and issubclass(owner, Elimination) and "rounds" in known:
-            budget = costs.setting_of(cell, "rounds", known["rounds"].default)
+        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
+            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
             made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
             if is_number(budget) and 0 < made < budget and share >= 0.01:
                 budgets.append((budget, made, round(100 * share)))
 
-    def where(found: Sequence[Any]) -> str:
-        return f" in {len(found):,} of {table.seeds.size:,} rows" * (table.seeds.size > 1)
+    def where(rows: Sequence[Any]) -> str:
+        return f" in {len(rows):,} of {table.seeds.size:,} rows" * (table.seeds.size > 1)
 
-    said = []
+    remarks = []
     if budgets:
         rounds, mean, percent = (_from_to(each) for each in zip(*budgets, strict=True))
-        said.append(
+        remarks.append(
             f"A budget of {rounds} rounds does not fit T{where(budgets)}: {mean} are made on "
             f"average, and {percent} % of the seeds still explore.\n"
             "Take a longer horizon, or let more agents report."
         )
-    for found in unproven.values():
-        words = " and ".join(dict.fromkeys(text for text, _ in found))
-        said.append(f"No theorem covers {words}{where(found)}: {found[0][1]}.")
-    if open_ := [cell for cell in cells if costs.has_open_actions(cell)]:
-        said.append(
-            f"Actions have no bound{where(open_)}: the leaks are those of what is sent alone."
+    for rows in unproven.values():
+        words = " and ".join(dict.fromkeys(text for text, _ in rows))
+        remarks.append(f"No theorem covers {words}{where(rows)}: {rows[0][1]}.")
+    if bare := [cell for cell in cells if costs.exposure_of(cell).has_open_actions]:
+        remarks.append(
+            f"Actions have no bound{where(bare)}: the leaks are those of what is sent alone."
         )
-    return said
+    return remarks
 
 
 def _from_to(numbers: Sequence[float]) -> str:

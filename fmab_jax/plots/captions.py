@@ -106,13 +106,13 @@ class Leaks(NamedTuple):
     Attributes:
         costs: Leak, view and trust of each.
         texts: The leaks in words, with what is seen where that differs.
-        shown: Whether a privacy parameter says the leak: then it is epsilon itself.
+        is_epsilon: Whether a privacy parameter says the leak.
         view: What is seen, where it is the same for all.
     """
 
     costs: list[Cost]
     texts: list[str]
-    shown: list[bool]
+    is_epsilon: list[bool]
     view: str
 
     @property
@@ -129,19 +129,19 @@ class Leaks(NamedTuple):
     def signs(self) -> str:
         """What `numbers` have where there is no number, in brackets; "" for nothing."""
         some = {leak_number(each): each for each in self.costs if not each.bounded}
-        listed = [f"{sign}: {_leak_text(each)}" for sign, each in sorted(some.items())]
-        return f" ({'; '.join(listed)})" * bool(listed)
+        signs = [f"{sign}: {_leak_text(each)}" for sign, each in sorted(some.items())]
+        return f" ({'; '.join(signs)})" * bool(signs)
 
-    def listed(self, names: Sequence[str], places: Sequence[int]) -> str:
+    def list_by_name(self, names: Sequence[str], places: Sequence[int]) -> str:
         """Says what each of some configurations leaks, by names for them."""
-        silent = [place for place in places if self.shown[place] and self.costs[place].bounded]
+        alike = [place for place in places if self.is_epsilon[place] and self.costs[place].bounded]
         pairs = zip(names, places, strict=True)
-        told = {name: self.texts[place] for name, place in pairs if place not in silent}
-        if len(told) > _LEAKS:
+        texts = {name: self.texts[place] for name, place in pairs if place not in alike}
+        if len(texts) > _LEAKS:
             low, *_, high = sorted(self.costs, key=lambda each: each.leak)
             return f"{_leak_text(low)} to {_leak_text(high)}"
-        listed = "; ".join(f"{text} ({words})" for text, words in grouped(told).items())
-        return listed + "; ε elsewhere" * bool(silent)
+        sentence = "; ".join(f"{text} ({words})" for text, words in grouped(texts).items())
+        return sentence + "; ε elsewhere" * bool(alike)
 
 
 def leaks_of(cells: Sequence[xr.Dataset]) -> Leaks | None:
@@ -155,10 +155,10 @@ def leaks_of(cells: Sequence[xr.Dataset]) -> Leaks | None:
     # Where views differ, epsilon alone does not say which one it is about.
     clear = bool(view) or not any(each.bounded for each in costs)
     pairs = zip(cells, costs, strict=True)
-    shown = [(clear or not own.bounded) and _says_leak(cell, own.leak) for cell, own in pairs]
+    is_epsilon = [(clear or not own.bounded) and _is_epsilon(cell, own.leak) for cell, own in pairs]
     texts = [with_view(_leak_text(each), each, view) for each in costs]
     alike = len({(str(each.leak), each.view) for each in costs}) < 2
-    return None if alike or all(shown) else Leaks(costs, texts, shown, view)
+    return None if alike or all(is_epsilon) else Leaks(costs, texts, is_epsilon, view)
 
 
 def cells_of(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
@@ -170,7 +170,7 @@ def cells_of(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
     return [data.isel(dict(zip(dims, place, strict=True))) for place in places]
 
 
-def _says_leak(cell: xr.Dataset, leak: float) -> bool:
+def _is_epsilon(cell: xr.Dataset, leak: float) -> bool:
     """Tells whether the privacy parameter of a configuration is its leak."""
     # What follows from other parameters has no symbol.
     swept = [n for n in _PRIVACY if n in cell.coords and "symbol" in cell[n].attrs]
@@ -187,26 +187,26 @@ def leak_sentences(data: xr.Dataset) -> list[str]:
     dims = swept(data)
     cells = cells_of(data, dims)
     sentences = []
-    if (found := leaks_of(cells)) is not None:
-        keys = [f"{text} {own}" for text, own in zip(found.texts, found.shown, strict=True)]
-        listed = found.listed(*_told_apart(data, dims, keys))
-        sentences.append(f"{capital(found.meaning)}: {listed}")
+    if (leaks := leaks_of(cells)) is not None:
+        keys = [f"{text} {own}" for text, own in zip(leaks.texts, leaks.is_epsilon, strict=True)]
+        names = leaks.list_by_name(*_distinct(data, dims, keys))
+        sentences.append(f"{capitalize(leaks.meaning)}: {names}")
     trusts = [exposure_of(cell).trust for cell in cells]
-    labels, places = _told_apart(data, dims, trusts)
+    labels, places = _distinct(data, dims, trusts)
     return sentences + trust_sentences(labels, [trusts[place] for place in places])
 
 
-def trust_sentences(names: Sequence[str], trusts: Sequence[str]) -> list[str]:
+def trust_sentences(labels: Sequence[str], trusts: Sequence[str]) -> list[str]:
     """Says who is trusted by whom, where that differs and is known."""
-    by_trust = grouped(dict(zip(names, trusts, strict=True)))
+    by_trust = grouped(dict(zip(labels, trusts, strict=True)))
     if len(by_trust) < 2 or "" in by_trust:
         return []
-    few = len(names) <= _LEAKS
-    listed = [f"“{trust}”" + f" ({whose})" * few for trust, whose in by_trust.items()]
-    return [f"Trusted: {'; '.join(listed)}"]
+    few = len(labels) <= _LEAKS
+    quotes = [f"“{trust}”" + f" ({names})" * few for trust, names in by_trust.items()]
+    return [f"Trusted: {'; '.join(quotes)}"]
 
 
-def _told_apart(
+def _distinct(
     data: xr.Dataset, dims: Sequence[str], texts: Sequence[str]
 ) -> tuple[list[str], list[int]]:
     """Returns names and places of configurations, without parameters with which no text changes."""
@@ -220,7 +220,7 @@ def _told_apart(
     return [", ".join(each) for each in product(*words)], places.reshape(-1).tolist()
 
 
-def capital(text: str) -> str:
+def capitalize(text: str) -> str:
     """Writes the first letter of a sentence large."""
     return text[:1].upper() + text[1:]
 
@@ -234,7 +234,7 @@ def leak_label(cost: Cost, view: str) -> str:
 def leak_number(cost: Cost) -> str:
     """Writes a leak beside a point, in few letters."""
     if cost.bounded:
-        return leak_text(cost)
+        return f"{cost.leak:.3g}"
     return {0.0: "0", math.inf: "∞"}.get(cost.leak, "?")
 
 

@@ -25,10 +25,12 @@ def label_points(
     points: np.ndarray,
     chosen: Sequence[int],
     texts: Sequence[str],
+    most: int,
+    reach: float = math.inf,
     angle: float = BELOW_LEFT,
     colours: Sequence[Any] | None = None,
 ) -> int:
-    """Labels points where there is room; returns how many.
+    """Labels points where there is room, evenly among those that are chosen; returns how many.
 
     Every label tries places around its point and takes the nearest that covers least of the lines.
     A label that would cover a point or another label, or leave the axes, is left out.
@@ -36,8 +38,10 @@ def label_points(
     Args:
         axes: With the points and their lines.
         points: All points, [x or y, point].
-        chosen: Which of them get a label; the first ones have the choice.
+        chosen: Which of them may get a label; the first ones have the choice of places.
         texts: Their labels.
+        most: How many labels there may be.
+        reach: How far away from its point a label may stand, in points of type.
         angle: Where labels stand by preference.
         colours: Of the labels; black by default.
     """
@@ -45,15 +49,20 @@ def label_points(
     inside = axes.get_window_extent().padded(-2 * point)
     pixels = axes.transData.transform(points.T)
     # What a label had better not cover: lines, bars, and lines from other labels to their points.
-    drawn = [np.linspace(start, end, 30) for start, end in _strokes(axes)]
+    strokes = [np.linspace(start, end, 30) for start, end in _strokes(axes)]
+    covers = np.concatenate([np.empty((0, 2)), *strokes])
     ways = [(math.cos(turn), math.sin(turn)) for turn in _turns(angle)]
     boxes: list[Bbox] = []
     colours = colours or ["black"] * len(texts)
-    for cell, text, colour in zip(chosen, texts, colours, strict=True):
+    even = np.linspace(0, len(texts) - 1, min(most, len(texts)))
+    for index in sorted({round(place) for place in even.tolist()}):
+        cell, text = chosen[index], texts[index]
         at = pixels[cell]
         size = np.array(text_size(text)) * axes.figure.dpi + 2 * point
         best: tuple[float, Bbox, np.ndarray] | None = None
         for distance, way in itertools.product(_DISTANCES, ways):
+            if distance > reach or (best is not None and best[0] <= distance):
+                break  # nothing further away is better
             middle = at + way * (distance * point + size / 2)
             box = Bbox([middle - size / 2, middle + size / 2])
             leader = np.linspace(at, middle, 20)
@@ -63,14 +72,14 @@ def label_points(
                 continue
             if box.padded(2 * point).count_contains(pixels):
                 continue  # no label hides a point
-            covered = sum(box.count_contains(line) for line in drawn)
-            if best is None or 5 * covered + distance < best[0]:
-                best = (5 * covered + distance, box, leader)
+            loss = 5 * box.count_contains(covers) + distance
+            if best is None or loss < best[0]:
+                best = (loss, box, leader)
         if best is None:
             continue
         _, box, leader = best
         boxes.append(box)
-        drawn.append(leader)
+        covers = np.concatenate([covers, leader])
         axes.annotate(
             text,
             (float(points[0, cell]), float(points[1, cell])),
@@ -79,7 +88,7 @@ def label_points(
             ha="center",
             va="center",
             fontsize=FONT,
-            color=colour,
+            color=colours[index],
             linespacing=1.05,
             parse_math=False,
             arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.4", "shrinkB": 2},

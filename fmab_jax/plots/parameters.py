@@ -23,6 +23,8 @@ from fmab_jax.plots.style import FONT, text_size, wrapped
 # The metric "rounds" is not called so in the table: there the name belongs to the round budget.
 _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 _HEIGHT = 1.9
+# Points that have their leak beside them, and how far away it may stand, in points of type.
+_NUMBERED, _REACH = 40, 15
 # Of the numbers in a map, by their power of ten.
 _UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
 
@@ -107,21 +109,22 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
-    found = captions.leaks_of(captions.cells_of(finals, dims))
+    leaks = captions.leaks_of(captions.cells_of(finals, dims))
 
     def caption() -> style.Caption:
         short = [f"Points: means; bars: {captions.band_of(finals)}"]
         words = [f"Points: means over the seeds; bars: {finals.attrs['description']}"]
-        if found is not None:
-            places = np.concatenate([line.get_xydata() for line in handles]).T
-            told_ = np.reshape(found.numbers, (-1, lines))[ticks.order].T.ravel().tolist()
-            known = np.flatnonzero(np.isfinite(places[1]))
+        if leaks is not None:
+            points = np.concatenate([line.get_xydata() for line in handles]).T
+            points = points[:, np.isfinite(points[1])]  # nothing stands at a break of the axis
+            numbers = np.reshape(leaks.numbers, (-1, lines))[ticks.order].T.ravel().tolist()
             colours = np.repeat([line.get_color() for line in handles], len(ticks.order)).tolist()
-            every = range(len(told_))
-            number = label_points(axes, places[:, known], every, told_, ABOVE, colours)
-            some = f"{number} of {len(told_)} points" if number < len(told_) else "points"
-            short = [f"Numbers at {some}: {found.meaning}{found.signs}", *short]
-            words.append(f"Numbers at {some}: the leak ε{found.signs}")
+            every = range(len(numbers))
+            how: dict[str, Any] = {"reach": _REACH, "angle": ABOVE, "colours": colours}
+            labels = label_points(axes, points, every, numbers, _NUMBERED, **how)
+            where = f"{labels} of {len(numbers)} points" if labels < len(numbers) else "points"
+            short = [f"Numbers at {where}: {leaks.meaning}{leaks.signs}", *short]
+            words.append(f"Numbers at {where}: the leak ε{leaks.signs}")
         return caption_of(finals, short, words, paid=metric == "cost")
 
     legend = handles if hue else []
@@ -169,9 +172,9 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         each[np.ix_(up.order, across.order)] for each in triple(finals, metric, [y, x])
     )
     rows, columns = mean.shape
-    found = captions.leaks_of(captions.cells_of(finals, [y, x]))
+    leaks = captions.leaks_of(captions.cells_of(finals, [y, x]))
     # A cell may have a second line.
-    height = min(max((0.26 + 0.08 * (found is not None)) * rows, 0.9), 3.2)
+    height = min(max((0.26 if leaks is None else 0.34) * rows, 0.9), 3.2)
 
     figure, (axes,) = style.panels([height])
     axes.grid(False)
@@ -207,18 +210,15 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
 
     def caption() -> style.Caption:
         texts, power = numbers()
-        words, leaks = "Colours", []
-        if texts is not None and found is not None:
-            told_leaks = np.reshape(found.numbers, mean.shape)[np.ix_(up.order, across.order)]
+        words, second = "Colours", []
+        if texts is not None and leaks is not None:
+            epsilons = np.reshape(leaks.numbers, mean.shape)[np.ix_(up.order, across.order)]
+            pairs = zip(np.ravel(texts), epsilons.ravel(), strict=True)
+            both = np.reshape([f"{text}\nε {epsilon}" for text, epsilon in pairs], mean.shape)
             box = axes.get_window_extent()
-            room = box.width / figure.dpi / columns, box.height / figure.dpi / rows
-            both = [
-                [f"{text}\nε {leak}" for text, leak in zip(*pair, strict=True)]
-                for pair in zip(texts, told_leaks, strict=True)
-            ]
-            sizes = np.max([text_size(each) for row in both for each in row], axis=0)
-            if (sizes <= np.multiply(room, (0.92, 1.0))).all():
-                texts, leaks = both, [f"Second number: {found.meaning}{found.signs}"]
+            room = np.array([0.92 * box.width / columns, box.height / rows]) / figure.dpi
+            if (np.max([text_size(text) for text in both.flat], axis=0) <= room).all():
+                texts, second = both.tolist(), [f"Second number: {leaks.meaning}{leaks.signs}"]
         if texts is not None:
             for (row, column), value in np.ndenumerate(mean):
                 light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
@@ -228,13 +228,13 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
             words = "Colours and numbers"
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        short = [f"{words}: means, ± at most {widest} ({captions.band_of(finals)})", *leaks]
+        short = [f"{words}: means, ± at most {widest} ({captions.band_of(finals)})", *second]
         rounded = "; numbers rounded" * (texts is not None)
         long = [
             f"{words}: means over the seeds{rounded}",
             f"Band: {finals.attrs['description']}; its half-width is at most {widest} of the mean",
         ]
-        return caption_of(finals, short, [*long, *leaks], paid=metric == "cost")
+        return caption_of(finals, short, [*long, *second], paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 

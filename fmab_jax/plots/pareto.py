@@ -120,10 +120,8 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
             texts.append("\n".join(lines) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
         if shown or unlike:
-            shares = np.linspace(0, len(first) - 1, min(_LABELLED, len(first)))
-            chosen = sorted({round(share) for share in shares.tolist()})
-            cells, points = front[first][chosen].tolist(), np.stack([cost, regret])
-            number = label_points(axes, points, cells, [texts[place] for place in chosen])
+            points = np.stack([cost, regret])
+            number = label_points(axes, points, front[first].tolist(), texts, _LABELLED)
         labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
         no_more, where = "no more cost and no more regret", " on the line"
         price = "where less cost has its price in regret"

@@ -154,18 +154,16 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     for name in dims:
         if name not in data.coords:
             refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
-    shape, found = (
-        [data.sizes[dim] for dim in dims],
-        captions.leaks_of(captions.cells_of(data, dims)),
-    )
+    shape = [data.sizes[dim] for dim in dims]
+    leaks = captions.leaks_of(captions.cells_of(data, dims))
     runs: dict[str, xr.Dataset] = {}
     for number, place in enumerate(np.ndindex(*shape)):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
-        if values and found is not None and not found.shown[number]:
-            values.append(captions.leak_label(found.costs[number], found.view))
+        if values and leaks is not None and not leaks.is_epsilon[number]:
+            values.append(captions.leak_label(leaks.costs[number], leaks.view))
         default = next(iter(words.facts(cell)), "run")
         label = ", ".join(values) or str(default)
         if label in runs:
@@ -361,17 +359,16 @@ def _caption(
 
 def _leak_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
     """Says what leaks in labels are, and what runs leak whose labels do not say it."""
-    said = [f"{_MESSAGE}: what a message leaks of one reward"] * any(_MESSAGE in n for n in runs)
-    found = captions.leaks_of([*runs.values()])
-    if found is None:
-        return said
-    labelled = [bool(_LEAK.search(label)) for label in runs]
-    if not any(labelled):
-        listed = found.listed([*runs], range(len(runs)))
-        return [*said, f"{captions.capital(found.meaning)}: {listed}"]
-    silent = [own and cost.bounded for own, cost in zip(found.shown, found.costs, strict=True)]
-    where = "; it is ε where none is told" * any(silent)
-    return [*said, f"Leak ε: {found.meaning.removeprefix('leak ε ')}{where}"]
+    message = [f"{_MESSAGE}: what a message leaks of one reward"] * any(_MESSAGE in n for n in runs)
+    leaks = captions.leaks_of([*runs.values()])
+    if leaks is None:
+        return message
+    if not any(_LEAK.search(label) for label in runs):
+        names = leaks.list_by_name([*runs], range(len(runs)))
+        return [*message, f"{captions.capitalize(leaks.meaning)}: {names}"]
+    alike = [own and cost.bounded for own, cost in zip(leaks.is_epsilon, leaks.costs, strict=True)]
+    where = "; it is ε where none is told" * any(alike)
+    return [*message, f"Leak ε: {leaks.meaning.removeprefix('leak ε ')}{where}"]
 
 
 def _bare(words: str) -> str:

@@ -239,7 +239,7 @@ def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
         regret = short(cell.row["regret"])
         return f"{regret} {_interval(cell.row, 'regret')} ({100 * made.level:.6g} %)"
 
-    best, number_of_cells = cells[0], f"{len(cells):,} configurations"
+    best = cells[0]
     safest = min(cells, key=lambda cell: cell.cost.leak)
     trust = f"Trusted “{best.cost.trust or 'not known'}”: " * several
     unlike = len({cell.leak for cell in cells}) > 1
@@ -248,15 +248,15 @@ def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
     if len(cells) == 1:
         named = f": {best.label}{takes}" if len(made.cells) > 1 else ""
         return f"{start} mean regret at the horizon is {number(best)}{named}."
-    said = (
-        f"{start} smallest mean regret at the horizon, of {number_of_cells}, is "
+    sentence = (
+        f"{start} smallest mean regret at the horizon, of {len(cells):,} configurations, is "
         f"{number(best)}: {best.label}{takes}."
     )
     if unlike and safest.leak == best.leak:
-        return f"{said} None of them leaks less."
+        return f"{sentence} None of them leaks less."
     if unlike:
-        said += f" The smallest leak, {safest.leak}, has {number(safest)}: {safest.label}."
-    return said
+        sentence += f" The smallest leak, {safest.leak}, has {number(safest)}: {safest.label}."
+    return sentence
 
 
 def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:

@@ -92,8 +92,8 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
-        told = exposure_of(cell)
-        labels |= {"leak_epsilon": told.leak, "leak_view": told.view} | labels
+        exposure = exposure_of(cell)
+        labels |= {"leak_epsilon": exposure.leak, "leak_view": exposure.view} | labels
         if "seed" in cell.dims:
             seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
             cell = cell.isel(seed=slice(seeds))
