@@ -1159,6 +1159,10 @@ LINES = (
     ("x: int = fmab.parameter(5, 'h')", "Mine.x=5: must be declared with a Kind"),
     (WHOLE.format(5, ""), "Mine.x, its help=5: must be a text"),
     (WHOLE.format("'h'", ", label=5"), "Mine.x, its label=5: must be a text"),
+    (
+        WHOLE.format("'h'", ", proven=5"),
+        "Mine.x, its proven=5: must be a Kind, such as Real(low=1)",
+    ),
     ("no_figure: bool = False", "Mine.no_figure=a parameter: must be a name that"),
     ("no_overwrite: bool = True", "Mine.no_overwrite=a parameter: must be a name"),
     ("time: int = 5", "Mine.time=a parameter: must be a name that nothing else has"),

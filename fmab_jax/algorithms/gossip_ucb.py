@@ -91,6 +91,7 @@ class GossipUCB(OnGraph):
         remedy="'theory' is the paper's",
         symbol="radius",
         label="radius",
+        proven=Choice(options=("theory",)),
     )
 
     def exchange(self, agents: int) -> Exchange:

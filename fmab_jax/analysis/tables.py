@@ -12,7 +12,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.analysis.costs import leak_of
+from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.prices import communication_cost, prices
 from fmab_jax.errors import Shown, price, real, refuse
 from fmab_jax.run.attributes import fault, said
@@ -100,7 +100,7 @@ def final_table(
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         used[place] = seeds = int(cell.seeds)
-        table["leak_epsilon"][place], _ = leak_of(cell)
+        table["leak_epsilon"][place] = exposure_of(cell).leak
         if seeds < 2:
             continue
         found, counts, links[place] = final(cell, seeds, both, each, bool(looks))

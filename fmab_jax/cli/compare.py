@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _NOTE = """\
 Regret at T: means over the seeds. Difference: first minus second; per cent: of
-the second. Each {share} interval holds by itself. Leak: ε of one reward in
-what is sent, over the whole run, against whoever sees most; links: mean at T."""
+the second. Each {share} interval holds by itself. Links: mean at T.
+{leak}."""
 
 # Cells of the first run, and below those of the second.
 _CELLS = (
@@ -163,7 +163,7 @@ def _refuse_alone(data: xr.Dataset, options: Any) -> None:
 def _print(
     found: Sequence[Comparison], title: str, options: Any, alone: xr.Dataset | None = None
 ) -> None:
-    from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis import comparisons, costs
     from fmab_jax.analysis.statements import tally
 
     if not found:
@@ -177,7 +177,7 @@ def _print(
     share = f"{100 * found[0].level:.6g} %"
     several = len(found) > 1
     show_table(_table(found, title, share), whole=False)
-    print(_NOTE.format(share=share))
+    print(_NOTE.format(share=share, leak=costs.LEAK_NOTE))
     if several:
         print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
     if alone is not None and alone.seeds.size > comparisons.ALL_PAIRS:
@@ -192,16 +192,23 @@ def _print(
 
 def _table(found: Sequence[Comparison], title: str, share: str) -> Any:
     """Returns a table with two lines for each comparison, of which only names are folded."""
+    from fmab_jax.analysis import costs
+    from fmab_jax.analysis.overview import folded
+
     several = len(found) > 1
     table, at = plain_table(title), any(each.at for each in found)
-    for heading in ("at", "first\nsecond", "leak\nε", "regret")[not at :]:
+    view = costs.shared_view(side for each in found for side in each.participants)
+    leak = folded(costs.leak_heading(view))
+    for heading in ("at", "first\nsecond", leak, "regret")[not at :]:
         table.add_column(heading, justify="right", overflow="fold", no_wrap=heading == "regret")
     for name in ("difference", "per cent"):
         table.add_column(f"{name}\ninterval {share}", justify="right", no_wrap=True)
     table.add_column("p-value" + "\nHolm" * several, justify="right", no_wrap=True)
     for each in found:
         cells = {name: cell.text for name, cell in each.cells().items()}
-        leaks = [each.leaks and side.leak for side in each.participants]
+        leaks = [
+            each.leaks and costs.with_view(side.leak, side, view) for side in each.participants
+        ]
         first = each.at, each.first, leaks[0], *(cells[name] for name in _CELLS[0])
         second = "", each.second, leaks[1], *(cells[name] for name in _CELLS[1])
         table.add_row(*first[not at :])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.costs import leak_of
+from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.tables import held
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import (
@@ -42,9 +42,10 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     netCDF and Zarr keep every variable with its dimensions; in Zarr labels of mixed kinds, such as
     "none" beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and
     slot: the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``leak_epsilon``
-    as in `final_table`, ``seed``, ``time`` and the series, with per-seed values repeated in each
-    row; of a summary, a row for each configuration and slot with means, variances and counts. Both
-    are written a configuration at a time. Floats in CSV read back to the same bits.
+    as in `final_table` with ``leak_view``, what is seen, ``seed``, ``time`` and the series, with
+    per-seed values repeated in each row; of a summary, a row for each configuration and slot with
+    means, variances and counts. Both are written a configuration at a time. Floats in CSV read back
+    to the same bits.
 
     Args:
         data: The results.
@@ -92,7 +93,8 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
-        labels.setdefault("leak_epsilon", leak_of(cell)[0])
+        exposure = exposure_of(cell)
+        labels |= {"leak_epsilon": exposure.leak, "leak_view": exposure.view} | labels
         if "seed" in cell.dims:
             seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
             cell = cell.isel(seed=slice(seeds))

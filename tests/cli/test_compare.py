@@ -93,7 +93,7 @@ def test_words_name_two_runs(capsys, words, first, second):
     out = said(capsys, f"compare {words} --level 0.8").out
     cells = {name: cell.text for name, cell in found.cells().items()}
     lines = out.split("\n")
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[5:7]]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[6:8]]
     named = [("regret, first", "difference", "per cent", "p-value")]
     named += [("regret, second", "interval", "interval of it")]
     for row, each, names in zip(rows, (first, second), named, strict=True):
@@ -102,14 +102,30 @@ def test_words_name_two_runs(capsys, words, first, second):
     numbers += [float(each.removesuffix(" %").replace(",", "")) for each in rows[0][3:5]]
     expected = [found.first_mean, found.second_mean, found.difference, found.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
-    assert [line.split() for line in lines[2:4]] == [
-        "first leak difference per cent".split(),
-        "second ε regret interval 80 % interval 80 % p-value".split(),
+    assert [line.split() for line in lines[2:5]] == [
+        "leak ε of".split(),
+        "first single difference per cent".split(),
+        "second messages regret interval 80 % interval 80 % p-value".split(),
     ]
     assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
+    assert "(single messages)" in found.sentence
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
-    assert tail in out.rstrip().split("\n")[-1]
+    assert tail in " ".join(out.split("\n\n")[-1].split())
+
+
+def test_leaks_in_unlike_views_are_told_with_them(capsys):
+    """Would catch a secure sum's leak in a column that is headed by single messages, and the trust
+    of a class, which has both, told of each run."""
+    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4}
+    for name, secure in (("plain", False), ("sum", True)):
+        fmab.save(fmab.simulate(fmab.kl_se(0.5, secure=secure), **given), f"{name}.nc")
+    out = said(capsys, "compare plain.nc sum.nc").out
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")[5:9]]
+    assert [row[1] for row in rows[:1] + rows[2:3]] == ["0.5 (single", "0.5 (sums over 4"]
+    trusts = "nobody, up to the epsilon of a message", "secure aggregation: nobody sees one agent's"
+    assert f"trusted: “{trusts[0]}” and “{trusts[1]} message”." in " ".join(out.split())
+    assert "Leak: ε of one reward in all that a run sends, not in actions, against" in out
 
 
 def test_other_root_seeds_are_not_paired(capsys):
@@ -127,7 +143,8 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
     sentences = [each.sentence for each in fmab.compare_all(swept(), level=0.9)]
     assert len(sentences) == 3 and sentences[0].startswith("With p = 1: ε = 0.1 costs ")
     count = "3 comparisons: more regret 0, less 3, no difference shown 0"
-    assert out.rstrip().split("\n")[-4:] == [f"{each}." for each in (count, *sentences)]
+    told = " ".join(out.split())
+    assert told.endswith(" ".join(f"{each}." for each in (count, *sentences)))
 
 
 def test_lines_are_no_longer_than_a_hundred_letters(capsys):

@@ -89,11 +89,11 @@ def test_a_sweep_prints_what_it_keeps(made, eps):
     store = made[0] / "eps"
     assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
     assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
-    head = [line.split() for line in made[1].split("\n")[3:5]]
-    columns = ["leak", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
-    assert head[0] == [*columns, "worse", "arm", "played"]
-    columns = ["epsilon", "rounds", "ε", "at", "T", "95", "%", "of", "it", "made", "server"]
-    assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
+    head = [line.split() for line in made[1].split("\n")[3:6]]
+    columns = ["single", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
+    assert head[:2] == [["leak", "ε", "of"], [*columns, "worse", "arm", "played"]]
+    columns = ["epsilon", "rounds", "messages", "at", "T", "95", "%", "of", "it", "made", "server"]
+    assert head[2] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
     assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12
     grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
@@ -173,7 +173,7 @@ def test_labels_that_differ_look_different(folder, capsys):
     found = rows(said(capsys, words)[0], dims=1)
     assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
     told = list(plots.cells(open_sweep("near")))
-    assert told == [f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)]
+    assert told == [f"ε = {value:g}, leak ε = {4 * value:.4g}" for value in (0.12345, 0.12346)]
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     figure, path = drawn.pop()
     assert path.name.startswith("eps-curves-select-")
     lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
-    assert {"ε = 0.5, Nε = 2", "no noise"} <= set(lines)
-    for label, place in (("ε = 0.5, Nε = 2", 0), ("no noise", 1)):
+    assert {"ε = 0.5, leak ε = 2", "no noise"} <= set(lines)
+    for label, place in (("ε = 0.5, leak ε = 2", 0), ("no noise", 1)):
         slots, means = np.asarray(lines[label].get_xydata()).T
         expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
         kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
@@ -229,7 +229,7 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     labels = {line.get_label() for line in figure.axes[0].get_lines()}
     wanted = {
         f"{e}, {r}{leak}"
-        for e, leak in (("ε = 0.5", ", Nε = 2"), ("no noise", ""))
+        for e, leak in (("ε = 0.5", ", leak ε = 2"), ("no noise", ""))
         for r in ("no round budget", "R = 2")
     }
     assert path == Path("x.pdf") and wanted <= labels
@@ -267,7 +267,7 @@ def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys)
     some = " ".join(f"epsilon={value}" for value in range(1, 29))
     said(capsys, f"plot many --curves --select {some}")
     labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
-    assert {f"ε = {value}, Nε = {4 * value}" for value in range(1, 29)} <= labels
+    assert {f"ε = {value}, leak ε = {4 * value}" for value in range(1, 29)} <= labels
     assert not any(label.startswith("ε = 29") for label in labels)
     said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
     _, err = said(capsys, "plot one --x epsilon", 2)

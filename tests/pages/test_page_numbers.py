@@ -138,12 +138,12 @@ CONSTANTS = {
     INTRO: (
         (r"JSAC 40\(3\),\s+2022, \[arXiv 2111\.01570\]", "where the paper is"),
         (r"total variation of 1e-6", "asked by the tests of samplers"),
-        (r"50 agents, 100 arms, four levels of privacy, 1000 trials", "what the command asks for"),
+        (r"50 agents, 100 arms\) at three levels of privacy, 1000 trials", "what the command asks"),
         (r"simultaneous 95 %", "the level of the bands"),
         (r"ten minutes on two cores", "how long the tests take: no file keeps it"),
         (r"Python 3\.11", "of pyproject.toml"),
         (r"`\.\[cuda1[23]\]`", "names of extras"),
-        (r"ε = 0\.1, 0\.3, 0\.5 and 1, of which a message leaks Nε = 5, 15, 25 and 50", "50 ε"),
+        (r"a message leaks Nε = 0\.5, 1 and 2 of one reward", "what the command asks for"),
     ),
     PAPER: (
         (r"1000 seeds and three", "what the command asks for"),
