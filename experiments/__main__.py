@@ -35,6 +35,7 @@ NAMES = (
     "fig12_heterogeneous_structures",
     "fig13_heterogeneity",
     "readings",
+    "theory_runs",
     "audit",
     "maps",
     "multiverse",

@@ -424,7 +424,87 @@ def _note_far(numbers: Numbers) -> str:
     return "\n".join(common.table_lines(rows))
 
 
+def _theory_lost(numbers: Numbers) -> str:
+    """How often runs of a hard instance lost the best arm."""
+    rows = numbers.table("theory_lost").rows
+    epsilons = list(dict.fromkeys(row["ε"] for row in rows))
+    table = []
+    for way in dict.fromkeys(row["way"] for row in rows):
+        own = {row["ε"]: row for row in rows if row["way"] == way}
+        runs = {int(row["runs"]) for row in own.values()}
+        allowed = {float(row["allowed"]) for row in own.values()}
+        if len(runs) > 1 or len(allowed) > 1:
+            raise ValueError(f"{way}: several numbers of runs or bounds in one line of the page")
+        table.append(
+            {"": way, "runs of each": f"{runs.pop():,}"}
+            | {f"$\\varepsilon = {epsilon}$": own[epsilon]["lost"] for epsilon in epsilons}
+            | {"(b) allows, of a million": f"{1e6 * allowed.pop():,.0f}"}
+        )
+    margin = min(float(r["allowed"]) * int(r["runs"]) / max(int(r["lost"]), 1) for r in rows)
+    end = (
+        f"So (b) allows at least {math.floor(margin)} times as many as there were. Chernoff's "
+        "bounds and the union are what is given away."
+    )
+    return "\n".join([*common.table_lines(table), "", end])
+
+
+def _theory_regret(numbers: Numbers) -> str:
+    """The bound on regret beside the regret."""
+    rows = numbers.table("theory_regret").rows
+    ratios = {row["way"]: float(row["bound"]) / float(row["regret"]) for row in rows}
+    table = [
+        {
+            "`kl_se`": row["way"],
+            "bound (c)": f"{float(row['bound']):,.0f}",
+            "simulated": bracketed(measured_regret(row)),
+            "bound / simulated": f"{ratios[row['way']]:.2f}",
+            "$C_\\varepsilon \\log(M T)$": f"{float(row['least in the end']):,.0f}",
+        }
+        for row in rows
+    ]
+    loose = {way: ratio for way, ratio in ratios.items() if way.endswith("arms shared out")}
+    others = [ratio for way, ratio in ratios.items() if way not in loose]
+    (seeds,) = {int(row["seeds"]) for row in rows}
+    end = (
+        f"{seeds:,} seeds. The bound is {min(others):.1f} to {max(others):.1f} times the simulated "
+        f"regret, and {max(loose.values()):.1f} times where arms are shared out without a secure "
+        "sum: there it is for the most noises that an arm may have."
+    )
+    return "\n".join([*common.table_lines(table), "", end])
+
+
+def measured_regret(row: Mapping[str, str]) -> Measured:
+    """Returns the mean regret of a row with its interval."""
+    return Measured(*(float(row[f"regret{end}"]) for end in ("", ", lower", ", upper")))
+
+
+def _theory_shown(numbers: Numbers) -> str:
+    """What D_16 is beside D_infinity, and what two arms cost beside one."""
+    rows = numbers.table("theory_shown").rows
+    (pairs,) = {row["pairs"] for row in rows}
+    places = [row["ε"] for row in rows if row["ε"] != "none"]
+
+    def least(head: str) -> str:
+        # Rounded down: it is said of all.
+        return f"{math.floor(1000 * min(float(row[head]) for row in rows)) / 1000:.3f}"
+
+    price = ", ".join(
+        f"{float(row['d_ε / D_∞ at 0.1 and 0.9']):.2f} "
+        + (f"at $\\varepsilon = {row['ε']}$" if row["ε"] != "none" else "without noise")
+        for row in rows
+    )
+    return (
+        f"$D_{{16}} / D_\\infty$ is at least {least('smallest D_16 / D_∞')} for {pairs} random "
+        "pairs of means between 0.02 and 0.98, at $\\varepsilon$ of "
+        f"{seen.listed(places)} and without noise; its median is at least {least('median D_16 / D_∞')}. It was computed on a grid of "
+        f"$\\beta$. For means of 0.9 and 0.1, $d_\\varepsilon / D_\\infty$ is {price}."
+    )
+
+
 BLOCKS = (
+    Block("docs/theory.md", "theory_shown", _theory_shown),
+    Block("docs/theory.md", "theory_lost", _theory_lost),
+    Block("docs/theory.md", "theory_regret", _theory_regret),
     Block("docs/note.md", "note_cost", _note_cost),
     Block("docs/note.md", "note_caps", _note_caps),
     Block("docs/note.md", "note_years", _note_years),
