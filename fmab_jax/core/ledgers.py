@@ -42,6 +42,8 @@ class Seen(NamedTuple):
             epsilon holds up to delta. 0, the default, where nothing of the kind is known.
         source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
         law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
+        shares: Epsilon of one Laplace variable, how many of its equal shares alone hide the reward,
+            and how many it has; None where nothing of the kind is known.
     """
 
     who: str
@@ -51,6 +53,7 @@ class Seen(NamedTuple):
     over: int = 0
     source: str = ""
     law: str = LAPLACE
+    shares: tuple[float, int, int] | None = None
 
 
 def together(size: int) -> str:
@@ -71,6 +74,8 @@ def checked_rows(stated: Any) -> tuple[Seen, ...]:
             raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 0")
         if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
             raise TypeError(f"ledger returns {row!r}, whose words are no texts")
+        if row.shares is not None and not 0 < row.shares[1] <= row.shares[2]:
+            raise TypeError(f"ledger returns {row!r}, whose shares are not a part of all")
         if row.law not in LAWS:
             raise TypeError(f"ledger returns {row!r}, whose law is neither {' nor '.join(LAWS)}")
     if not rows:

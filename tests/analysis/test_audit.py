@@ -231,9 +231,10 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
     assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
     assert {each.who for each in found.findings} == {row.who} == {"the agents"}
-    assert module.claimed(1.0, 5, 0.0) == 1.0
+    assert module.claimed(Seen("", "", 1.0, "", over=5), 0.0) == 1.0
     # One noise, by hand.
-    assert module.claimed(1.0, 1, 0.01) == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
+    one = module.claimed(Seen("", "", 1.0, "", over=1), 0.01)
+    assert one == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
 
 
 def test_what_no_run_can_speak_about_is_out_of_reach():
