@@ -495,9 +495,9 @@ def _theory_shown(numbers: Numbers) -> str:
     )
     return (
         f"$D_{{16}} / D_\\infty$ is at least {least('smallest D_16 / D_∞')} for {pairs} random "
-        "pairs of means between 0.02 and 0.98, at $\\varepsilon$ of "
-        f"{seen.listed(places)} and without noise; its median is at least {least('median D_16 / D_∞')}. It was computed on a grid of "
-        f"$\\beta$. For means of 0.9 and 0.1, $d_\\varepsilon / D_\\infty$ is {price}."
+        f"pairs of means between 0.02 and 0.98, at $\\varepsilon$ of {seen.listed(places)} and "
+        f"without noise. Its median is at least {least('median D_16 / D_∞')}. A grid of $\\beta$ "
+        f"was tried. For means of 0.9 and 0.1, $d_\\varepsilon / D_\\infty$ is {price}."
     )
 
 

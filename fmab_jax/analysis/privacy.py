@@ -68,8 +68,8 @@ class LedgerRow(NamedTuple):
         what: What is seen: over the whole run, or else it says so.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
-            noise of several agents adds up, or where shares of one noise bound no ratio. For every event A, P(A) is at most e^epsilon times its
-            chance with the other reward, plus delta.
+            noise of several agents adds up, or where shares of one noise bound no ratio. For every
+            event A, P(A) is at most e^epsilon times its chance with the other reward, plus delta.
         delta: The delta of the latter.
         over: Noises of ``law`` that add up; 0 where none are known to.
         why: Why it holds, or why nothing does.
