@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import csv
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from experiments import common, multiverse, multiverse_figures, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
+from fmab_jax.analysis.audit import LEVEL
 from fmab_jax.files import whole_file
 
 ROOT = Path(__file__).parents[1]
@@ -321,6 +324,27 @@ def _audit(numbers: Numbers) -> str:
     return "\n".join(common.table_lines([{head: row[head] for head in heads} for row in rows]))
 
 
+def _audit_runs(numbers: Numbers) -> str:
+    """How many runs the rows of the audit have, and how sure all of them are."""
+    rows = numbers.table("audit_mechanisms").rows
+    runs = Counter((row["view"] == "messages", int(row["runs"])) for row in rows)
+
+    def told(messages: bool) -> str:
+        found = sorted(((n, k) for (of, n), k in runs.items() if of == messages), reverse=True)
+        return seen.listed(
+            f"{many} {'have' if many > 1 else 'has'} {n:,} runs" for n, many in found
+        )
+
+    audits = len({row["mechanism"] for row in rows})
+    messages = sum(row["view"] == "messages" for row in rows)
+    return (
+        f"Of the {messages} rows about messages {told(True)} for each data set; of the "
+        f"{len(rows) - messages} others {told(False)}. The rows are of {audits} audits: all bounds "
+        f"of one are wrong with a chance of {LEVEL:g} at most, those of all together with "
+        f"{audits * LEVEL:.2g}."
+    )
+
+
 def _unseen(numbers: Numbers) -> str:
     return "\n".join(common.table_lines(list(numbers.table("audit_unseen").rows)))
 
@@ -394,7 +418,19 @@ def _note_caps(numbers: Numbers) -> str:
         }
         for row in numbers.table("arena_caps").rows
     ]
-    return "\n".join(common.table_lines(rows))
+    times: dict[str, list[float]] = {}
+    for row in numbers.table("arena_caps").rows:
+        if found := re.search(r"with ([\d,]+) links", row["CDP-MAB"]):
+            sent = float(found[1].replace(",", ""))
+            cap = float(row["links, at most"].replace(",", ""))
+            times.setdefault(row["view"], []).extend([cap / sent] * (sent > 0))
+    told = "; ".join(
+        f"{view}, {seen.listed(f'{each:.1f}' for each in found)}"
+        for view, found in times.items()
+        if found
+    )
+    end = f"Caps, as multiples of what CDP-MAB sends, in the order of the rows: {told}."
+    return "\n".join([*common.table_lines(rows), "", end])
 
 
 def _note_years(numbers: Numbers) -> str:
@@ -512,6 +548,7 @@ BLOCKS = (
     Block("docs/reproduction.md", "readings", _readings),
     Block("docs/reproduction.md", "multiverse", _multiverse),
     Block("docs/reproduction.md", "found", _found),
+    Block("docs/privacy_audit.md", "audit_runs", _audit_runs),
     Block("docs/privacy_audit.md", "audit", _audit),
     Block("docs/privacy_audit.md", "audit_unseen", _unseen),
 )
