@@ -423,11 +423,10 @@ def _note_caps(numbers: Numbers) -> str:
         if found := re.search(r"with ([\d,]+) links", row["CDP-MAB"]):
             sent = float(found[1].replace(",", ""))
             cap = float(row["links, at most"].replace(",", ""))
-            times.setdefault(row["view"], []).extend([cap / sent] * (sent > 0))
+            if sent:
+                times.setdefault(row["view"], []).append(cap / sent)
     told = "; ".join(
-        f"{view}, {seen.listed(f'{each:.1f}' for each in found)}"
-        for view, found in times.items()
-        if found
+        f"{view}, {seen.listed(f'{each:.1f}' for each in found)}" for view, found in times.items()
     )
     end = f"Caps, as multiples of what CDP-MAB sends, in the order of the rows: {told}."
     return "\n".join([*common.table_lines(rows), "", end])
