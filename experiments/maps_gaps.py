@@ -238,7 +238,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
             "; ".join(
                 f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "
                 f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
-                f"{seen.no_less(100 * worst[T][0]):.2g} % commit to a worse arm "
+                f"{seen.no_less(100 * worst[T][0], 3):.3g} % commit to a worse arm "
                 f"(R = {worst[T][1]}, gap {worst[T][2]})"
                 for T, (low, high) in spent.items()
             )

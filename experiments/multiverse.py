@@ -401,11 +401,14 @@ def outcome_of(findings: Sequence[Finding]) -> Outcome:
 
 
 def kind_of(found: Iterable[str]) -> str:
-    """Returns which of `KINDS` some verdicts are together; "" of none."""
+    """Returns which of `KINDS` some verdicts are together; "" of none.
+
+    What fails under one condition fails, whatever more seeds would decide of the others.
+    """
     kinds = set(found)
     if HOLDS in kinds and kinds & {FAILS, NOT_ATTAINED, NOT_REACHED}:
         return PART
-    order = (FAILS, OPEN, NOT_ATTAINED, NOT_REACHED, NOT_PROVED, NOT_CONTRADICTED, HOLDS)
+    order = (FAILS, NOT_ATTAINED, NOT_REACHED, OPEN, NOT_PROVED, NOT_CONTRADICTED, HOLDS)
     return next((each for each in order if each in kinds), "")
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from fmab_jax.algorithms.base import LAPLACE, Algorithm
+from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.exposures import Unseen, exposed
 from fmab_jax.analysis.streams import VIEWS, Exposure, Numbers, Stream
@@ -352,7 +352,7 @@ def _findings(exposure: Exposure, how: _How) -> list[Finding]:
         constant = bool(event.certain and more == how.runs and less == 0)
         made = Finding(
             stream=stream.words,
-            claim=claimed(row.epsilon, row.over, how.delta, row.law),
+            claim=claimed(row, how.delta),
             lower=math.inf if constant and stream.bare else max(0.0, bound),
             exact=_exact(stream, how),
             constant=constant,
@@ -369,9 +369,11 @@ def _findings(exposure: Exposure, how: _How) -> list[Finding]:
     return found
 
 
-def claimed(epsilon: float, over: int, delta: float, law: str = LAPLACE) -> float:
+def claimed(row: Seen, delta: float) -> float:
     """Returns the epsilon that a row of a ledger claims at a delta; the pure one at 0."""
-    return privacy.epsilon_at(epsilon, over, delta, law) if delta > 0.0 else float(epsilon)
+    if delta == 0.0:
+        return float(row.epsilon)
+    return privacy.epsilon_at(row.epsilon, row.over, delta, row.law, row.shares)
 
 
 def _sides(

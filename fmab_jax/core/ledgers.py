@@ -48,6 +48,8 @@ class Seen(NamedTuple):
             epsilon holds up to delta. 0, the default, where nothing of the kind is known.
         source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
         law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
+        shares: Epsilon of one Laplace variable, how many of its equal shares alone hide the reward,
+            and how many it has; None where nothing of the kind is known.
     """
 
     who: str
@@ -57,6 +59,7 @@ class Seen(NamedTuple):
     over: int = 0
     source: str = ""
     law: str = LAPLACE
+    shares: tuple[float, int, int] | None = None
 
 
 def together(size: int) -> str:
@@ -94,7 +97,21 @@ def _checked(field: str, row: Seen) -> Seen:
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
     over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")
-    return row._replace(epsilon=epsilon, over=over)
+    return row._replace(epsilon=epsilon, over=over, shares=_checked_shares(field, row.shares))
+
+
+def _checked_shares(field: str, shares: Any) -> tuple[float, int, int] | None:
+    if shares is None:
+        return None
+    allowed = "(epsilon of one noise, how many of its equal shares hide a reward, how many it has)"
+    remedy = "leave it out where no share of a noise hides anything"
+    if not isinstance(shares, tuple) or len(shares) != 3:
+        refuse(f"{field}.shares", shares, allowed, remedy)
+    epsilon = real(f"{field}.shares[0]", shares[0], 0.0, math.inf, remedy)
+    left, every = (count(f"{field}.shares[{i}]", shares[i], 1, 10**12, remedy) for i in (1, 2))
+    if left > every:
+        refuse(f"{field}.shares", shares, "at most all shares in the second place", remedy)
+    return epsilon, left, every
 
 
 def receivers(exchange: Exchange) -> list[str]:

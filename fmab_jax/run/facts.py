@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fmab_jax.algorithms.base import ledger_of, privacy_of, settings_of
+from fmab_jax.algorithms.base import Seen, ledger_of, privacy_of, settings_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.parameters import parameters_of
@@ -48,7 +48,8 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     """Returns the privacy ledger of a configuration, as JSON can hold it.
 
     A row has the fields of a `Seen`, with pairs [epsilon, over], of which there is one here, under
-    ``leaks`` (and the law of the noises that add up); an epsilon that bounds nothing is None.
+    ``leaks`` (and the law of the noises that add up); an epsilon that bounds nothing is None. Where
+    shares of a noise bound something up to delta only, they follow in the pair.
     ``fixed`` tells that an epoch fixes how often an arm is pulled, ``waits`` that rounds have a
     wait.
     """
@@ -57,7 +58,7 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
         {
             "who": row.who,
             "what": row.what,
-            "leaks": [[float(row.epsilon) if math.isfinite(row.epsilon) else None, row.over]],
+            "leaks": [_leak(row)],
             "why": row.why,
             "source": row.source,
             "law": row.law,
@@ -66,3 +67,9 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
         }
         for row in ledger_of(config.algorithm, config.exchange)
     ]
+
+
+def _leak(row: Seen) -> list[Any]:
+    if math.isfinite(row.epsilon):
+        return [float(row.epsilon), row.over]
+    return [None, row.over, *(row.shares or ())]

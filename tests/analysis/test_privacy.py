@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, Seen, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import (
     bits_sum_epsilon,
@@ -679,6 +679,45 @@ def test_half_of_the_shares_bound_nothing():
     for epsilon in (1e-100, 1e-9, 1e7, 1e9, 1e100):
         found = laplace.share_epsilon(epsilon, 49, 50)
         assert epsilon <= found <= 2 * epsilon + 1e-6
+
+
+@pytest.mark.parametrize("secure", [fmab.dist_dp_se(1.0), fmab.kl_se(1.0, secure=True)])
+def test_half_of_the_shares_bound_something_up_to_delta(secure):
+    """Would catch "no bound" of a coalition of half the agents, whom shares hide up to delta."""
+    for agents, size in ((50, 25), (50, 45), (6, 4)):
+        last = privacy_ledger(secure, agents, 1e-4, colluding=size)[-1]
+        wanted = privacy.laplace_share_epsilon(agents - size, agents, 1.0, 1e-4)
+        assert last.epsilon == math.inf
+        assert last.epsilon_at_delta == wanted < math.inf
+    assert round(privacy_ledger(secure, 50, colluding=25)[-1].epsilon_at_delta, 2) == 3.47
+    # Where a ratio is bounded, that is said for every delta.
+    few = privacy_ledger(secure, 50, colluding=5)[-1]
+    assert few.epsilon_at_delta == few.epsilon < math.inf
+    # The quadrature loses its digits beyond.
+    large = privacy_ledger(dataclasses.replace(secure, epsilon=1e7), 2)[1]
+    assert large.epsilon_at_delta == math.inf
+
+
+def test_results_say_what_holds_up_to_delta_alone():
+    """Would catch a table that says "no bound" for one of two agents who share a noise."""
+    problem, how = fmab.Problem.uniform(2, 4), {"horizon": 500, "seeds": 2, "times": 1}
+    one = fmab.simulate(fmab.dist_dp_se(1.0), problem, **how)
+    text = "\n".join(privacy.lines(one.attrs["ledger"]))
+    assert "  an agent: no bound without δ, and 3.47 up to δ = 10⁻⁶\n" in text
+    assert "hockey-stick" in text
+    several = fmab.sweep("dist_dp_se", problem, epsilon=[0.5, 2, 1], **how).attrs["ledger"]
+    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.lines(several))
+    none = fmab.simulate(fmab.dist_dp_se(None), problem, **how)
+    assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
+
+
+@pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5)])
+def test_shares_are_a_part_of_all(shares):
+    """Would catch a ledger whose shares are more than there are."""
+    row = Seen("an agent", "actions", math.inf, "", shares=shares)
+    bare = altered(fmab.dist_dp_se, ledger=lambda self, exchange: (row,))
+    with pytest.raises(TypeError, match="not a part of all"):
+        privacy_ledger(bare(1.0), 5)
 
 
 def test_a_coalition_is_never_guessed():

@@ -196,7 +196,7 @@ class Elimination(Algorithm):
             row[group] = 1.0
         shared = self.shares_arms
         if shared:
-            self._check_shared(problem, exchange)
+            self._check_shared(problem, exchange, sum_agents)
             of_groups = _Rows(np.ones(1), np.ones(1))
         reward_rows = of_groups if rewards_by_group else of_agents
         noise_rows = of_groups if by_group else of_agents
@@ -237,9 +237,12 @@ class Elimination(Algorithm):
             own=collect_numbers(self, exchange, horizon),
         )
 
-    def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
+    def _check_shared(self, problem: Problem, exchange: Exchange, sum_agents: bool) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""
         name = self._sharing_flag
+        if not sum_agents:
+            allowed = "True where agents share the arms out"
+            refuse("sum_agents", False, allowed, "who pulls what is not worked out")
         if not problem.homogeneous:
             remedy = "let every agent pull every arm where agents differ"
             refuse(name, True, "for agents with the same means", remedy)

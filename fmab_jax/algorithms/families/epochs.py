@@ -187,7 +187,7 @@ def _explore(
     return lax.while_loop(unfinished, body, state)
 
 
-def _pieces(trial: Any, epoch: Epoch, alive: Bool[Array, " arm"]) -> Int[Array, " arm"]:
+def count_pieces(trial: Any, epoch: Epoch, alive: Bool[Array, " arm"]) -> Int[Array, " arm"]:
     """Returns how many agents pull each arm in play, where agents share the arms out.
 
     All pulls of an epoch lie in one line, arm by arm, which is cut into equal parts: each agent
@@ -224,7 +224,7 @@ def _epoch(
     )
     clock = rounds.passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
-    pieces = _pieces(trial, epoch, arms.alive) if trial.shared else None
+    pieces = count_pieces(trial, epoch, arms.alive) if trial.shared else None
     last_heard = state.last_heard
     heard = rounds.reporting(trial, key, number) if trial.scarce else jnp.ones(0, bool)
     if trial.lazy:
@@ -316,7 +316,11 @@ class Uploads(NamedTuple):
 
 
 def uploads(
-    trial: Any, instance: Instance, key: Array, added: Float[Array, "round row arm"]
+    trial: Any,
+    instance: Instance,
+    key: Array,
+    added: Float[Array, "round row arm"],
+    noises: Int[Array, " round"] | None = None,
 ) -> Uploads:
     """Returns the messages of single agents, or of all where only their sum is seen; pure.
 
@@ -328,16 +332,22 @@ def uploads(
         instance: The seed's.
         key: As in `run`.
         added: To the sums of rewards of each epoch; the first axis says how many epochs.
+        noises: Laplace variables on an arm's sum of each epoch, where agents share the arms out.
     """
     width = instance.gaps.shape[0]
     columns, state = _start(trial, instance, jnp.zeros(0, jnp.int64))
     active, everywhere = state.decision.active, jnp.ones(width, bool)
     silent = trial.merged or not trial.filling.noisy
 
-    def epoch_of(carry: tuple[Array, ...], added: Array) -> tuple[tuple[Array, ...], Uploads]:
+    def epoch_of(
+        carry: tuple[Array, ...], given: tuple[Array, Array | None]
+    ) -> tuple[tuple[Array, ...], Uploads]:
         before, pulls, successes, noise = carry
+        added, pieces = given
         number, epoch = rounds.planned(trial, width, before, active, pulls)
-        rewarded, disturbed = draws.of_all(trial, instance, key, number, epoch, columns, everywhere)
+        drawn = (trial, instance, key, number, epoch, columns, everywhere)
+        shared = None if pieces is None else jnp.broadcast_to(pieces, width)
+        rewarded, disturbed = draws.of_all(*drawn, shared)
         rewarded = rewarded + added
         successes, noise = successes + rewarded, noise + disturbed
         kept, length = (successes, noise), epoch.pulls
@@ -348,7 +358,8 @@ def uploads(
         return (number, epoch.pulls, successes, noise), seen
 
     start = (state.epoch, state.pulls, state.arms.successes, state.arms.noise)
-    return lax.scan(epoch_of, arrays.varying_like(start, jax.random.key_data(key)), added)[1]
+    start = arrays.varying_like(start, jax.random.key_data(key))
+    return lax.scan(epoch_of, start, (added, noises))[1]
 
 
 def _aggregate(
