@@ -293,7 +293,7 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
                     _refuse_index(path, "has no name")
                 header = all(map(_is_text, cells))
                 if header:
-                    _refuse_separators(path, number, cells)
+                    _check_separators(path, number, cells)
                     refuse_twice(f"{path}, line {number}", cells, "means")
                     continue
                 if _is_count(cells):
@@ -352,7 +352,7 @@ def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
         refuse("means", f"{path}, line {number}", "at most 1,000,000 columns", "use fewer arms")
     values = _parse(cells)
     if None in values:
-        _refuse_separators(path, number, cells)
+        _check_separators(path, number, cells)
         bad = cells[values.index(None)]
         # Python takes it for a number, perhaps for another than its writer meant.
         remedy = f"write {bad[:20]!r} as a plain decimal number"
@@ -383,7 +383,7 @@ def _refuse_line(path: Path, number: int, allowed: str, remedy: str) -> NoReturn
     refuse("means", f"{path}, line {number}", allowed, remedy)
 
 
-def _refuse_separators(path: Path, number: int, cells: Sequence[str]) -> None:
+def _check_separators(path: Path, number: int, cells: Sequence[str]) -> None:
     blanks = any(None not in _parse(cell.split()) for cell in cells if " " in cell)
     if remedy := separator_remedy(cells) or blanks and _SEPARATED("blanks"):
         _refuse_line(path, number, "separated by commas", remedy)
@@ -442,7 +442,7 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
         if not all(map(is_plain, row)):
             refuse("means", f"{path}, line {number}", "plain cells", NOT_PLAIN)
         if value is None or not cells[0] or not cells[1]:
-            _refuse_separators(path, number, cells)
+            _check_separators(path, number, cells)
             remedy = "give agent, arm and a number in every line"
             refuse("means", f"{path}, line {number}", "an observed rating", remedy)
         counts[cells[0], cells[1], value + 0.0] += 1

@@ -96,7 +96,7 @@ class Store:
         if strange and not ("run.json" in names and kept):
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
         if create:
-            self._mend()
+            self._ensure_chunks_folder()
         elif not kept and "run.json" not in names:
             self._refuse("this one has no chunks/")
         self._inspect()
@@ -130,7 +130,7 @@ class Store:
         from fmab_jax.sweeps.locks import locked  # what is only read needs none
 
         self._inspect()
-        self._mend()
+        self._ensure_chunks_folder()
         with locked(self.path, writer):
             for folder in (self.path, self.path / "chunks"):
                 remove_temporaries(folder, writer)
@@ -226,7 +226,7 @@ class Store:
     def _refuse(self, reason: str) -> NoReturn:
         refuse("store", str(self.path), "a store", reason)
 
-    def _mend(self) -> None:
+    def _ensure_chunks_folder(self) -> None:
         """Makes chunks/, which copies and archives may leave out where it is empty."""
         with suppress(FileExistsError):  # another writer's
             os.mkdir(self.path / "chunks")
