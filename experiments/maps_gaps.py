@@ -190,8 +190,9 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
     data = {T: [found["gaps"]] for T, found in results.items()}
     leak = common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS)
     schedule = (
-        "A budgeted schedule multiplies its target gap by Δ to the power of 1/R in each round; Δ is on the "
-        "horizontal axis, and the points on the left have each seed's own smallest gap (oracle)"
+        "A budgeted schedule multiplies its target gap by Δ to the power of 1/R in each "
+        "round; Δ is on the horizontal axis, and the points on the left have each seed's own "
+        "smallest gap (oracle)"
     )
     told = ". ".join(
         f"At T = {common.whole(T)}, "

@@ -472,7 +472,7 @@ def number_of(text: str) -> int | float | None:
     if number == 0 or math.isinf(number):
         return None
     # Exact for a whole number too large for float64's 53 bits.
-    if digits.isdecimal() and text.endswith(digits):
+    if digits.isdecimal() and text.lstrip("+-") == digits:
         return int(text)
     if abs(number) < 1e18 and Decimal(text) == (whole := int(Decimal(text))):
         return whole

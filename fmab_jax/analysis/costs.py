@@ -96,7 +96,7 @@ def _has_open_actions(data: xr.Dataset, rows: Sequence[Mapping[str, Any]]) -> bo
 
 
 def _epsilons(row: Mapping[str, Any]) -> set[float]:
-    return {math.inf if epsilon is None else float(epsilon) for epsilon, _ in row["leaks"]}
+    return {math.inf if epsilon is None else float(epsilon) for epsilon, *_ in row["leaks"]}
 
 
 def _leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:

@@ -190,7 +190,13 @@ def _joined(data: xr.Dataset, study: Mapping[str, Any]) -> bool:
     """Tells whether results hold seeds of several runs; each has stated how many it had."""
     if "seeds" not in data:
         return data.sizes["seed"] > study.get("seeds", math.inf)
-    return "seed" in data.seeds.dims or bool(data.seeds.max() < data.sizes["seed"])
+    if "seed" in data.seeds.dims:
+        return True
+    number = data.sizes["seed"]
+    if number > data.seeds.max() and "regret" in data:
+        # A configuration of a sweep may have fewer seeds than others: the rest is missing.
+        number = np.isfinite(data.regret.isel(time=-1)).sum("seed").max()
+    return bool(number > data.seeds.max())
 
 
 def _check(data: xr.Dataset, field: str) -> None:

@@ -123,7 +123,7 @@ def privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
     if any(map(_is_unstated, rows)):
         return UNSTATED
     # A class of one's own may state a ledger, and leave its `privacy` that of no noise.
-    stated = any(each for row in rows for each, _ in row["leaks"])
+    stated = any(leak[0] for row in rows for leak in row["leaks"])
     return "privacy as in the ledger" if stated else "no noise"
 
 
@@ -134,7 +134,7 @@ def _is_unstated(row: Mapping[str, Any]) -> bool:
 def _covered(data: xr.Dataset) -> bool:
     """Tells whether an epsilon covers something that is sent, if a ledger says so."""
     return "ledger" not in data.attrs or any(
-        row["what"] != "actions" and any(each is not None for each, _ in row["leaks"])
+        row["what"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
         for row in said(data, "ledger")
     )
 

@@ -104,7 +104,7 @@ def prepared(
     )
 
 
-def _sum_of_products(a: ArrayLike, x: Array, b: ArrayLike, y: Array) -> Array:
+def _sum_of_products(a: ArrayLike, x: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     return rounded(a * x) + rounded(b * y)
 
 

@@ -270,11 +270,11 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
     """
     rows: list[np.ndarray] = []
     header, first, column = False, (0, [""]), []
-    quotes = [False, False]  # whether the first line of numbers is, and the last line read
+    quotes = [0, 0]  # how many the first line of numbers has, and the last line read
 
     def note_quotes(lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
-            quotes[1] = '"' in line
+            quotes[1] = line.count('"')
             yield line
 
     try:
@@ -305,6 +305,8 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
             _refuse_width(path, number, len(cells), len(first[1]), header)
             if not rows:
                 quotes[0] = quotes[1]
+                if 0 < quotes[1] < 2 * len(cells):
+                    _refuse_index(path, "is in quotes, as names are")
             elif quotes[0] and not quotes[1]:
                 remedy = "its quotes make it names: drop the quotes, or that line"
                 _refuse_line(path, first[0], "means as those below", remedy)
@@ -329,7 +331,8 @@ def _refuse_names(path: Path, header: str, column: list[str]) -> None:
     """
     if header.lower() in _INDEX and all(float(cell).is_integer() for cell in column):
         _refuse_index(path, "counts the rows", ", or call it otherwise")
-    if len(column) > 1 and _is_count(column):
+    # One row without a header may have a mean of 1 or 0 in its first column.
+    if (len(column) > 1 or header) and _is_count(column):
         _refuse_index(path, "counts the rows", f", or {_POINT}")
 
 

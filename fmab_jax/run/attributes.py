@@ -41,7 +41,7 @@ class Row(TypedDict):
     what: str
     why: str
     source: str
-    leaks: Some[tuple[Amount | None, Annotated[int, Meta(ge=0, le=AGENTS_MAX)]]]
+    leaks: Some[Annotated[list[Amount | None], Meta(min_length=2, max_length=5)]]
     title: NotRequired[str]
     where: NotRequired[str]
     law: NotRequired[str]
@@ -131,9 +131,23 @@ def misfit(value: Any, form: Any) -> str | None:
     return None
 
 
-def alike(ledger: Sequence[Mapping[str, Any]]) -> bool:
-    """Tells whether rows of several algorithms all have a title, those of one none."""
-    return len({"title" in row for row in ledger}) <= 1
+def fits_ledger(ledger: Sequence[Mapping[str, Any]]) -> bool:
+    """Tells whether rows of a ledger agree with each other, and leaks are of one of two forms.
+
+    Rows of several algorithms all have a title, those of one none. A leak is an epsilon and a
+    number of noises; or these, and the `Seen.shares` of a noise.
+    """
+    leaks = [leak for row in ledger for leak in row["leaks"]]
+    return len({"title" in row for row in ledger}) <= 1 and all(map(_fits_leak, leaks))
+
+
+def _fits_leak(leak: Sequence[Any]) -> bool:
+    _, over, *shares = leak
+    fits = isinstance(over, int) and 0 <= over <= AGENTS_MAX
+    if not shares:
+        return fits
+    whole = [isinstance(each, int) for each in shares[1:]]
+    return fits and whole == [True, True] and shares[0] is not None and 0 < shares[1] <= shares[2]
 
 
 def holds(value: Any) -> bool:
@@ -201,7 +215,7 @@ def fault(data: xr.Dataset, *, longest: bool = True) -> str | None:
         if (path := misfit(value, form)) is not None:
             return f"{name}.{path}".replace(".[", "[").rstrip(".")
     study = said["study"]
-    if not alike(said["ledger"]):
+    if not fits_ledger(said["ledger"]):
         return "ledger"
     if wrong := unswept(study):
         return f"study.{wrong}"

@@ -92,12 +92,18 @@ def refuse_lost_texts(header: Mapping[str, Any], outputs: Sequence[Output]) -> N
     coords = {**grid.coordinates(), **schema.meter_coordinates(grid.meters)}
     made = {each.name: ((), 0.0, each.attrs) for each in outputs}
     data = xr.Dataset(made, coords, grid.attrs())
-    if (wrong := attributes.lost_text(data) or attributes.fault(data)) is not None:
+    lost = attributes.lost_text(data)
+    if (wrong := lost or attributes.fault(data)) is not None:
         name, _, word = wrong.partition(".")
         value = data[name].attrs.get(word) if name in data.variables else data.attrs.get(name)
         allowed = f"a text of at most {attributes.LONGEST:,} letters, without a NUL"
         field = wrong.replace(".long_name", ".label")
-        refuse(field, value, allowed, "write it otherwise: no file would hold it")
+        refuse(
+            field,
+            value,
+            allowed if lost else "of the form that results have",
+            "write it otherwise: no file would hold it",
+        )
 
 
 class Grid:

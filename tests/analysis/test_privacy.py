@@ -711,13 +711,41 @@ def test_results_say_what_holds_up_to_delta_alone():
     assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
 
 
-@pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5)])
-def test_shares_are_a_part_of_all(shares):
+@pytest.mark.parametrize(
+    ("shares", "line"),
+    [
+        ((1.0, 0, 5), ".shares[1]=0: must be a whole number in [1, "),
+        ((1.0, 6, 5), ".shares=(1.0, 6, 5): must be at most all shares in the second place; "),
+        ((1.0, 5), ".shares=(1.0, 5): must be (epsilon of one noise, how many of its equal shares"),
+        ((math.nan, 4, 5), ".shares[0]=nan: must be a number in [0, inf]; "),
+    ],
+)
+def test_shares_are_a_part_of_all(shares, line):
     """Would catch a ledger whose shares are more than there are."""
     row = Seen("an agent", "actions", math.inf, "", shares=shares)
     bare = altered(fmab.dist_dp_se, ledger=lambda self, exchange: (row,))
-    with pytest.raises(TypeError, match="not a part of all"):
-        privacy_ledger(bare(1.0), 5)
+    refuses(re.escape(f"Altered.ledger[0]{line}"), privacy_ledger, bare(1.0), 5)
+
+
+@pytest.mark.parametrize("name", ["dist_dp_se", "dp_imed", "kl_se", "kl_se split"])
+def test_two_agents_of_a_secure_sum_are_shown_everywhere(name, tmp_path):
+    """Would catch a ledger that speaks of shares of a noise in a form that tables, files or
+    comparisons do not read."""
+    name, *split = name.split()
+    given = {"secure": True} if name != "dist_dp_se" else {}
+    algorithm = getattr(fmab, name)(1.0, **given | dict.fromkeys(split, True))
+    runs = []
+    for root_seed in (0, 1):
+        problem = fmab.Problem([0.3, 0.5, 0.7], agents=2)
+        data = fmab.simulate(algorithm, problem, 500, seeds=3, root_seed=root_seed)
+        runs.append(fmab.load(fmab.save(data, tmp_path / f"{root_seed}.nc")))
+        assert runs[-1].attrs["ledger"] == data.attrs["ledger"]
+    assert float(fmab.final_table(runs[0]).leak_epsilon) == 1.0
+    assert "leak ε of sums" in " ".join(str(fmab.overview(runs[0])).split())
+    assert "leak ε = 1 each" in fmab.compare(*runs, labels=("a", "b")).sentence
+    assert fmab.plot_runs({"a": runs[0], "b": runs[1]}).axes
+    report = fmab.write_report(runs[0], tmp_path / "report.html")
+    assert "1 of 2 shares of the noise" in report.read_text("utf-8")
 
 
 def test_a_coalition_is_never_guessed():

@@ -322,7 +322,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
         "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
         "plot sum --curves": "keep='summary': must be 'curves'",
-        "plot half --x epsilon --hue rounds": "finals.regret=",
+        "plot half --x epsilon --hue rounds": "half: regret 2 not finite: must be finite in every",
         "show eps --level 0": "--level 0: must be a number in (0, 1)",
         "show eps --server-price -1": "--server-price -1: must be",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
@@ -369,7 +369,8 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "sweep cdp --instance-gap 7": "--instance-gap 7: must be",
         "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with --means a.csv;",
         "sweep hdp --components 2:rong --agents 2": "--components rong: must be one of complete",
-        f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be [",
+        f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be 0.5 none, "
+        "as in the store eps; ",
         "sweep cdp --save-study x.txt": "--save-study x.txt: must be a file name ending in .toml",
         "sweep hdp --components 3 --agents 5": "--components 3: must be sizes that sum to",
         "sweep hdp --agents 0": "--agents 0: must be a whole number",

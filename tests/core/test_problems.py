@@ -489,6 +489,15 @@ BAD_CSV = {
         for header in (b"", b"player,a,b\n")
         for first in ((0, 1), (1, 2), (1, 0), (7, 9))
     },
+    "index of one row": (
+        *(
+            b"player,a,b\n1,0.1,0.2\n",
+            f"means='means.csv': {INDEX('counts the rows', BARE)}{POINT}",
+        ),
+    ),
+    "index in quotes, of one row": (
+        *(b'"1",0.1,0.2\n', f"means='means.csv': {INDEX('is in quotes, as names are', BARE)}"),
+    ),
     **{
         f"index of names, above {header!r}": (
             *(header + b"ann,0.1,0.2\n", f"means='means.csv': {INDEX('names the rows', BARE)}"),

@@ -722,7 +722,8 @@ def test_values_out_of_range_are_refused(capsys, arguments):
 def test_short_names_mean_their_experiments():
     """Catches one that cannot be asked for, is never run or checked, and two told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
-    others = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages", *ARENA}
+    others = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages"}
+    others |= {"theory_runs", *ARENA}
     assert {command.chosen(name) for name in short} | others == set(command.NAMES)
     others |= {"fig09_graphs"}
     assert [name for name in command.NAMES if name not in others] == list(SETTINGS)

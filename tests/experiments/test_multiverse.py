@@ -526,7 +526,7 @@ def test_the_published_figure_is_of_the_sentences_of_claims():
     lines = (FIGURES / "multiverse.md").read_text("utf-8").splitlines()
     rows = [line for line in lines if re.match(r"\| \d", line)]
     for number, (row, sentence) in enumerate(
-        zip(rows, multiverse_figures._ordered(counts), strict=True), 1
+        zip(rows, multiverse_figures.ordered(counts), strict=True), 1
     ):
         cells = [str(number), sentence.section, claims.quoted(sentence.quote)]
         assert row.startswith(f"| {' | '.join(cells)} |")

@@ -287,8 +287,8 @@ REFUSED = {
             ("a label", lambda text: words(label=text), "q.label"),
             ("a symbol", lambda text: words(symbol=text), "q.label"),
             ("words for none", lambda text: words(none=text), "q.none"),
-            ("an output's label", lambda text: heading(label=text), "own.label"),
-            ("an output's units", lambda text: heading(units=text), "own.units"),
+            ("an output's label", lambda text: heading(label=text), "Output.label"),
+            ("an output's units", lambda text: heading(units=text), "Output.units"),
             ("a title", titled, "title"),
         )
     },

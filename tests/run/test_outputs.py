@@ -544,6 +544,10 @@ BROKEN = {
     "over the mean": (lambda r: last(r) > last(r).mean(), ALONE),
     "the worst": (lambda r: last(r) == last(r).max(), ALONE),
     "the rank": (lambda r: last(r).argsort().argsort(), ALONE),
+    "the rank of one": (
+        lambda r: last(r).argsort().argsort() + 0.0,
+        r"(?P<a>[\d.]+) of a seed beside itself, else (?!(?P=a):).*" + ALONE,
+    ),
     "the sum so far": (lambda r: last(r).cumsum(), ALONE),
     "less the one before": (lambda r: np.diff(last(r), prepend=0.0), ALONE),
     "by chance": (lambda r: np.random.default_rng().uniform(size=len(last(r))), ALONE),

@@ -395,6 +395,11 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     assert table.best_arm_lost_upper.isnull().values.tolist() == [[False, False], [False, True]]
     expected = curves.regret.values[0, 1, :16, -1].mean()
     assert float(table.regret[0, 1]) == pytest.approx(expected, rel=1e-12)
+    # A configuration with fewer seeds than others is not one of runs that were joined.
+    for place in np.ndindex(2, 2):
+        alone = {dim: index for dim, index in zip(data.seeds.dims, place, strict=True)}
+        leaks = [final_table(each.isel(alone)).leak_epsilon for each in (data, curves)]
+        assert float(leaks[0]) == float(leaks[1]) > 0.0
     nothing = results.dataset(subset(stores, "curves", {}), "here", partial=True)
     assert nothing.sizes["seed"] == 0 and np.isnan(final_table(nothing).regret.values).all()
 

@@ -22,7 +22,7 @@ from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, setting, shown
 from fmab_jax.run import contract, schema
-from fmab_jax.run.attributes import LONGEST
+from fmab_jax.run.attributes import LONGEST, holds
 from fmab_jax.run.outputs.usual import USUAL
 
 # Relative to a seed's largest value, or to 1.
@@ -139,9 +139,11 @@ def _check(output: Output, taken: Set[str]) -> None:
         refuse("Output.name", name, _NAME_WANTED, "rename it")
     for field in ("label", "units"):
         text = getattr(output, field)
-        if len(text) > LONGEST or "\0" in text:
-            remedy = "no file could be read again: shorten it"
-            refuse(f"Output.{field}", text, f"at most {LONGEST:,} letters, and no null", remedy)
+        if len(text) > LONGEST or not holds(text):
+            allowed_text = f"a text of at most {LONGEST:,} letters, without a NUL"
+            refuse(
+                f"Output.{field}", text, allowed_text, "write it otherwise: no file would hold it"
+            )
     allowed = tuple(each for each in DIMENSIONS if each != "meter")
     if output.dims != tuple(each for each in allowed if each in output.dims):
         refuse("Output.dims", output.dims, f"some of {allowed} in this order", "reorder them")
@@ -253,7 +255,8 @@ def made(
             values = np.asarray(result)
         shape = number, *sizes
         if values.shape != shape:
-            allowed = f"[seed{''.join(f', {dim}' for dim in output.dims)}], here {shape}"
+            asked = f"here {shape}" if number == seeds else f"here {shape}, for {number} seeds"
+            allowed = f"[seed{''.join(f', {dim}' for dim in output.dims)}], {asked}"
             refuse(field, Shown(f"an array {values.shape}"), allowed, "mend it")
         if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
             kind = "masked values" if np.ma.is_masked(result) else f"values of type {values.dtype}"
@@ -268,11 +271,13 @@ def made(
         # Twice, so that an array of one row is not taken for one of all seeds.
         pair = compute([seed, seed], 2)
         if not _is_close(pair, values[seed : seed + 1]):
-            alone, beside = (shown(each[0].tolist()) for each in (pair, values[seed : seed + 1]))
+            place = int(_is_close(pair[:1], values[seed : seed + 1]))
+            alone, beside = (shown(each.tolist()) for each in (pair[place], values[seed]))
             name = output.name
             remedy = f"compare seeds in the result: data.{name} - data.{name}.mean('seed')"
             allowed = "the same for a seed, whatever seeds are beside it"
-            refuse(field, Shown(f"{alone} of a seed alone, else {beside}"), allowed, remedy)
+            other = f"{alone} of a seed beside itself, else {beside}"
+            refuse(field, Shown(other), allowed, remedy)
     return values
 
 
