@@ -40,6 +40,8 @@ ALPHA = 1e-6
 POWER = 0.999
 # Trials of the package's turn: enough to fill its batches, few enough for a second or two.
 _TRIALS = 2_000
+# A share of the regret that is none.
+_NO_SHARE = 1e-6
 
 
 class Sizes(NamedTuple):
@@ -215,11 +217,12 @@ def least_distance(sizes: Sizes) -> float:
     return float((fails + chance) * math.sqrt(1 / sizes.twin + 1 / sizes.package))
 
 
-def least_difference(regret: np.ndarray, sizes: Sizes) -> float:
+def least_difference(regret: np.ndarray, sizes: Sizes) -> float | None:
     """Returns the least relative difference of mean regret that is seen with `POWER`.
 
     Where means are compared it is that of a normal test of two means. Elsewhere all regret is
-    larger by this share, and the distribution functions are then `least_distance` apart.
+    larger by this share, and the distribution functions are then `least_distance` apart. None where
+    so many seeds have one regret that every share puts them so far apart: that is no power.
 
     Args:
         regret: [seed] of the package, at T.
@@ -237,7 +240,9 @@ def least_difference(regret: np.ndarray, sizes: Sizes) -> float:
         less = np.searchsorted(values * (1 + share), at, "right")
         return wanted - float(np.max(np.searchsorted(values, at, "right") - less)) / len(values)
 
-    return float(scipy.optimize.bisect(short, 0.0, 10.0, xtol=1e-6))
+    if short(_NO_SHARE) <= 0.0:
+        return None
+    return float(scipy.optimize.bisect(short, 0.0, 10.0, xtol=_NO_SHARE))
 
 
 def measured(name: str, pair: Pair) -> dict[str, Any]:
@@ -310,7 +315,8 @@ def page(results: dict[str, Any]) -> str:
         "*Law* is the smallest distance that is seen between the two distribution functions of a "
         "number (Kolmogorov's distance, which is at most the total variation), in per cent. Where "
         "a test compares no means (`dp_se`, `dist_dp_se`, `fed1_ucb`, `demab`), *mean* is the "
-        "share by which all regret would have to be larger to be as far apart in law.",
+        "share by which all regret would have to be larger to be as far apart in law. –: so many "
+        "seeds have one regret, to the last digit, that every share is seen, which says nothing.",
         "",
         "Smaller differences are seen draw by draw: other tests give nearly every twin the very "
         "random numbers of the package, and ask for the same decisions and the same regret.",
@@ -346,7 +352,7 @@ def page(results: dict[str, Any]) -> str:
             setting,
             *(f"{row[each]:,}" for each in ("agents", "arms", "horizon", "twin", "package")),
             f"{row['p']:.2g} of {row['of']}",
-            *(f"{100 * row[each]:.2g}" for each in ("difference", "distance")),
+            *(_per_cent(row[each]) for each in ("difference", "distance")),
             f"{row['package_rate']:,.0f}",
             f"{row['twin_rate']:,.3g}",
         )
@@ -355,6 +361,10 @@ def page(results: dict[str, Any]) -> str:
     if rest := sorted(set(known()) - covered):
         lines += ["", f"Without a twin of its own here: {', '.join(f'`{x}`' for x in rest)}."]
     return "\n".join([*lines, ""])
+
+
+def _per_cent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2g}"
 
 
 def _quoted(name: str) -> str:

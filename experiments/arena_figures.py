@@ -39,7 +39,7 @@ from experiments.arena import (
     seeds_in_words,
     trusted_as_well,
 )
-from experiments.notes import Note, write_beside
+from experiments.notes import SMALL, Note, write_beside
 from fmab_jax.analysis import costs, several
 from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
@@ -125,30 +125,43 @@ def _ends(
     return named(least), named(most)
 
 
-def _high(lines: Sequence[Sequence[str]], wide: float, columns: int = 1) -> float:
+def _small(page: pictures.Page) -> float:
+    """Returns how large words beside panels are, as a part of others: in one column smaller."""
+    return SMALL / FONT if page.narrow else 1.0
+
+
+def _high(
+    lines: Sequence[Sequence[str]], wide: float, page: pictures.Page, columns: int = 1
+) -> float:
     """Returns how high a panel is beside which its legend fits, in inches."""
-    rows = sum(style.wrapped(_label(each), wide).count("\n") + 1 for each in lines)
-    return max(1.4, 0.45 + 0.135 * (rows + len(lines) / 3) / columns)
+    small = _small(page)
+    rows = sum(style.wrapped(_label(each), wide / small).count("\n") + 1 for each in lines)
+    least, labels = (0.9, 0.2) if page.narrow else (1.4, 0.45)
+    return max(least, labels + 0.135 * small * (rows + len(lines) / 3) / columns)
 
 
-def _legend(panel: Axes, wide: float, columns: int = 1) -> None:
+def _legend(panel: Axes, wide: float, page: pictures.Page, columns: int = 1) -> None:
     """Writes the legend of a panel at its right, the most regret first, in lines of a width."""
     handles, labels = panel.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
     handles = [handles[i] for i in order]
-    labels = [style.wrapped(labels[i], wide) for i in order]
+    labels = [style.wrapped(labels[i], wide / _small(page)) for i in order]
     look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
-    look |= {"ncols": columns, "columnspacing": 1.0}
+    look |= {"ncols": columns, "columnspacing": 1.0, "fontsize": FONT * _small(page)}
     panel.legend(handles, labels, handlelength=1.8, handletextpad=0.5, **look)
 
 
-def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
-    """Regret over time, a panel for everybody who is told the same."""
-    bands = {each: fmab.confidence_band(data.regret, common.LEVEL) for each, data in parts.items()}
+def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret over time, a panel for everybody who is told the same.
+
+    Args:
+        bands: By contestant.
+        horizon: T.
+    """
     means = {each: band["mean"].sel(time=slice(100, None)).values for each, band in bands.items()}
     low, high = min(map(np.min, means.values())), max(map(np.max, means.values()))
     groups: dict[str, list[str]] = {}
-    for each in parts:
+    for each in bands:
         groups.setdefault(LINE_UP[each].trust, []).append(each)
     shown = [trust for trust in TRUST if trust in groups]
 
@@ -157,7 +170,7 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     low = min(low, rate * math.log(AGENTS * 100))
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(shown), 2, [_high(each, 1.05) for each in lines.values()])
+        panels = page.places(len(shown), 2, [_high(each, 1.05, page) for each in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
@@ -170,10 +183,20 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
             panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
             panel.set_ylabel("regret", labelpad=2)
-            _legend(panel, 1.05)
+            _legend(panel, 1.05, page)
         for panel in panels[-1 if page.narrow else -2 :]:
             panel.set_xlabel("slot t", labelpad=2)
+        if page.narrow:
+            # All have the slots of the lowest.
+            for panel in panels[:-1]:
+                panel.tick_params(labelbottom=False)
 
+    return page
+
+
+def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret over time, a panel for everybody who is told the same."""
+    bands = {each: fmab.confidence_band(data.regret, common.LEVEL) for each, data in parts.items()}
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
@@ -202,12 +225,12 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
             for head, value in row.items()
             if isinstance(value, tuple)
         ]
+    page = curves_page(bands, horizon)
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, table), folder)
 
 
-def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
-    """Regret at T against links, and against bits sent; names say the leak."""
-    rows = {each: final_row(each, data, parts[REFERENCE]) for each, data in parts.items()}
+def sent_page(rows: Mapping[str, Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret at T against links and bits, given the final row of everybody."""
     sent = ("links at T", "bits sent")
 
     def page(page: pictures.Page) -> None:
@@ -247,12 +270,19 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
                 write_beside(panel, words, drawn, crowded=True)
 
         page.fit = fit
-        shown = {LINE_UP[each].trust for each in parts}
+        shown = {LINE_UP[each].trust for each in rows}
         page.handles = [
             Line2D([], [], marker=MARKER[t], color=COLOUR[t], ls="none", ms=3.4, label=words)
             for t, words in TRUST.items()
             if t in shown
         ]
+
+    return page
+
+
+def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret at T against links, and against bits sent; names say the leak."""
+    rows = {each: final_row(each, data, parts[REFERENCE]) for each, data in parts.items()}
 
     caption = (
         f"{_instance(horizon, parts)}. Markers: means over the seeds. {BARS}. Legend: who is "
@@ -300,6 +330,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         f"{quiet['bits sent'][0]:,.0f} bits{level}, and has a regret of "
         f"{quiet['regret at T'][0]:,.0f}; the least mean regret is that of {least}. {APART}"
     )
+    page = sent_page(rows)
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 
 
@@ -375,6 +406,56 @@ def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def leaks_page(
+    found: Mapping[tuple[str, str], np.ndarray], yardstick: float | None, horizon: int
+) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret at T against the leak, a panel for each view.
+
+    Args:
+        found: [leak, 3] mean with its interval, by view and contestant.
+        yardstick: Regret of who tells nothing; None where nobody was run.
+        horizon: T.
+    """
+    members: dict[str, list[str]] = {}
+    for view, name in found:
+        members.setdefault(view, []).append(name)
+    bound = [least_possible(leak, horizon) for leak in LEAKS]
+    low = min(min(bound), *(values[:, 1].min() for values in found.values()))
+    low = low if yardstick is None else min(low, yardstick)
+    top = max(values[:, 2].max() for values in found.values())
+    lines = {
+        view: _lines(names, {each: found[view, each][:, 0] for each in names})
+        for view, names in members.items()
+    }
+    # A contestant has one look in all panels.
+    place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
+
+    def page(page: pictures.Page) -> None:
+        columns = 1 if page.narrow else 2
+        high = [max(2.0, _high(each, 0.95, page, columns)) for each in lines.values()]
+        panels = page.places(len(members), 1, high)
+        for panel, view in zip(panels, members, strict=True):
+            if view != "actions" and yardstick is not None:
+                words = f"{LINE_UP[YARDSTICK].label} alone: nothing told"
+                panel.plot(LEAKS, [yardstick] * len(LEAKS), color="0.6", linewidth=2.4, label=words)
+            words = "lower bound in the end"
+            panel.plot(LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
+            for line in lines[view]:
+                mean, lower, upper = found[view, line[0]].T
+                marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
+                own = style.look(place[line[0]]) | {"marker": marker, "markersize": 3}
+                panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
+                panel.plot(LEAKS, mean, label=_label(line), **own)
+            panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))
+            panel.margins(x=0.04)
+            panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
+            panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
+            panel.set_ylabel("regret at T" if page.narrow else REGRET, labelpad=2)
+            _legend(panel, 0.95, page, columns)
+
+    return page
+
+
 def _draw_leaks(
     parts: Mapping[Any, Any], quiet: Any, horizon: int, folder: Path, name: str
 ) -> list[Path]:
@@ -391,40 +472,7 @@ def _draw_leaks(
         for view, names in members.items()
         for each in names
     }
-    yardstick = math.nan if quiet is None else float(quiet.regret.isel(time=-1).mean())
-    bound = [least_possible(leak, horizon) for leak in LEAKS]
-    low = np.nanmin([yardstick, min(bound), *(values[:, 1].min() for values in found.values())])
-    top = max(values[:, 2].max() for values in found.values())
-    lines = {
-        view: _lines(names, {each: found[view, each][:, 0] for each in names})
-        for view, names in members.items()
-    }
-    # A contestant has one look in all panels.
-    place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
-
-    def page(page: pictures.Page) -> None:
-        columns = 1 if page.narrow else 2
-        high = [max(2.0, _high(each, 0.95, columns)) for each in lines.values()]
-        panels = page.places(len(members), 1, high)
-        for panel, view in zip(panels, members, strict=True):
-            if view != "actions" and quiet is not None:
-                words = f"{LINE_UP[YARDSTICK].label} alone: nothing told"
-                panel.plot(LEAKS, [yardstick] * len(LEAKS), color="0.6", linewidth=2.4, label=words)
-            words = "lower bound in the end"
-            panel.plot(LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
-            for line in lines[view]:
-                mean, lower, upper = found[view, line[0]].T
-                marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
-                own = style.look(place[line[0]]) | {"marker": marker, "markersize": 3}
-                panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
-                panel.plot(LEAKS, mean, label=_label(line), **own)
-            panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))
-            panel.margins(x=0.04)
-            panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
-            panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
-            panel.set_ylabel(REGRET, labelpad=2)
-            _legend(panel, 0.95, columns)
-
+    yardstick = None if quiet is None else float(quiet.regret.isel(time=-1).mean())
     missing = [
         f"{VIEWS[view].who.capitalize()}: {words}"
         for view in members
@@ -456,6 +504,7 @@ def _draw_leaks(
     told = "; ".join(listed)
     alt = f"Who has the least regret at a leak, or cannot be told from it, with its mean: {told}."
     shown = [row for row in rows if not row["why not run"]]
+    page = leaks_page(found, yardstick, horizon)
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, shown), folder)
 
 

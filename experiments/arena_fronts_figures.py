@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +84,15 @@ def _setting(horizon: int, seeds: Iterable[int]) -> str:
     )
 
 
-def _draw_front(
-    view: str, parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
-) -> list[Path]:
-    """Regret at T against links and against bits, a row for each leak."""
-    what = VIEWS[view]
-    found = {leak: points(view, leak, parts["b"], dials) for leak in TOLD}
-    told = {leak: list(each) for leak, each in found.items() if each}
+def front_page(
+    told: Mapping[float, Sequence[Point]], horizon: int
+) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret at T against links and against bits, a row for each leak.
+
+    Args:
+        told: All configurations of a leak.
+        horizon: T.
+    """
     bound = {leak: least_possible(leak, horizon) for leak in told}
     faint = "0.65"
     leads = {
@@ -134,6 +136,16 @@ def _draw_front(
             Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
         ]
 
+    return page
+
+
+def _draw_front(
+    view: str, parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
+) -> list[Path]:
+    """Regret at T against links and against bits, a row for each leak."""
+    what = VIEWS[view]
+    found = {leak: points(view, leak, parts["b"], dials) for leak in TOLD}
+    told = {leak: list(each) for leak, each in found.items() if each}
     rows = front_rows(view, parts, dials)
     seeds = [row["seeds"] for row in rows]
     caption = (
@@ -147,6 +159,7 @@ def _draw_front(
         "which means may be. Links and bits as in the figure of links."
     )
     ends = []
+    bound = {leak: least_possible(leak, horizon) for leak in told}
     for leak, each in told.items():
         best = front(each, "links")
         listed = " / ".join(
@@ -154,6 +167,7 @@ def _draw_front(
         )
         ends.append(f"at a leak of {leak:g}, {listed}; lower bound {bound[leak]:,.0f}")
     alt = f"The front of regret and links, against {what.who}: {'. '.join(ends)}."
+    page = front_page(told, horizon)
     picture = pictures.Picture(f"arena_front_{view}", page, caption, alt, rows, rows)
     return pictures.publish(picture, folder)
 

@@ -221,6 +221,8 @@ SOUND = {
     "Dist-DP-SE": Case(partial(fmab.dist_dp_se, 1.0), 5, part=WHOLE),
     "KL-SE": Case(partial(fmab.kl_se, 1.0), part=WHOLE),
     "KL-SE, arms shared out": Case(partial(fmab.kl_se, 1.0, split=True), part=WHOLE),
+    # Of two agents each pulls an arm of its own: its noise alone hides it from the other.
+    "KL-SE, two arms shared out": Case(partial(fmab.kl_se, 1.0, split=True), 2, "sums", 0.0, WHOLE),
     "KL-SE, ring": Case(partial(fmab.kl_se_graph, 1.0, "ring"), part=WHOLE),
     "KL-SE, components": Case(partial(fmab.kl_se_components, 1.0, "3,3:complete"), part=WHOLE),
     "KL-SE, secure sum": Case(partial(fmab.kl_se, 1.0, secure=True), 5, part=WHOLE),

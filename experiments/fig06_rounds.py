@@ -78,6 +78,6 @@ def budget_in_words(gap: str) -> str:
         1 / 16: "1/16, with which R = 4 makes the steps of no budget",
     }[GAPS[gap]]
     return (
-        "With a budget of R rounds the target gap shrinks by Δ to the power of 1/R a round, "
-        f"without one it is halved; Δ is {whose}"
+        "With a budget of R rounds the target gap is multiplied by Δ to the power of 1/R in each "
+        f"round, without one it is halved; Δ is {whose}"
     )

@@ -190,8 +190,9 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
     data = {T: [found["gaps"]] for T, found in results.items()}
     leak = common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS)
     schedule = (
-        "A budgeted schedule shrinks its target gap by Δ to the power of 1/R a round; Δ is on the "
-        "horizontal axis, and the points on the left have each seed's own smallest gap (oracle)"
+        "A budgeted schedule multiplies its target gap by Δ to the power of 1/R in each "
+        "round; Δ is on the horizontal axis, and the points on the left have each seed's own "
+        "smallest gap (oracle)"
     )
     told = ". ".join(
         f"At T = {common.whole(T)}, "
@@ -238,7 +239,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
             "; ".join(
                 f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "
                 f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
-                f"{seen.no_less(100 * worst[T][0]):.2g} % commit to a worse arm "
+                f"{seen.no_less(100 * worst[T][0], 3):.3g} % commit to a worse arm "
                 f"(R = {worst[T][1]}, gap {worst[T][2]})"
                 for T, (low, high) in spent.items()
             )

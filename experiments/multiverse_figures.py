@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +88,10 @@ def judge(data: Data, folder: Path, vary: Sequence[str] = tuple(READINGS)) -> li
     return pictures.publish(picture_of(verdicts_of(data, vary), data, vary), folder)
 
 
-def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> pictures.Picture:
-    """Returns the picture of the shares, its words and its numbers."""
-    order = _ordered(dict.fromkeys(each.sentence for each in told))
-    counts = counts_of(told)
+def bars_page(
+    order: Sequence[Sentence], counts: Mapping[Sentence, Counter[str]]
+) -> Callable[[pictures.Page], None]:
+    """Returns what draws the shares of readings, a row for each sentence."""
     numbers = {sentence: place for place, sentence in enumerate(order, 1)}
     quotes = Counter(sentence.quote for sentence in order)
 
@@ -122,6 +122,15 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
         axes.set_xticks([0, 25, 50, 75, 100])
         page.handles = [Patch(label=NAMES[kind], linewidth=0, **look(kind)) for kind in KINDS]
 
+    return page
+
+
+def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> pictures.Picture:
+    """Returns the picture of the shares, its words and its numbers."""
+    order = ordered(dict.fromkeys(each.sentence for each in told))
+    counts = counts_of(told)
+    numbers = {sentence: place for place, sentence in enumerate(order, 1)}
+
     rows = [
         {
             "number": numbers[each.sentence],
@@ -147,10 +156,11 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
         for sentence in order
     ]
     words = summary(told)
+    page = bars_page(order, counts)
     return pictures.Picture(NAME, page, _caption(data, vary, words), words, rows, table)
 
 
-def _ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
+def ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
     """Returns sentences in the order of the paper's sections, the appendices last."""
     places = {part: place for place, part in enumerate(PARTS)}
 
@@ -199,7 +209,7 @@ def depending(told: Sequence[Told]) -> list[dict[str, Any]]:
             "open": _open(told, sentence),
             "holds in": f"{count[HOLDS]} of {sum(count.values())}",
         }
-        for sentence in _ordered(counts)
+        for sentence in ordered(counts)
         if 0 < (count := counts[sentence])[HOLDS] < sum(count.values())
     ]
 

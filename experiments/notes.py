@@ -13,6 +13,12 @@ from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
 SMALL = 6  # points, of words beside markers
+# Where words are tried, the nearest first: so many lines further aside than beside their point, and
+# so many above or below.
+_PLACES = sorted(
+    ((aside, step / 4) for aside in (0.0, 2.0, 4.0, 6.0, 9.0) for step in range(200)),
+    key=lambda place: math.hypot(*place),
+)
 
 
 class Note(NamedTuple):
@@ -37,14 +43,16 @@ def write_beside(
 ) -> None:
     """Writes words beside points, each at the nearest free height; a line leads to a far one.
 
+    Where many points are above each other and their words do not fit beside them, all these words
+    stand apart, and a line leads to each.
+
     To be called from `Page.fit`: what is free depends on where the panel is.
 
     Args:
         axes: In which the points are.
         notes: Points and words; earlier words of the panel are taken away.
         lines: Points and lines through points, which no words may cover.
-        crowded: Whether a line leads to words that are nearer to another point, too; not where
-            several points are above each other, whose words are in their order.
+        crowded: Whether a line leads to words that are nearer to another point, too.
     """
     for text in list(axes.texts):
         text.remove()
@@ -67,32 +75,41 @@ def write_beside(
     led: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6", "shrinkA": 0.0}
     columns = _columns(dots, line)
     wished = _stacked(dots, columns, line, (box.y0 + line / 2, box.y1 - line / 2))
+    # Of words that stand apart, by how much: room for lines that can be followed.
+    apart = dict.fromkeys(range(len(notes)), 0.0)
+    for column in columns:
+        moved = any(abs(wished[index] - dots[index][1]) > 0.6 * line for index in column)
+        if len(column) > 2 and moved:
+            apart |= dict.fromkeys(column, 2.5 * line)
 
     def choice(column: Sequence[int]) -> tuple[int, float]:
         return len(column), crowded * max(wide[index] for index in column)
 
     # Points that have many others above or below them have the least choice, then long words.
-    for index, above in (
-        (index, len(column))
-        for column in sorted(columns, key=choice, reverse=True)
-        for index in column
-    ):
+    order = [i for column in sorted(columns, key=choice, reverse=True) for i in column]
+    for index in order:
         (x, y), note, width = dots[index], notes[index], wide[index]
+        away = gap + apart[index]
         tried = (
-            (side, wished[index] + sign * step * line / 4)
-            for step in range(200)
-            for side in (x + gap, x - gap - width, x - width / 2)
+            (side, wished[index] + sign * up * line)
+            for aside, up in _PLACES
+            for side in (
+                x + away + aside * line,
+                x - away - width - aside * line,
+                *[x - width / 2] * (not apart[index] and not aside),
+            )
             for sign in (-1, 1)
         )
-        left, height = next((at for at in tried if free(*at, width)), (x + gap, wished[index]))
+        left, height = next((at for at in tried if free(*at, width)), (x + away, wished[index]))
         taken.append((left, left + width, height - line / 2, height + line / 2))
         start = min(max((x - left) / width, 0.0), 1.0)
         own, *others = (
             math.hypot(max(left - a, 0.0, a - left - width), max(abs(height - b) - line / 2, 0.0))
             for a, b in (dots[index], *(dot for at, dot in enumerate(dots) if at != index))
         )
-        nearer = above < 3 and min(others, default=math.inf) < own
+        nearer = min(others, default=math.inf) < own
         far = abs(height - y) > (0.6 if crowded and nearer else 1.5) * line
+        far = far or max(left - x, x - left - width) > gap + line
         axes.annotate(
             note.words,
             note.at,

@@ -34,6 +34,8 @@ from fmab_jax.plots.style import FONT
 
 # Inches: 8.5 cm, a column of a journal, and 17.8 cm, two of them.
 COLUMN, PAGE = 3.35, 7.0
+# 22 cm, what a page has room for.
+HIGHEST = 22 / 2.54
 NARROW = "_column"  # at the end of the names of files for one column
 POWERS = {3: "thousands", 6: "millions", 9: "billions"}
 FAINT = 0.02  # of the reference: effects below it are also drawn in per cent
@@ -44,14 +46,17 @@ class Page:
 
     Attributes:
         narrow: Whether it is one column wide.
+        squeeze: What heights of panels are multiplied by, so that the figure fits a page.
         width: In inches.
+        tall: Height of all panels below each other, in inches.
         figure: The figure.
         handles: Entries of the legend above the panels, or lists of them: each begins a line.
         fit: Adapts texts to the panels; called whenever their places have changed.
     """
 
-    def __init__(self, narrow: bool) -> None:
+    def __init__(self, narrow: bool, squeeze: float = 1.0) -> None:
         self.narrow, self.width = narrow, COLUMN if narrow else PAGE
+        self.squeeze, self.tall = squeeze, 0.0
         self.figure = Figure(figsize=(self.width, 4))
         FigureCanvasAgg(self.figure)
         self.handles: Sequence[Any] = ()
@@ -149,7 +154,8 @@ class Page:
         return style.finish(self.figure, self.handles, fit=self.fit)
 
     def _subplots(self, rows: Sequence[float], across: int) -> np.ndarray:
-        self.figure.set_size_inches(self.width, sum(rows))
+        self.tall = self.squeeze * sum(rows)
+        self.figure.set_size_inches(self.width, self.tall)
         ratios = {"height_ratios": rows}
         axes = self.figure.subplots(len(rows), across, squeeze=False, gridspec_kw=ratios)
         for each in axes.flat:
@@ -230,17 +236,40 @@ class Picture(NamedTuple):
     table: Sequence[Mapping[str, Any]] = ()
 
 
-def publish(picture: Picture, folder: Path) -> list[Path]:
-    """Writes a picture for one column and for two (PNG and PDF), its words and its numbers."""
+def fitted(draw: Callable[[Page], None], narrow: bool) -> Figure:
+    """Draws a figure that fits a page: where it would be higher, its panels are made lower.
+
+    Raises:
+        ValueError: If labels and legends alone are too high.
+    """
+    squeeze = 1.0
+    for _ in range(4):
+        page = Page(narrow, squeeze)
+        draw(page)
+        figure = page.finish()
+        over = float(figure.get_figheight()) - HIGHEST
+        if over <= 0.0:
+            return figure
+        # Labels take as much as before.
+        squeeze *= max(0.1, 1.0 - (over + 0.02) / page.tall)
+    raise ValueError(f"a figure is {2.54 * over:.1f} cm higher than a page: give it fewer panels")
+
+
+def draw_files(name: str, draw: Callable[[Page], None], folder: Path) -> list[Path]:
+    """Draws a picture for one column and for two (PNG and PDF)."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for narrow in (False, True):
-        page = Page(narrow)
-        picture.draw(page)
-        figure = page.finish()
+        figure = fitted(draw, narrow)
         for end in (".png", ".pdf"):
-            path = folder / f"{picture.name}{NARROW if narrow else ''}{end}"
+            path = folder / f"{name}{NARROW if narrow else ''}{end}"
             paths.append(fmab.save_figure(figure, path, overwrite=True))
+    return paths
+
+
+def publish(picture: Picture, folder: Path) -> list[Path]:
+    """Writes a picture for one column and for two, its words and its numbers."""
+    paths = draw_files(picture.name, picture.draw, folder)
     files = (
         f"For two columns: [PNG]({picture.name}.png), [PDF]({picture.name}.pdf). For one column of "
         f"8.5 cm: [PNG]({picture.name}{NARROW}.png), [PDF]({picture.name}{NARROW}.pdf). "

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Told to type checkers and editors, and read here, so that it is stated once.
 _STUB = Path(__file__).with_suffix(".pyi").read_text("utf-8")

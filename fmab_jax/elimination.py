@@ -387,5 +387,5 @@ def outcome(trial: Any, gaps: PerArm, grid: Array, state: State, curves: Curves)
         agents_lost=jnp.where(state.lost, trial.agents, 0.0).astype(jnp.int32),
         agents_worse=jnp.where(decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
         final_gap=jnp.where(decided, gap, exploring),
-        gauged=gauges_end(trial.gauges, gauges),
+        gauged=gauges_end(trial.gauges, gauges, rows, len(gaps), len(grid)),
     )

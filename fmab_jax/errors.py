@@ -145,7 +145,7 @@ class Refusal(ValueError):
             allowed: Completes "must be ...".
             remedy: What to do instead, in a few words.
         """
-        said = value if isinstance(value, Shown) else _shown(value)
+        said = _shown(value)
         # The arguments by which an exception is copied and pickled.
         super().__init__(field, said, allowed, remedy)
         self.field, self.value, self.marked = field, said, (allowed, remedy)
@@ -170,6 +170,12 @@ class Refusal(ValueError):
         """Makes a refusal of a line that is already said; it has no field."""
         return Refusal("", Shown(""), text, "")
 
+    @property
+    def missing(self) -> bool:
+        """Whether a value is refused for being left out; then there is none to show."""
+        asked = self.value == "None" and self.marked[0].startswith("given with ")
+        return asked or self.value == "<not given>"
+
     def renamed(self, field: str) -> Refusal:
         """Returns the same refusal of another field, such as of a part of what was given."""
         return Refusal(field, self.value, *self.marked) if self.field else self
@@ -189,7 +195,8 @@ class Refusal(ValueError):
         if not self.field:
             return str(self)
         allowed, remedy = (spelt(each, spelling) for each in self.marked)
-        return f"{option} {self.value.typed}: must be {allowed}; {remedy}".lstrip()
+        told = option if self.missing else f"{option} {self.value.typed}"
+        return f"{told}: must be {allowed}; {remedy}".lstrip()
 
 
 def spelt(text: str, spelling: Spelling) -> str:
@@ -449,9 +456,9 @@ def number_of(text: str) -> int | float | None:
     """Reads a number as people write it: ASCII digits, a point, an exponent; or inf, nan.
 
     Returns:
-        An int for a whole number below 10^18, however it is written (1e6); else a float. None for
-        any other text, and for a number that a float would turn into infinity or into zero: then
-        it would mean something else.
+        An int for a whole number that is written digit by digit, and for one below 10^18 however
+        it is written (1e6); else a float. None for any other text, and for a number that a float
+        would turn into infinity or into zero: then it would mean something else.
     """
     found = _NUMBER.fullmatch(text)
     if not found:
@@ -465,6 +472,8 @@ def number_of(text: str) -> int | float | None:
     if number == 0 or math.isinf(number):
         return None
     # Exact for a whole number too large for float64's 53 bits.
+    if digits.isdecimal() and text.lstrip("+-") == digits:
+        return int(text)
     if abs(number) < 1e18 and Decimal(text) == (whole := int(Decimal(text))):
         return whole
     return number
@@ -558,11 +567,16 @@ def _is_real(value: Any) -> bool:
 
 def _shown(value: Any) -> Shown:
     """Returns a value as Python, as people and as study files write it."""
+    if isinstance(value, Shown):
+        return value
     text, toml = shown(value), shown(value, _toml)
-    if isinstance(value, str):
+    # Quotes show blanks at the ends.
+    if isinstance(value, str) and value == value.strip(" "):
         return Shown(text, text[1:].removesuffix(text[0]), toml)
     if isinstance(value, (list, tuple)) and not text.endswith("..."):
         return Shown(text, " ".join(_shown(each).typed for each in value), toml)
+    if isinstance(value, bool):
+        return Shown(text, text.lower(), toml)
     return Shown(text, "none" if value is None else text, toml)
 
 

@@ -36,6 +36,8 @@ _LEFT = re.compile(
 )
 # And of a whole path, with room for what is added to it.
 _LONGEST_PATH = 4000
+# One entry for each write that has begun: a list changes in one step, whichever thread writes.
+_WRITES: list[None] = []
 
 
 class _ErrorStream(io.TextIOBase):
@@ -133,7 +135,16 @@ def checked_path(field: str, path: Any) -> Path:
     if longest > _LONGEST or len(system) > _LONGEST_PATH:
         allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
         refuse(field, text, allowed, "choose a shorter one")
+    if is_blank(text):
+        refuse(field, text, "a path whose names can be seen", "give it a name")
     return Path(text)
+
+
+def is_blank(path: str) -> bool:
+    """Tells whether nobody would see a name in a path, such as that of a file called " .png"."""
+    last = Path(path)
+    names = [*last.parts, last.stem if last.name else "/"]
+    return not all(name.strip() for name in names)
 
 
 def unread(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:
@@ -179,6 +190,21 @@ def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> by
 
 
 @contextmanager
+def mark_write() -> Iterator[None]:
+    """Has `is_writing` tell of what is written inside."""
+    _WRITES.append(None)
+    try:
+        yield
+    finally:
+        _WRITES.pop()
+
+
+def is_writing() -> bool:
+    """Tells whether some thread has begun to write what is not whole yet."""
+    return bool(_WRITES)
+
+
+@contextmanager
 def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
     """Gives a temporary name to write to, and puts the finished file in place of ``path``.
 
@@ -197,7 +223,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
     temporary = temporary_beside(path, mark)
     if not mark:
         remove_abandoned(path)
-    with naming(path, temporary):
+    with mark_write(), naming(path, temporary):
         try:
             yield temporary
             flush(temporary, os.O_RDWR)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import EITHER, Shown, count, did_you_mean, flag, help_of, real, refuse
+from fmab_jax.errors import EITHER, Refusal, Shown, count, did_you_mean, flag, help_of, real, refuse
 
 
 class Unset:
@@ -73,6 +73,10 @@ class Kind:
     def label(self, value: Any) -> Any:
         """Returns the number or short text that stands for a value on a dimension."""
         return "none" if value is None else value
+
+    def remark(self, value: Any) -> str:
+        """Returns what results say of a value besides, such as what of it is ignored."""
+        return ""
 
     def word(self, value: Any) -> Any:
         """Returns a value as a command line states it, for the names of files."""
@@ -219,6 +223,7 @@ class Parameter:
         label: Name on an axis, such as "participation p".
         suggested: What the command line takes if it is not given, where Python insists on a value.
         shown: How help tells the default, where that is not its text.
+        proven: The values that the source's theorems cover; None for all.
     """
 
     name: str
@@ -230,6 +235,7 @@ class Parameter:
     label: str = ""
     suggested: Any = UNSET
     shown: str = ""
+    proven: Kind | None = None
 
     def check(self, value: Any) -> Any:
         """Returns the value in its one form.
@@ -238,6 +244,16 @@ class Parameter:
             ValueError: If it is out of range.
         """
         return self.kind.check(self.name, value, self.remedy)
+
+    def is_proven(self, value: Any) -> bool:
+        """Tells whether the source's theorems cover a value."""
+        if self.proven is None:
+            return True
+        try:
+            self.proven.check(self.name, value, "")
+        except Refusal:
+            return False
+        return True
 
     def told(self, value: Any) -> str:
         """Writes the parameter with a value, such as "p = 0.4" or "no noise"."""
@@ -258,6 +274,7 @@ def parameter(
     label: str = "",
     suggested: Any = UNSET,
     shown: str = "",
+    proven: Kind | None = None,
 ) -> Any:
     """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
 
@@ -271,6 +288,7 @@ def parameter(
         label: Name on an axis; by default made of the name.
         suggested: The command line's default.
         shown: How help tells the default.
+        proven: The values that the source's theorems cover, if not all: tables tell of others.
 
     Returns:
         A dataclass field.
@@ -293,9 +311,8 @@ def parameter(
     """
     flag("keyword", keyword)
     told = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
-    return field(
-        default=default, kw_only=keyword, metadata={**told, "symbol": symbol, "label": label}
-    )
+    told |= {"symbol": symbol, "label": label, "proven": proven}
+    return field(default=default, kw_only=keyword, metadata=told)
 
 
 _INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
@@ -342,6 +359,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             label=told.get("label") or (words if symbol in (None, "") else f"{words} {symbol}"),
             suggested=told.get("suggested", UNSET),
             shown=told.get("shown", ""),
+            proven=told.get("proven"),
         )
     return found
 
@@ -350,6 +368,8 @@ def _check_told(field: str, kind: Any, told: Mapping[str, Any], remedy: str) -> 
     """Refuses what `parameter` was given where it is of another type."""
     if not isinstance(kind, Kind):
         refuse(field, kind, "declared with a Kind, such as Real()", remedy)
+    if not isinstance(told.get("proven"), (Kind, type(None))):
+        refuse(f"{field}, its proven", told["proven"], "a Kind, such as Real(low=1)", remedy)
     for name in ("help", "remedy", "symbol", "label", "shown"):
         if not isinstance(told.get(name) or "", str):
             refuse(f"{field}, its {name}", told[name], "a text", remedy)

@@ -1,4 +1,4 @@
-"""How much memory this process may still take, and the refusal of what would take more."""
+"""What this machine has, its memory and devices, and the refusal of what would take more."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import Shown, reason_of, refuse
 
 
 def affordable(field: str, needed: float, remedy: str) -> None:
@@ -42,6 +43,41 @@ def available_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+
+
+def local_devices() -> list[Any]:
+    """Returns this process's devices, in JAX's order; starts JAX.
+
+    Raises:
+        Refusal: If JAX cannot start the platforms that it is told to use; names those it can.
+    """
+    import jax
+
+    try:
+        return jax.local_devices()
+    except (RuntimeError, AssertionError) as error:
+        told = {n.upper(): jax.config.values.get(n) for n in ("jax_platforms", "jax_platform_name")}
+        field, value = next(((n, v) for n, v in told.items() if v), ("JAX_PLATFORMS", None))
+        # JAX's own list holds platforms that it cannot start.
+        why = "" if "known backends" in str(error) else f" ({reason_of(error)})"
+        allowed = f"made of platforms that start here: {', '.join(_platforms())}"
+        refuse(field, value or Shown("unset"), allowed, f"set it to these{why}")
+
+
+def _platforms() -> list[str]:
+    """Returns the platforms that JAX can start here, of which none is started by then."""
+    import jax
+    from jax.extend import backend
+
+    told = jax.config.values.get("jax_platforms")
+    try:
+        jax.config.update("jax_platforms", None)
+        return sorted(backend.backends())
+    except Exception:  # whatever a platform's own library raises
+        return ["cpu"]
+    finally:
+        jax.config.update("jax_platforms", told)
+        backend.clear_backends()
 
 
 def refuse_after_fork() -> None:

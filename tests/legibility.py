@@ -78,6 +78,7 @@ def legible(figure, width, smallest=6, labels=("label1",)):
     Superscripts are smaller than their text: there are none where it may be as small as 6 points.
     """
     assert figure.get_figwidth() == pytest.approx(width, abs=0.01)
+    assert figure.get_figheight() <= 22 / 2.54 + 1e-6, "higher than a page"
     figure.canvas.draw()
     page, texts = figure.bbox.padded(1), texts_of(figure, labels)
     # Narrower than it is by what letters leave free around them; without the line that leads to it,

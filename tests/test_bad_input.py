@@ -293,6 +293,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: run(seeds=[np.int64(2**32 + 1)]), f"seeds=np.int64(4294967297): {SEED}"),
     (lambda: run(seeds=range(2**32 - 1, 2**32 + 1)), f"seeds=4294967296: {SEED}"),
     (lambda: run(seeds=[1.0]), f"seeds=1.0: {FLOAT_SEED}"),
+    # NumPy makes floats of whole numbers that it cannot hold.
+    (lambda: run(seeds=np.array([2**63, -1])), f"seeds=np.float64(9.223372036854776e+18): {SEED}"),
+    (lambda: run(root_seed=1e30), f"root_seed=1e+30: {SEED}"),
+    (lambda: run(root_seed=NAN), f"root_seed=nan: {SEED}"),
     (lambda: run(seeds=[True]), f"seeds=True: {SEED}"),
     (lambda: run(seeds=["1"]), f"seeds='1': {SEED}"),
     (lambda: run(root_seed=-1), f"root_seed=-1: {SEED}"),

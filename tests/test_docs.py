@@ -309,24 +309,25 @@ def first_command():
 
 
 def test_the_first_picture_is_told_with_its_leaks():
-    """Would catch a text beside the first picture of other epsilons, or agents, than the run's."""
+    """Would catch a text beside the first picture of other leaks than the run's, and leaks that
+    nobody would call private."""
     options = first_command()
-    place, agents = options.index("--epsilon") + 1, int(options[options.index("--agents") + 1])
+    place = options.index("--epsilon-message") + 1
     values = list(itertools.takewhile(lambda word: not word.startswith("--"), options[place:]))
-    leaks = [f"{agents * float(value):g}" for value in values]
-    told = (
-        f"ε = {', '.join(values[:-1])} and {values[-1]}, of which a message leaks Nε = "
-        f"{', '.join(leaks[:-1])} and {leaks[-1]}"
-    )
+    assert all(float(value) <= 2 for value in values)
+    told = f"where a message leaks Nε = {', '.join(values[:-1])} and {values[-1]} of one reward"
     assert f"{told}](figures/first.png)" in (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.slow
 @pytest.mark.as_users_see_it
 def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
-    """Would catch a first picture that an older program, or another command, has made."""
+    """Would catch a first picture that an older program, or another command, has made, and a first
+    run that does not decide."""
     monkeypatch.chdir(tmp_path)
     assert main.main(first_command()) == 0
+    assert float((fmab.load("first.nc").chosen_arm < 0).mean()) < 0.01
+    assert "Nε: what a message leaks of one reward" in Path("first.txt").read_text("utf-8")
     made, kept = map(matplotlib.image.imread, ("first.png", ROOT / "figures/first.png"))
     assert made.shape == kept.shape
     # Where processors round otherwise, a line may be a pixel's shade off.

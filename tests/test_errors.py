@@ -211,6 +211,7 @@ TEXTS = [
     *(("5", 5), ("1e6", 10**6), ("-0.5", -0.5)),
     *((".5", 0.5), ("5.", 5), ("+1E-3", 0.001), ("1e18", 1e18), ("0e-99999999999999999999", 0)),
     *(("inf", math.inf), ("-INF", -math.inf), ("123456789012345678", 123456789012345678)),
+    *(("-12345678901234567890123", -12345678901234567890123), ("1.2e20", 1.2e20)),
 ]
 
 
@@ -270,7 +271,7 @@ def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
     class Few:
         epsilon: Any = None
 
-    call = Call(All(), Command("", All, "", []), [], [], [])
+    call = Call(All(), Command("", All, "", []), [], [], [], [])
     assert options.spelt(made, call) == (
         "--epsilon none: must be given or none, not that None; "
         "pass --epsilon none, --keep summary, --outputs a b or --overwrite; "

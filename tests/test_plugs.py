@@ -20,12 +20,13 @@ import numpy as np
 import plugs
 import pytest
 import xarray as xr
+from altered import altered
 from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Outcome
+from fmab_jax.algorithms.base import Outcome, Seen
 from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
@@ -655,6 +656,59 @@ def test_a_changed_algorithm_does_not_pass_for_the_one_it_changes():
     assert data.attrs["title"] == "nearly"
 
 
+def reading(owner, function, **more):
+    """Returns a plug-in with fields of its own, which a function of it reads."""
+
+    @dataclass(frozen=True)
+    class Reading(owner):
+        name = "reading"
+        first: int = 4
+        factor: float = 1.5
+        steady: bool = True
+        label: str = "a text is no number"
+
+    for name, value in ({function.__name__: staticmethod(function)} | more).items():
+        setattr(Reading, name, value)
+    return Reading
+
+
+def test_fields_of_a_class_are_in_own_by_themselves():
+    """Would catch `own["first"]` that a class has to hand on itself, since the class that it
+    changes says which numbers it has."""
+
+    def pulls_per_arm(epoch):
+        return epoch.previous + jnp.ceil(epoch.own["first"] * epoch.own["factor"])
+
+    def fixed(epoch):
+        return epoch.previous + 6.0
+
+    fixed.__name__ = "pulls_per_arm"
+    problem, own = FEW, reading(fmab.cdp_mab, pulls_per_arm)
+    found = fmab.simulate(own(1.0), problem, 600, 8)
+    wanted = fmab.simulate(reading(fmab.cdp_mab, fixed)(1.0), problem, 600, 8)
+    np.testing.assert_array_equal(found.regret, wanted.regret)
+    assert found.rounds_made.max() > 3
+    # Nothing of what is sent has changed, so what is known of it still holds.
+    stated, usual = (fmab.privacy_ledger(each, 3) for each in (own(1.0), fmab.cdp_mab(1.0)))
+    assert stated == usual
+
+    def bound(algorithm):
+        exchange = algorithm.exchange(3)
+        found = algorithm.bind(FEW, 600, exchange=exchange).own
+        # The instance's own gap is NaN, until there is an instance.
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+    fields = {"first": 4.0, "factor": 1.5, "steady": 1.0}
+    for parent in (fmab.cdp_mab(1.0), fmab.ucb1(), fmab.dp_imed(1.0), fmab.kl_se(1.0)):
+        given = {"epsilon": 1.0} if "epsilon" in parameters_of(type(parent)) else {}
+        child = reading(type(parent), fixed)(**given)
+        usual = bound(parent)
+        assert bound(child) == bound(child) | fields | {n: usual[n] for n in {*usual} - {*fields}}
+        # A class that hands on only some still has all; it may replace them.
+        some = reading(type(parent), fixed, values=lambda *given: {"factor": 3.0})(**given)
+        assert bound(some) == bound(some) | fields | {"factor": 3.0}
+
+
 def fails(*_, **__):
     """Divides by zero."""
     return 1 // 0
@@ -675,6 +729,46 @@ def test_a_function_that_fails_is_named_in_one_line(function):
     # The line that failed, in somebody else's file: the package's own frames lie around it.
     assert f", line {fails.__code__.co_firstlineno + 2} of test_plugs.py" in told
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+BOTH = ("epsilon", "epsilon_message")
+STATED = [
+    ("ledger", (), "=(): must be one Seen, or several"),
+    ("ledger", None, "=None: must be one Seen, or several"),
+    ("ledger", ("x",), "=('x',): must be one Seen, or several"),
+    ("ledger", Seen("a", "b", math.nan, "c"), "[0].epsilon=nan: must be a number in [0, inf]"),
+    ("ledger", Seen("a", "b", 1.0, "c", over=math.nan), "[0].over=nan: must be a whole number"),
+    ("ledger", Seen("a", "b", 1.0, None), "[0].why=None: must be a text"),
+    ("privacy", {}, "={}: must be a dict of epsilon and epsilon_message"),
+    ("privacy", None, "=None: must be a dict of epsilon and epsilon_message"),
+    ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
+    ("privacy", dict.fromkeys((*BOTH, "agents"), 1.0), "={'epsilon': 1.0, "),
+    ("settings", None, "=None: must be a dict of texts"),
+    ("settings", {"a": 1}, "={'a': 1}: must be a dict of texts"),
+    ("describe", None, "=None: must be a dict that JSON can hold"),
+    ("describe", {"a": math.nan}, "={'a': nan}: must be a dict that JSON can hold"),
+    ("number_bits", -64, "=-64: must be a whole number in [0, 1,000,000]"),
+    ("number_bits", 1.5, "=1.5: must be a whole number in [0, 1,000,000]"),
+]
+
+
+@pytest.mark.parametrize(("function", "stated", "told"), STATED)
+def test_what_results_cannot_say_is_refused_before_anything_runs(
+    function, stated, told, monkeypatch
+):
+    """Would catch a traceback, or a wrong statement that is found when all is computed."""
+    monkeypatch.setattr(batches, "executable", None)
+    monkeypatch.setattr("fmab_jax.analysis.audit.exposed", None)
+    algorithm = altered(fmab.cdp_mab, **{function: lambda *_: stated})(1.0)
+    start = f"Altered.{function}{told}"
+    for work in (
+        lambda: fmab.simulate(algorithm, FEW, 60, 8),
+        lambda: fmab.sweep(algorithm, FEW, horizon=60, seeds=8),
+        lambda: fmab.audit(algorithm, 4, runs=1000),
+    ):
+        with pytest.raises(Refusal) as caught:
+            work()
+        assert str(caught.value).startswith(start)
 
 
 # An elimination, and what may stand around it: all with places where something may go wrong.
@@ -766,7 +860,7 @@ def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path, capsys):
     path = tmp_path / "stops.py"
     path.write_text("raise KeyboardInterrupt\n", encoding="utf-8")
     assert main(["algorithms", "--plugin", str(path)]) == 130
-    assert capsys.readouterr().err == "fmab: interrupted; nothing written\n"
+    assert capsys.readouterr().err == "fmab: stopped; nothing written\n"
 
 
 def test_a_policy_whose_hooks_fail_is_named(capsys):
@@ -1065,6 +1159,10 @@ LINES = (
     ("x: int = fmab.parameter(5, 'h')", "Mine.x=5: must be declared with a Kind"),
     (WHOLE.format(5, ""), "Mine.x, its help=5: must be a text"),
     (WHOLE.format("'h'", ", label=5"), "Mine.x, its label=5: must be a text"),
+    (
+        WHOLE.format("'h'", ", proven=5"),
+        "Mine.x, its proven=5: must be a Kind, such as Real(low=1)",
+    ),
     ("no_figure: bool = False", "Mine.no_figure=a parameter: must be a name that"),
     ("no_overwrite: bool = True", "Mine.no_overwrite=a parameter: must be a name"),
     ("time: int = 5", "Mine.time=a parameter: must be a name that nothing else has"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import math
 import pkgutil
 import re
 from abc import abstractmethod
@@ -23,6 +24,7 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core.exchanges import Exchange
@@ -36,6 +38,7 @@ from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
 from fmab_jax.core.ledgers import OWN as OWN
 from fmab_jax.core.ledgers import SERVER as SERVER
 from fmab_jax.core.ledgers import SHARER as SHARER
+from fmab_jax.core.ledgers import UNSTATED as UNSTATED
 from fmab_jax.core.ledgers import Seen as Seen
 from fmab_jax.core.ledgers import checked_rows, receivers
 from fmab_jax.core.ledgers import together as together
@@ -52,7 +55,7 @@ from fmab_jax.core.plugins import (
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar
-from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, whole_class
+from fmab_jax.errors import Refusal, Shown, count, did_you_mean, real, refuse, whole_class
 from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -267,7 +270,10 @@ class Algorithm(Described):
         raise NotImplementedError
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find in ``own``: every parameter that is a number."""
+        """Returns what the equations find in ``own``: every parameter that is a number.
+
+        Fields of a class outside this package are there in any case: see `collect_numbers`.
+        """
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {name: float(x) for name, x in given.items() if isinstance(x, (int, float))}
 
@@ -282,12 +288,13 @@ class Algorithm(Described):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Returns who sees what of an agent's rewards, and what epsilon covers it.
 
-        Privacy is never guessed: by default all that is seen is a function of the rewards, without
-        a bound. A class that changes what is sent or done, and states no ledger, is back at that.
+        Privacy is never guessed: by default nothing bounds what is seen, and the row says so. A
+        class that changes what is sent or done, and states no ledger, is back at that.
         """
-        why = "a function of the rewards; no noise is stated"
-        rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
-        return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
+        # An elimination says whether it draws noise.
+        if not getattr(self, "noisy", True):
+            return noiseless_ledger(self, exchange)
+        return _list_rows(exchange, f"{UNSTATED}; {_find_remedy(type(self))}")
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
@@ -312,15 +319,49 @@ class Algorithm(Described):
         return described | ({"code": foreign} if foreign else {})
 
 
+def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
+    """Returns the ledger of an algorithm without noise; a class takes it as its ``ledger``."""
+    return _list_rows(exchange, "a function of the rewards; no noise is stated")
+
+
+def _list_rows(exchange: Exchange, why: str) -> tuple[Seen, ...]:
+    """Returns a row without a bound for everybody who sees something."""
+    rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
+    return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
+
+
+def _find_remedy(owner: type[Algorithm]) -> str:
+    """Returns how a class that states no ledger can state that of the class it changes."""
+    for each in owner.__mro__[1:]:
+        if getattr(each, "name", "") and each.ledger is not Algorithm.ledger:  # type: ignore[attr-defined]
+            room, _, file = each.__module__.rpartition(".")
+            known = f"fmab.{file}" if room == "fmab_jax.algorithms" else each.__name__
+            return f"if unchanged, state ledger = {known}.ledger"
+    return "state a ledger"
+
+
+def collect_numbers(
+    algorithm: Algorithm, exchange: Exchange, horizon: int
+) -> dict[str, np.float64]:
+    """Returns what the equations find in ``own``: what `values` returns.
+
+    Of a class outside this package every field that is a number is there besides.
+    """
+    ours = type(algorithm).__module__.startswith(f"{__name__.partition('.')[0]}.")
+    fields = {} if ours else Algorithm.values(algorithm, exchange, horizon)
+    given = fields | algorithm.values(exchange, horizon)
+    return {name: np.float64(value) for name, value in given.items()}
+
+
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     """Returns what an algorithm states in its privacy ledger.
 
     Whoever sees something by the exchange, and is not in the ledger, sees messages without a bound.
 
     Raises:
-        TypeError: If that is no ledger, or an empty one.
+        Refusal: If that is no ledger, or an empty one.
     """
-    rows = checked_rows(algorithm.ledger(exchange))
+    rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
     listed = {row.who for row in rows}
     if not listed.isdisjoint(ANYBODY):
         return rows
@@ -332,9 +373,48 @@ def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[S
     """Returns what an algorithm states of a coalition.
 
     Raises:
-        TypeError: If that is no ledger, or an empty one.
+        Refusal: If that is no ledger, or an empty one.
     """
-    return checked_rows(algorithm.coalition(exchange, size))
+    field = f"{type(algorithm).__name__}.coalition"
+    return checked_rows(field, algorithm.coalition(exchange, size))
+
+
+def privacy_of(algorithm: Algorithm, exchange: Exchange) -> dict[str, float]:
+    """Returns what an algorithm states of its privacy, by name.
+
+    Raises:
+        Refusal: If that is not an epsilon, and one of a message.
+    """
+    field, names = f"{type(algorithm).__name__}.privacy", ("epsilon", "epsilon_message")
+    stated: Any = algorithm.privacy(exchange)
+    if not isinstance(stated, dict) or set(stated) != set(names):
+        refuse(field, stated, "a dict of epsilon and epsilon_message", "return both of them")
+    remedy = "math.inf is no noise"
+    return {n: real(f"{field}[{n!r}]", stated[n], 0.0, math.inf, remedy) for n in names}
+
+
+def settings_of(algorithm: Algorithm) -> dict[str, str]:
+    """Returns the words of an algorithm for what is not the default, by parameter.
+
+    Raises:
+        Refusal: If these are no words.
+    """
+    stated: Any = algorithm.settings()
+    pairs = stated.items() if isinstance(stated, dict) else [(None, None)]
+    if not all(isinstance(each, str) for pair in pairs for each in pair):
+        remedy = "return words for each parameter that is not the default"
+        refuse(f"{type(algorithm).__name__}.settings", stated, "a dict of texts", remedy)
+    return stated
+
+
+def number_bits_of(algorithm: Algorithm, arms: int) -> int:
+    """Returns the bits that an algorithm states of one number that is sent.
+
+    Raises:
+        Refusal: If that is no number of bits.
+    """
+    field, stated = f"{type(algorithm).__name__}.number_bits", algorithm.number_bits(arms)
+    return count(field, stated, 0, 10**6, "a real number has 64")
 
 
 def modules() -> list[str]:

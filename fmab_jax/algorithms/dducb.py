@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core import graphs
@@ -84,6 +85,7 @@ class DDUCB(Consensus):
     heard: ClassVar[str] = "all neighbours in every slot"
     trusted: ClassVar[str] = "neighbours, with sums and counts"
     homogeneous_only: ClassVar[bool] = True
+    ledger = noiseless_ledger
 
     graph: Any = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)

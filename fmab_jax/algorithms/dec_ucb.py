@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
@@ -60,6 +61,7 @@ class DecUCB(Consensus):
     heard: ClassVar[str] = "all neighbours in every slot"
     trusted: ClassVar[str] = "neighbours, with means and counts"
     homogeneous_only: ClassVar[bool] = True
+    ledger = noiseless_ledger
 
     graph: Any = graph_parameter("ring")
 

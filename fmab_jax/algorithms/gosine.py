@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import name_bits
+from fmab_jax.algorithms.base import name_bits, noiseless_ledger
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core import exchanges
@@ -65,6 +65,7 @@ class GosInE(OnGraph):
     heard: ClassVar[str] = "one random neighbour after each phase"
     trusted: ClassVar[str] = "neighbours, with the arm played most"
     homogeneous_only: ClassVar[bool] = True
+    ledger = noiseless_ledger
 
     graph: Any = graph_parameter("complete")
     alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=4.0)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, at, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core import exchanges
@@ -81,6 +82,7 @@ class GossipUCB(OnGraph):
     source: ClassVar[str] = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
     heard: ClassVar[str] = "one pair of neighbours in every slot, and counts by all neighbours"
     trusted: ClassVar[str] = "neighbours, with means and counts"
+    ledger = noiseless_ledger
 
     graph: Any = graph_parameter("complete")
     radius: str = parameter(
@@ -90,6 +92,7 @@ class GossipUCB(OnGraph):
         remedy="'theory' is the paper's",
         symbol="radius",
         label="radius",
+        proven=Choice(options=("theory",)),
     )
 
     def exchange(self, agents: int) -> Exchange:

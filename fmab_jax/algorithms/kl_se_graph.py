@@ -14,8 +14,9 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
     """KL-SE over a graph: agents send noisy sums to each other, and wait.
 
     `LikelihoodElimination` has the equations, `OverGraph` the protocols. An agent that waits pulls
-    the best arm of its own noisy sums, so that epsilon covers its actions, too. With gossip agents
-    act on averages that are near the mean, and a level holds for the mean.
+    the best arm of its own noisy sums, so that epsilon covers its actions, too. With gossip the
+    level holds for agents that decide by the exact mean, as simulated ones do, and not for real
+    ones, which decide by averages that are near it.
 
     Example:
         A ring of five has a diameter of 2 and 5 edges. A round costs 10 links, and waits a slot.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
@@ -58,6 +59,7 @@ class KLUCB(Pooled):
     name: ClassVar[str] = "kl_ucb"
     title: ClassVar[str] = "KL-UCB"
     source: ClassVar[str] = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
+    ledger = noiseless_ledger
 
     constant: float = parameter(
         Real(low=0.0, open_high=True), "Of log log t in the width.", default=0.0

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import name_bits
+from fmab_jax.algorithms.base import name_bits, noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core import exchanges, graphs
@@ -68,6 +68,7 @@ class LCCUCB(OnGraph):
     heard: ClassVar[str] = "all others after each epoch, or neighbours after each sub-epoch"
     trusted: ClassVar[str] = "all agents, or neighbours, with the arm played most"
     homogeneous_only: ClassVar[bool] = True
+    ledger = noiseless_ledger
 
     graph: Any = graph_parameter(None, none="all hear all")
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Seen, noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
@@ -47,7 +47,7 @@ class Thompson(Pooled):
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
         """
-        *messages, actions = super().ledger(exchange)
+        *messages, actions = noiseless_ledger(self, exchange)
         why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for all horizons"
         return (*messages, actions._replace(why=why, source=_GDP))
 

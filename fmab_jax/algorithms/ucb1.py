@@ -8,6 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.parameters import Real, parameter
@@ -38,6 +39,7 @@ class UCB1(Pooled):
     name: ClassVar[str] = "ucb1"
     title: ClassVar[str] = "UCB1"
     source: ClassVar[str] = "Auer, Cesa-Bianchi and Fischer, Machine Learning 2002"
+    ledger = noiseless_ledger
 
     alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=2.0)
     pooled: bool = pooled_parameter()

@@ -18,13 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from fmab_jax.algorithms.base import LAPLACE, Algorithm
+from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.exposures import Unseen, exposed
 from fmab_jax.analysis.streams import VIEWS, Exposure, Numbers, Stream
 from fmab_jax.core import keys
+from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, real, refuse
+from fmab_jax.run.batches import exchange_of
+from fmab_jax.run.contract import check_statements
 
 RUNS, LEVEL = 2_000_000, 1e-6
 """Runs of each data set, and the chance that any bound is wrong, unless told otherwise."""
@@ -216,6 +219,7 @@ def audit(
     if not isinstance(algorithm, Algorithm):
         refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(0.02)", "see fmab algorithms")
     agents = algorithm.usual_agents if agents is None else agents
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     if view is not None and not (isinstance(view, str) and view in VIEWS):
         refuse("view", view, f"one of {', '.join(VIEWS)}", "leave it out for all of them")
     remedy = "give a chance such as 1e-3, or 0 for pure privacy"
@@ -226,7 +230,9 @@ def audit(
     remedy = "give the chance that a bound is wrong, such as 1e-6"
     level = real("level", level, 0.0, 0.5, remedy, open_low=True)
     root = keys.checked_seed("root_seed", root_seed)
-    exchange = algorithm.exchange(agents)
+    exchange = exchange_of(algorithm, agents)
+    # What is said of the algorithm beside its findings; nothing of it goes with the arms.
+    check_statements(algorithm, exchange, 2)
     with own_settings():
         exposures, unseen = exposed(algorithm, exchange, root, VIEWS if view is None else (view,))
         number = sum(len(exposure.groups()) for exposure in exposures)
@@ -346,7 +352,7 @@ def _findings(exposure: Exposure, how: _How) -> list[Finding]:
         constant = bool(event.certain and more == how.runs and less == 0)
         made = Finding(
             stream=stream.words,
-            claim=claimed(row.epsilon, row.over, how.delta, row.law),
+            claim=claimed(row, how.delta),
             lower=math.inf if constant and stream.bare else max(0.0, bound),
             exact=_exact(stream, how),
             constant=constant,
@@ -363,9 +369,11 @@ def _findings(exposure: Exposure, how: _How) -> list[Finding]:
     return found
 
 
-def claimed(epsilon: float, over: int, delta: float, law: str = LAPLACE) -> float:
+def claimed(row: Seen, delta: float) -> float:
     """Returns the epsilon that a row of a ledger claims at a delta; the pure one at 0."""
-    return privacy.epsilon_at(epsilon, over, delta, law) if delta > 0.0 else float(epsilon)
+    if delta == 0.0:
+        return float(row.epsilon)
+    return privacy.epsilon_at(row.epsilon, row.over, delta, row.law, row.shares)
 
 
 def _sides(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from fmab_jax.analysis.summary import refuse_huge
 from fmab_jax.errors import choice, count, real, refuse, setting
 
 KINDS = {
@@ -202,6 +203,8 @@ def paired_difference(
         if not isinstance(values, xr.DataArray) or "seed" not in values.dims:
             remedy = f"pass data.regret.sel(...) of a sweep with {setting(keep='curves')}"
             refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
+        if values.dtype.kind not in "biuf":
+            refuse(f"{field}.dtype", str(values.dtype), "a real number type", "pass data.regret")
     for dim in ("seed", "time"):
         same = first.sizes.get(dim) == second.sizes.get(dim)
         mine, other = (_places(x, dim) for x in (first, second))
@@ -332,6 +335,10 @@ def fieller(
     Source:
         E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.
     """
+    # Ratios are of no unit: in this one, powers and their differences stay numbers.
+    unit = unit_of(max(abs(one), abs(two)))
+    one, two = one / unit, two / unit
+    var_one, var_two, covariance = (x / unit / unit for x in (var_one, var_two, covariance))
     square = critical**2
     a = two**2 - square * var_two
     if a <= 0 or not two:
@@ -340,6 +347,11 @@ def fieller(
     c = one**2 - square * var_one
     root = math.sqrt(max(b * b - a * c, 0.0))
     return (b - root) / a, (b + root) / a
+
+
+def unit_of(number: float) -> float:
+    """Returns the largest power of two up to a number > 0, by which division is exact; 1 for 0."""
+    return math.ldexp(0.5, math.frexp(number)[1]) if number else 1.0
 
 
 def _blocks(length: int, row: int) -> list[slice]:
@@ -365,12 +377,11 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     total, squares = np.zeros(times), np.zeros(times)
     for block in blocks:
         # One memory order, hence one order of summation, whatever the layout of the input.
-        with np.errstate(invalid="ignore"):
-            shifted = np.ascontiguousarray(curve[block], np.float64) - first
-        total += shifted.sum(axis=0)
-    if not np.isfinite(total).all():
-        slot = np.asarray(curve[:, np.flatnonzero(~np.isfinite(total))[0]])
-        refuse("values", float(slot[~np.isfinite(slot)][0]), "finite", "leave out the failed runs")
+        values = np.ascontiguousarray(curve[block], np.float64)
+        refuse_huge("values", values)
+        total += (values - first).sum(axis=0)
+    if np.isnan(total).any():
+        refuse("values", math.nan, "finite", "leave out the failed runs")
     mean = first + total / seeds
     for block in blocks:
         squares += np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)

@@ -21,7 +21,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary, words
-from fmab_jax.analysis.bands import fieller, student_quantile
+from fmab_jax.analysis.bands import fieller, student_quantile, unit_of
 from fmab_jax.analysis.costs import Cost, cost_of
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import held
@@ -448,7 +448,7 @@ def _single(field: str, data: Any) -> xr.Dataset:
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         remedy = "pass what simulate or sweep returned"
         refuse(field, type(data).__name__, "a Dataset with regret", remedy)
-    data = held(data)
+    data = held(data, field)
     if "seeds" not in data or not {"seed", "time_2"} & set(data.sizes):
         refuse(field, "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
@@ -470,6 +470,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     last = int(slots.values.reshape(-1)[-1])
     root = int(data.attrs["root_seed"]) if "root_seed" in data.attrs else None
     if "regret" not in data:
+        summary.refuse_huge(f"{field}.regret_mean", data.regret_mean.values)
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
         none = np.empty(0)
@@ -478,6 +479,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
+    summary.refuse_huge(f"{field}.regret", values)
     known = data["seed"].values if "seed" in data.coords else np.arange(number)
     part = summary.moments(values[:, None], full=False)
     error = math.sqrt(float(part.covariance[0]) / number)
@@ -542,8 +544,10 @@ def _compared(
         error = one + two if method in ("bound", "turned") else math.hypot(one, two)
         freedom = float(min(seeds) - 1)
         if method == "Welch" and error:
-            parts = one**4 / (seeds[0] - 1) + two**4 / (seeds[1] - 1)
-            freedom = (one**2 + two**2) ** 2 / parts
+            # The unit changes nothing, and keeps fourth powers away from 0 and infinity.
+            a, b = one / unit_of(error), two / unit_of(error)
+            parts = a**4 / (seeds[0] - 1) + b**4 / (seeds[1] - 1)
+            freedom = (a**2 + b**2) ** 2 / parts
     # Both runs' intervals hold at all their looks together.
     times = max(looks, 1)
     critical = student_quantile(freedom, 1 - (1 - level) / times)
@@ -632,5 +636,9 @@ def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
     theirs = ", ".join(each for each in other if each not in mine)
     if not own and not theirs:
         return "the first run", "the second run"
-    # A run that lacks only what the other adds is named by what it has.
-    return own or f"the same without {theirs}", theirs or f"the same without {own}"
+    names = []
+    for place, data, has, lacks in (("first", first, own, theirs), ("second", second, theirs, own)):
+        # A run that lacks only what the other adds is named by that, unless it does not say.
+        known = "epsilon" in {*data.attrs, *data.coords}
+        names.append(has or (f"the same without {lacks}" if known else f"the {place} run"))
+    return names[0], names[1]

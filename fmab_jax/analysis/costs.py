@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,16 @@ from fmab_jax.run.attributes import said
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
 
-LEAK_NOTE = "Leak: ε of one reward in what is sent, over the whole run, against whoever sees most"
+LEAK_NOTE = (
+    "Leak: ε of one reward in all that a run sends, not in actions, against whoever sees most"
+)
 """What a column of leaks says."""
+
+# What a ledger calls that of which a server sees no single message.
+_SUMMED = "sums over "
+_MESSAGE = "nobody, up to the epsilon of a message"
+_SECURE = "secure aggregation: nobody sees one agent's message"
+_OPEN_ACTIONS = "; without a bound, whoever sees actions"
 
 
 class Cost(NamedTuple):
@@ -34,42 +42,73 @@ class Cost(NamedTuple):
     links: float = math.nan  # mean number at T, on the meters that are priced
     trust: str = ""  # who is trusted with what, in a few words
 
+    @property
+    def bounded(self) -> bool:
+        """Whether something is told, and an epsilon covers it."""
+        return math.isfinite(self.leak) and self.view != NOTHING
+
+    @property
+    def has_open_actions(self) -> bool:
+        """Whether actions have no bound though what is sent, if anything, has one."""
+        return self.trust.endswith(_OPEN_ACTIONS)
+
 
 def cost_of(data: xr.Dataset) -> Cost:
     """Returns what a result of one configuration took, curves or a summary, as far as it says."""
-    leak, view = leak_of(data)
-    owner = _owner(_algorithm(data) or str(data.attrs.get("algorithm", "")))
-    trust = ""
-    if view == NOTHING:
-        trust = "nobody: nothing is told"
-    elif view and owner:
-        # Without noise somebody has to be trusted, whatever the algorithm is made for.
-        open_ = math.isinf(leak) and owner.trusted.startswith("nobody")
-        trust = f"whoever sees {view}" if open_ else owner.trusted
-    return Cost(leak, view, _links(data), trust)
+    return exposure_of(data)._replace(links=_links(data))
 
 
-def leak_of(data: xr.Dataset) -> tuple[float, str]:
-    """Returns the largest epsilon of what others are told, and what they see; see `Cost`.
+def exposure_of(data: xr.Dataset) -> Cost:
+    """Returns leak, view and trust of `cost_of`, without the links.
 
     Of a result of one configuration, or of a row of its table of final values.
     """
     rows = _own_rows(data)
     if not rows:
-        return math.nan, ""
+        return Cost()
     messages = [row for row in rows if row["what"] != "actions"]
     if not messages:
-        return 0.0, NOTHING
+        trust = "nobody: nothing is told" + _OPEN_ACTIONS * _has_open_actions(data, rows)
+        return Cost(0.0, NOTHING, trust=trust)
+    worst = max(messages, key=lambda row: max(_epsilons(row)))
+    leak, view = _leak(data, worst), str(worst["what"])
+    return Cost(leak, view, trust=_trust(data, rows, messages, leak, view))
 
-    def leaks(row: Mapping[str, Any]) -> set[float]:
-        return {math.inf if epsilon is None else float(epsilon) for epsilon, _ in row["leaks"]}
 
-    worst = max(messages, key=lambda row: max(leaks(row)))
-    least, most = min(leaks(worst)), max(leaks(worst))
+def _trust(
+    data: xr.Dataset,
+    rows: Sequence[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]],
+    leak: float,
+    view: str,
+) -> str:
+    """Says who has to be trusted, by what the ledger of this configuration does not cover."""
+    if math.isinf(leak):
+        # Without noise somebody has to be trusted, whatever the algorithm is made for.
+        who = dict.fromkeys(row.get("who", "") for row in messages if math.isinf(_leak(data, row)))
+        return f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
+    trust = _SECURE if all(row["what"].startswith(_SUMMED) for row in messages) else _MESSAGE
+    return trust + _OPEN_ACTIONS * _has_open_actions(data, rows)
+
+
+def _has_open_actions(data: xr.Dataset, rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(math.isinf(_leak(data, row)) for row in rows if row["what"] == "actions")
+
+
+def _epsilons(row: Mapping[str, Any]) -> set[float]:
+    return {math.inf if epsilon is None else float(epsilon) for epsilon, *_ in row["leaks"]}
+
+
+def _leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
+    """Returns the epsilon of a row of the ledger for one configuration."""
+    least, most = min(_epsilons(row)), max(_epsilons(row))
     if least < most:  # of several configurations, whose epsilon their own coordinate says
-        stated = _labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
-        most = max(math.inf if stated == "none" else _number(stated), least)
-    return most, str(worst["what"])
+        own = data.coords.get("epsilon_message")
+        label = (
+            own.item() if own is not None and not own.ndim else data.attrs.get("epsilon_message")
+        )
+        most = max(math.inf if label == "none" else _number(label), least)
+    return most
 
 
 def _number(value: Any) -> float:
@@ -143,6 +182,28 @@ def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
     )
 
 
+def owner_of(data: xr.Dataset) -> type[Algorithm] | None:
+    """Returns the algorithm of one configuration; None where it is not known here."""
+    return _owner(_algorithm(data) or str(data.attrs.get("algorithm", "")))
+
+
+def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
+    """Returns the value of a parameter of one configuration: a number, a text, or the default.
+
+    Results write down no default. A number that is none, such as no round budget, is None.
+    """
+    labels, words = _labels(data), said(data, "settings")
+    for dim, by_label in said(data, "settings_by").items():
+        words |= by_label.get(str(labels.get(dim)), {})
+    if name not in {*labels, *words}:
+        return default
+    # The words of a setting end with its value.
+    value = labels.get(name, words.get(name, "").rpartition(" = ")[2].replace(",", ""))
+    if value == "none":
+        return None
+    return value if math.isnan(_number(value)) else _number(value)
+
+
 def _links(data: xr.Dataset) -> float:
     """Returns the mean number of links at T that have a price."""
     name = next((name for name in ("links", "links_mean") if name in data), "")
@@ -168,3 +229,24 @@ def leak_text(cost: Cost) -> str:
     if math.isnan(cost.leak):
         return ""
     return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
+
+
+def shared_view(costs: Iterable[Any]) -> str:
+    """Returns what is seen wherever the leak of a `Cost` or `Participant` is a number, or ""."""
+    views = {each.view for each in costs if each.bounded}
+    return views.pop() if len(views) == 1 else ""
+
+
+def leak_heading(view: str, start: str = "leak ε") -> str:
+    """Returns the heading of a column of leaks, which names the view that all of them share."""
+    return f"{start} of {view}" if view else start
+
+
+def leak_cell(cost: Cost, view: str) -> str:
+    """Writes a leak for a column whose heading names a view."""
+    return with_view(leak_text(cost), cost, view)
+
+
+def with_view(leak: str, cost: Any, view: str) -> str:
+    """Writes a leak with what is seen, where that is another view than the one that is named."""
+    return f"{leak} ({cost.view})" if cost.bounded and cost.view != view else leak

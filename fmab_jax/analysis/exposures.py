@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, SERVER, Algorithm, Seen, ledger_of
+from fmab_jax.algorithms.base import (
+    ACTIONS,
+    ANYBODY,
+    OUTSIDE,
+    SERVER,
+    Algorithm,
+    Seen,
+    ledger_of,
+    privacy_of,
+)
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
@@ -76,7 +85,8 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     That is of messages, and of actions only where nothing else is seen: a message's epsilon says
     nothing of an agent that acts on rewards of its own.
     """
-    rows = list(ledger_of(algorithm, exchange))
+    with asking(type(algorithm)):
+        rows = list(ledger_of(algorithm, exchange))
     order = type(algorithm).__mro__
     stating = min(n for n, c in enumerate(order) if "privacy" in vars(c))
     # What a class inherits says nothing of what it has changed.
@@ -85,9 +95,8 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
         return rows
     about = [row.who not in (ACTIONS, OUTSIDE) for row in rows]
     with asking(type(algorithm)):
-        epsilon = float(algorithm.privacy(exchange)["epsilon_message" if any(about) else "epsilon"])
-        if not epsilon >= 0.0:
-            raise ValueError(f"privacy states {epsilon}, not an epsilon >= 0")
+        stated = privacy_of(algorithm, exchange)
+    epsilon = stated["epsilon_message" if any(about) else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
         row._replace(epsilon=min(row.epsilon, epsilon), why=why) if own is any(about) else row

@@ -73,8 +73,9 @@ def likelihood_bounds(
 
     Rewards are of any law in [0, 1]. Where agents differ and only some report, nothing is promised:
     ``best_arm_lost`` is 1 and ``regret`` the trivial bound. Where agents share the arms out without
-    a secure sum, how many noises an arm has depends on what was heard before: ``best_arm_lost``
-    holds, and ``regret`` is the trivial bound.
+    a secure sum, how many noises an arm has depends on what was heard before; the bounds take the
+    largest number that there can be. With gossip they are for agents that hold the exact mean, as
+    they do in a simulation, and not for averages that are near it.
 
     Args:
         means: [arm] global means, in [0, 1].
@@ -116,9 +117,8 @@ def likelihood_bounds(
         regret = min(whole, trivial)
         return LikelihoodBounds(regret, *parts, rounds, made, links, lost, own["epsilon"])
 
-    fixed = "most_noises" not in own
-    if not fixed or heterogeneous and exchange.reporting < M:
-        lost = 1.0 if fixed else lost
+    if heterogeneous and exchange.reporting < M:
+        lost = 1.0
         return bounds((0.0, 0.0, 0.0, 0.0, trivial), trivial, made)
     bad, best = array[gaps > 0], float(array.max())
     costs = (M // share) * gaps[gaps > 0]
@@ -127,6 +127,8 @@ def likelihood_bounds(
     m = np.arange(1.0, surely + 1) * own["noises"]
     if not math.isfinite(own["epsilon"]):
         m = np.zeros(surely)
+    elif "most_noises" in own:
+        m = np.cumsum(_most_pulling(np.diff(pulls[:surely], prepend=0.0), K, M))
     leads = np.exp(_log_leads(n, m, bad, best, own["epsilon"]))
     ready = jax.tree.map(lambda x: x[:surely], ready)
     below = np.exp(_log_below(n, m, bad, best, needed[:surely], own["epsilon"], ready))
@@ -154,6 +156,19 @@ def likelihood_bounds(
     failure = lost * trivial
     whole = exploration + rounding + waiting + commitment + failure
     return bounds((exploration, rounding, waiting, commitment, failure), whole, rounds)
+
+
+def _most_pulling(
+    fresh: Float[np.ndarray, " epoch"], arms: int, agents: int
+) -> Float[np.ndarray, " epoch"]:
+    """Returns how many agents may pull one arm in an epoch, at most, where they share the arms out.
+
+    All pulls lie in one line, which is cut into a part for each agent. Later epochs may have two
+    arms; with more of them the parts are longer, and fewer meet an arm's pulls.
+    """
+    active = np.where(np.arange(len(fresh)) == 0, arms, 2)
+    part = np.ceil(active * fresh / agents)
+    return np.minimum(1.0 + np.ceil((fresh - 1.0) / part), agents)
 
 
 def _surely(

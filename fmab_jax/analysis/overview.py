@@ -6,6 +6,7 @@ import csv
 import io
 import operator
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,10 +15,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
-from fmab_jax.analysis.words import facts, label_text, short
+from fmab_jax.analysis.words import facts, is_number, label_text, short
 from fmab_jax.errors import did_you_mean, flag, number_of, refuse, setting
+from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
@@ -33,6 +36,8 @@ _LATEX = {
     "–": "--",
     "×": r"$\times$",
 }
+# Letters of a line in the heading of a column of short numbers.
+_NARROW = 9
 _POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 # Columns that rows can be sorted by, besides the swept parameters.
@@ -175,26 +180,27 @@ def overview(
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
         values = {name: cell[name].item() for name in (*dims, *scalars)}
-        leak, values["leak_view"] = costs.leak_of(cell)
-        told = costs.leak_text(costs.Cost(leak, values["leak_view"]))
+        leak = costs.exposure_of(cell)
+        values["leak_view"] = leak.view
         if message is not None:
             values["epsilon_message"] = message.values[place].item()
         if names is not None:
             played = data.chosen_arm.isel(dict(zip(dims, place, strict=True)))
             values |= _most_played(played.values[: int(values["seeds"])], names)
-        rows.append(values | {"leak": told, "links": cell.links.values.tolist()})
+        rows.append(values | {"leak": leak, "links": cell.links.values.tolist()})
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)
     rows = [row for row in rows if row["seeds"]]
     for condition in _listed("where", where, "conditions such as links<=500"):
         fulfils = _condition(condition, dims, table.meter.values.tolist())
         rows = [row for row in rows if fulfils(row)]
+    view = costs.shared_view(row["leak"] for row in rows)
     share = f"{100 * table.attrs['level']:.6g} %"
     meters, asked = table.meter.values.tolist(), asked_numbers(data)
     # The name of each column, and its heading.
     known = [
         *((name, name) for name in dims),
-        ("leak", "leak\nε"),
+        ("leak", folded(costs.leak_heading(view))),
         ("regret", "regret\nat T"),
         ("interval", f"±\n{share}"),
         ("percent", "±, %\nof it"),
@@ -209,7 +215,11 @@ def overview(
     ]
     shown = _places([name for name, _ in known], columns)
     whole = [
-        (*(label_text(row[name]) for name in dims), *_found(row, len(meters), asked))
+        (
+            *(label_text(row[name]) for name in dims),
+            costs.leak_cell(row["leak"], view),
+            *_found(row, len(meters), asked),
+        )
         for row in rows
     ]
     # Of joined runs the table has none.
@@ -296,7 +306,6 @@ def _most_played(chosen: np.ndarray, names: np.ndarray) -> dict[str, Any]:
 
 def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
     """Returns what is found of a configuration by names that a program can rely on."""
-    # The leak is a text.
     own = {name: value for name, value in row.items() if name not in ("links", "leak")}
     links = zip(meters, row["links"], strict=True)
     return own | {f"links_{meter}": value for meter, value in links}
@@ -317,18 +326,65 @@ def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         )
     shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
     if float(shares.max()) >= 1:
-        ends = [f"{float(end):.0f}" for end in (shares.min(), shares.max())]
-        share = ends[0] if ends[0] == ends[1] else " to ".join(ends)
+        share = _from_to([round(float(end)) for end in (shares.min(), shares.max())])
         said.append(
             f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
             "a choice, take a longer horizon or fewer arms."
         )
+    said += _remarks_of_cells(table)
     if int((table.best_arm_lost * _differ(table, data)).sum()):
         said.append(
             "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
             'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
         )
     return said
+
+
+def _remarks_of_cells(table: xr.Dataset) -> list[str]:
+    """Says where a budget does not fit, where no theorem holds, and where actions have no bound."""
+    dims, shape = list(table.seeds.dims), table.seeds.shape
+    every = (table.isel(dict(zip(dims, place, strict=True))) for place in np.ndindex(shape))
+    cells = [cell for cell in every if int(cell.seeds)]
+    budgets: list[tuple[float, float, float]] = []
+    unproven: dict[str, list[tuple[str, str]]] = {}
+    for cell in cells:
+        owner = costs.owner_of(cell)
+        parameters = parameters_of(owner) if owner else {}
+        for name, each in parameters.items():
+            value = costs.setting_of(cell, name, each.default) if each.proven else None
+            if not each.is_proven(value):
+                unproven.setdefault(name, []).append((each.told(value), each.remedy))
+        # A seed that has spent its budget explores no more.
+        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
+            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
+            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
+            if is_number(budget) and 0 < made < budget and share >= 0.01:
+                budgets.append((budget, made, round(100 * share)))
+
+    def where(rows: Sequence[Any]) -> str:
+        return f" in {len(rows):,} of {table.seeds.size:,} rows" * (table.seeds.size > 1)
+
+    remarks = []
+    if budgets:
+        rounds, mean, percent = (_from_to(each) for each in zip(*budgets, strict=True))
+        remarks.append(
+            f"A budget of {rounds} rounds does not fit T{where(budgets)}: {mean} are made on "
+            f"average, and {percent} % of the seeds still explore.\n"
+            "Take a longer horizon, or let more agents report."
+        )
+    for rows in unproven.values():
+        words = " and ".join(dict.fromkeys(text for text, _ in rows))
+        remarks.append(f"No theorem covers {words}{where(rows)}: {rows[0][1]}.")
+    if bare := [cell for cell in cells if costs.exposure_of(cell).has_open_actions]:
+        remarks.append(
+            f"Actions have no bound{where(bare)}: the leaks are those of what is sent alone."
+        )
+    return remarks
+
+
+def _from_to(numbers: Sequence[float]) -> str:
+    ends = [f"{end:.3g}" for end in (min(numbers), max(numbers))]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
@@ -361,7 +417,7 @@ def _found(row: dict[str, Any], meters: int, asked: Sequence[str]) -> list[str]:
     seeds = int(row["seeds"])
     if seeds < 2:  # no interval
         blank = ["-"] * (2 + len(asked))
-        return [row["leak"], *["-"] * (5 + meters), str(seeds), *blank, *_played(row)]
+        return [*["-"] * (5 + meters), str(seeds), *blank, *_played(row)]
     halves = ((row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for name in asked)
     half = (row["regret_upper"] - row["regret_lower"]) / 2
     events = [
@@ -369,7 +425,6 @@ def _found(row: dict[str, Any], meters: int, asked: Sequence[str]) -> list[str]:
         for name in ("best_arm_lost", "worse_arm_played")
     ]
     return [
-        row["leak"],
         short(row["regret"]),
         short(half),
         f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
@@ -413,6 +468,11 @@ def _rating_points(table: xr.Dataset) -> str:
     if not law.startswith("ratings ") or low is None or high is None:
         return ""
     return f"\nA regret of 1 is {high - low:g} rating points, from {levels[0]} to {levels[-1]}."
+
+
+def folded(heading: str) -> str:
+    """Folds the heading of a narrow column."""
+    return "\n".join(textwrap.wrap(heading, _NARROW, break_long_words=False))
 
 
 def _latex(text: str) -> str:

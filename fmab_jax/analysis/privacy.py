@@ -30,6 +30,7 @@ from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import count, real, refuse
 from fmab_jax.run.batches import exchange_of
+from fmab_jax.run.contract import asking
 
 DELTA = 1e-6
 """Delta of (epsilon, delta)-privacy, where none is given."""
@@ -39,6 +40,8 @@ LEAST_DELTA = 1e-12
 
 # Sums of more variables are treated as sums of so many, which hide no more.
 _MOST_TERMS, _MOST_BITS = 10**6, 1000
+# Of shares of a noise with a larger epsilon nothing is said: the quadrature loses its digits.
+_MOST_WHOLE = 1e3
 # Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
 _SURE = 700.0
 # Terms of a sum are left out if they are e^60 times smaller than the largest.
@@ -66,14 +69,14 @@ class LedgerRow(NamedTuple):
         what: What is seen: over the whole run, or else it says so.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
-            noise of several agents adds up. For every event A, P(A) is at most e^epsilon times its
-            chance with the other reward, plus delta.
+            noise of several agents adds up, or where shares of one noise bound no ratio. For every
+            event A, P(A) is at most e^epsilon times its chance with the other reward, plus delta.
         delta: The delta of the latter.
-        over: Noises of ``law`` that add up; 0 where none are known to, and then
-            ``epsilon_at_delta`` is ``epsilon``.
+        over: Noises of ``law`` that add up; 0 where none are known to.
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
         law: Of the noises, `fmab_jax.algorithms.base.LAPLACE` or ``BITS``.
+        shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
     """
 
     who: str
@@ -85,6 +88,7 @@ class LedgerRow(NamedTuple):
     why: str
     source: str
     law: str = LAPLACE
+    shares: tuple[float, int, int] | None = None
 
 
 def privacy_ledger(
@@ -129,12 +133,13 @@ def privacy_ledger(
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
     exchange = exchange_of(algorithm, agents)
-    rows = ledger_of(algorithm, exchange)
-    if colluding:
-        rows += coalition_of(algorithm, exchange, colluding)
+    with asking(type(algorithm)):
+        rows = ledger_of(algorithm, exchange)
+        if colluding:
+            rows += coalition_of(algorithm, exchange, colluding)
     found = []
     for row in rows:
-        epsilon = epsilon_at(row.epsilon, row.over, delta, row.law)
+        epsilon = epsilon_at(row.epsilon, row.over, delta, row.law, row.shares)
         both = {"epsilon": float(row.epsilon), "epsilon_at_delta": epsilon, "delta": delta}
         found.append(LedgerRow(**row._asdict() | both))
     return found
@@ -193,8 +198,20 @@ def bits_sum_epsilon(agents: int, epsilon: float, delta: float = DELTA) -> float
     return epsilon_at(epsilon, agents, _delta(delta), BITS)
 
 
-def epsilon_at(epsilon: float, over: int, delta: float, law: str = LAPLACE) -> float:
-    """Returns epsilon at delta where so many noises of a law add up; 0 where nothing is known."""
+def epsilon_at(
+    epsilon: float,
+    over: int,
+    delta: float,
+    law: str = LAPLACE,
+    shares: tuple[float, int, int] | None = None,
+) -> float:
+    """Returns epsilon at delta where so many noises of a law add up; 0 where nothing is known.
+
+    Where shares of one noise bound no ratio, that of the shares; ``shares`` is as in a `Seen`.
+    """
+    if math.isinf(epsilon) and shares is not None:
+        whole, left, number = shares
+        return _share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
     if math.isinf(epsilon) or epsilon == 0.0 or not over:
         return float(epsilon)
     if law == BITS:
@@ -440,15 +457,17 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
             alike.setdefault(key, []).append((labels, row))
     found = []
     for (title, *_), told in alike.items():
-        leaks: dict[int, set[float]] = {}
-        for epsilon, over in (leak for _, row in told for leak in row["leaks"]):
-            leaks.setdefault(over, set()).add(math.inf if epsilon is None else epsilon)
+        # Shares of a noise follow in a pair: the epsilon of the whole, how many, and of how many.
+        leaks: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
+        for epsilon, over, *more in (leak for _, row in told for leak in row["leaks"]):
+            of = (math.inf if epsilon is None else epsilon, *more[:1])
+            leaks.setdefault((over, *more[1:]), set()).add(of)
         one = {"title": title, **told[0][1]}
         one["waits"] = any(row.get("waits", False) for _, row in told)
         one["leaks"] = [
-            [end if math.isfinite(end) else None, over]
-            for over, each in sorted(leaks.items())
-            for end in sorted({min(each), max(each)})
+            [end if math.isfinite(end) else None, over, *more, *of]
+            for (over, *of), each in sorted(leaks.items())
+            for end, *more in sorted({min(each), max(each)})
         ]
         every = [labels for other, labels, _ in cells if other == title]
         owners = [labels for labels, _ in told]
@@ -489,7 +508,7 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
     names = ("title", "who", "what", "where", "why", "source")
     table = []
     for row in json.loads(ledger):
-        leaks = [(math.inf if e is None else e, n) for e, n in row["leaks"]]
+        leaks = [(math.inf if e is None else e, *more) for e, *more in row["leaks"]]
         epsilon = _range(leaks, delta, row.get("law", LAPLACE))
         table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
     note = " ".join(" ".join(_notes(ledger)).split())
@@ -498,7 +517,9 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
 
 def _notes(ledger: str) -> list[str]:
     """Writes what an epsilon counts for, and with which titles where they differ."""
-    covered = [row for row in json.loads(ledger) if any(e is not None for e, _ in row["leaks"])]
+    table = json.loads(ledger)
+    covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
+    up_to = any(leak[1] > 1 or len(leak) > 2 for row in table for leak in row["leaks"])
     titles: dict[str, dict[str, None]] = {}
     for row in covered:
         # Files of older versions do not say which.
@@ -508,7 +529,7 @@ def _notes(ledger: str) -> list[str]:
             titles.setdefault(note, {})[row.get("title", "")] = None
     every = {row.get("title", "") for row in covered}
     found = []
-    if any(over > 1 for row in covered for _, over in row["leaks"]):
+    if up_to:
         found += [_UP_TO, *textwrap.wrap(_MORE, _WIDTH)]
     for note in sorted(titles, key=[_SLOT, _TWICE, _ONCE, _MANY, _CUT].index):
         whose = "" if len(titles[note]) == len(every) else f"{', '.join(titles[note])}: "
@@ -516,16 +537,20 @@ def _notes(ledger: str) -> list[str]:
     return found
 
 
-def _range(leaks: Sequence[tuple[float, int]], delta: float, law: str) -> str:
+def _range(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
-    pure = sorted({epsilon for epsilon, _ in leaks})
-    if pure[0] == math.inf:
+    pure = sorted({leak[0] for leak in leaks})
+    # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
+    ends = [
+        epsilon_at(epsilon, over, delta, law, tuple(more) or None) for epsilon, over, *more in leaks
+    ]
+    if math.isinf(min(ends)):
         return "no bound"
     text = f"ε = {_from_to([pure[0], pure[-1]])}"
-    if all(over <= 1 for _, over in leaks):
+    if all(over <= 1 and not more for _, over, *more in leaks):
         return text
-    # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
-    ends = [epsilon_at(epsilon, over, delta, law) for epsilon, over in leaks]
+    if math.isinf(pure[0]):
+        text = "no bound without δ"
     return f"{text}, and {_from_to([min(ends), max(ends)])} up to δ = {written(delta)}"
 
 

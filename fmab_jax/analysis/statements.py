@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fmab_jax.analysis import words
-from fmab_jax.analysis.costs import NOTHING, Cost, leak_text
+from fmab_jax.analysis.costs import NOTHING, Cost, leak_text, with_view
 
 
 class Question(NamedTuple):
@@ -77,6 +77,11 @@ class Participant(NamedTuple):
     def bounded(self) -> bool:
         """Whether the leak is a number."""
         return bool(re.match(r"[\d.]", self.leak)) and self.view != NOTHING
+
+    @property
+    def leak_number(self) -> float:
+        """The leak as a number: 0 where nothing is told, infinite without a bound."""
+        return float(self.leak) if self.bounded else 0.0 if self.view == NOTHING else math.inf
 
     @property
     def leak_words(self) -> str:
@@ -275,10 +280,12 @@ class Comparison(Statement):
     def sentence(self) -> str:
         """One plain sentence, with what both took as far as it is known.
 
-        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; leak ε = 1 and 2, links 22.4
-        and 47.1".
+        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87], but leaks less: ε = 1 and 2
+        (single messages); links 22.4 and 47.1".
         """
-        return "; ".join(filter(None, [self._difference, self._took, self._trusted]))
+        if not (unequal := self._unequal):
+            return "; ".join(filter(None, [self._difference, self._took, self._trusted]))
+        return "; ".join(filter(None, [self._difference + unequal, self._links, self._trusted]))
 
     @property
     def _difference(self) -> str:
@@ -298,27 +305,56 @@ class Comparison(Statement):
 
     @property
     def _took(self) -> str:
-        """Writes what both took, such as "leak ε = 6 and 30, links 38.1 and 190"."""
+        """Writes what both took: "leak ε = 6 and 30 (single messages), links 38.1 and 190"."""
+        leaks = self._leaks
+        unbounded = [each.leak for each in self.participants] == 2 * ["no bound"]
+        leaks = "no bound on either leak" if leaks and unbounded else f"leak {leaks}" * bool(leaks)
+        return ", ".join(filter(None, [leaks, self._links]))
+
+    @property
+    def _links(self) -> str:
+        links = [each.links for each in self.participants]
+        return (
+            f"links {_both([*map(words.short, links)])}" if all(map(math.isfinite, links)) else ""
+        )
+
+    @property
+    def _leaks(self) -> str:
+        """Writes both leaks and of what they are: "ε = 6 and 30 (single messages)"."""
         first, second = self.participants
-        parts = []
-        if first.view and second.view:
-            leaks = [f"ε = {each.leak}" if each.bounded else each.leak for each in (first, second)]
-            if first.view != second.view:
-                leaks = [
-                    text if each.view == NOTHING else f"{text} ({each.view})"
-                    for text, each in zip(leaks, (first, second), strict=True)
-                ]
-            unbounded = leaks == 2 * ["no bound"]
-            parts.append("no bound on either leak" if unbounded else f"leak {_both(leaks)}")
-        if math.isfinite(first.links) and math.isfinite(second.links):
-            parts.append(f"links {_both([words.short(each.links) for each in (first, second)])}")
-        return ", ".join(parts)
+        if not (first.view and second.view):
+            return ""
+        leaks = [f"ε = {each.leak}" if each.bounded else each.leak for each in (first, second)]
+        if first.view == second.view:
+            return f"{_both(leaks)}{f' ({first.view})' * (first.view != NOTHING)}"
+        return _both(
+            [
+                text if each.view == NOTHING else f"{text} ({each.view})"
+                for text, each in zip(leaks, (first, second), strict=True)
+            ]
+        )
+
+    @property
+    def _unequal(self) -> str:
+        """Says which of two unequal leaks is the smaller; "" where that cannot be told."""
+        first, second = self.participants
+        one, other = (each.leak_number for each in (first, second))
+        # Numbers of unlike views are no sizes of one thing.
+        unlike = first.bounded and second.bounded and first.view != second.view
+        if not self._leaks or unlike or one == other:
+            return ""
+        size = "less" if one < other else "more"
+        if not self.shown:
+            return f"; {first.label} leaks {size}: {self._leaks}"
+        joint = "and" if size == self.verdict else "but"
+        return f", {joint} leaks {size}: {self._leaks}"
 
     @property
     def _trusted(self) -> str:
-        """Says that trust is unlike, where a leak of "nothing" or "no bound" does not."""
+        """Says that trust is unlike, where leaks of two kinds do not: a number, none, no bound."""
         first, second = self.participants
-        if not (first.bounded and second.bounded) or first.trust == second.trust:
+        kinds = {"ε" if each.bounded else each.leak for each in self.participants}
+        if first.trust == second.trust or len(kinds) > 1:
             return ""
         trusts = (f"“{each.trust or 'not known'}”" for each in (first, second))
         return f"trusted: {' and '.join(trusts)}"
@@ -326,18 +362,21 @@ class Comparison(Statement):
     @property
     def leaks(self) -> str:
         """Both leaks, "6 and 30"; "" where one is not known."""
-        texts = [each.leak for each in self.participants]
-        return " and ".join(texts) if all(texts) else ""
+        return _joined([each.leak for each in self.participants])
 
-    def cells(self) -> dict[str, Cell]:
-        """Returns the cells of a table of comparisons, by their headings; "–" for unknown."""
+    def cells(self, view: str = "") -> dict[str, Cell]:
+        """Returns the cells of a table of comparisons, by their headings; "–" for unknown.
+
+        Leaks are told with what is seen, but for the ``view`` that the table names.
+        """
+        leaks = [with_view(each.leak, each, view) for each in self.participants]
         percent = f"{self.percent:+.3g} %" if math.isfinite(self.percent) else "–"
         ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
         return {
             "at": Cell(self.at, ""),
             "first": Cell(self.first, ""),
             "second": Cell(self.second, ""),
-            "leaks ε": Cell(self.leaks, self.leaks),
+            "leaks ε": Cell(_joined(leaks), self.leaks),
             "regret, first": Cell(words.short(self.first_mean), self.first_mean),
             "regret, second": Cell(words.short(self.second_mean), self.second_mean),
             "difference": Cell(_signed(self.difference), self.difference),
@@ -401,6 +440,10 @@ def with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
 
 def _signed(value: float) -> str:
     return f"+{words.short(value)}" if value > 0 else words.short(value)
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return " and ".join(texts) if all(texts) else ""
 
 
 def _both(texts: Sequence[str]) -> str:

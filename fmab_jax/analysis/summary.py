@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fmab_jax.errors import refuse
+
 BIN_WIDTH = 1e-3
 """Relative width of a histogram bin: the error of a quantile read from it."""
 
@@ -27,6 +29,26 @@ _BITS = 21
 # one another, for ten times as long as they compute where a core is busy.
 _TILE = 64
 _LOG_WIDTH = math.log1p(BIN_WIDTH)
+
+
+MOST = 1e140
+"""Largest size of a value: the squares of many add up to a number."""
+
+
+def refuse_huge(field: str, values: np.ndarray) -> None:
+    """Refuses values whose squares would not add up to a number.
+
+    Args:
+        field: What they are called.
+        values: Of all seeds; NaN, of a seed that is missing, passes.
+
+    Raises:
+        Refusal: If one is infinite or larger than `MOST`.
+    """
+    huge = np.abs(values) > MOST
+    if huge.any():
+        allowed = f"finite and at most {MOST:g} in size"
+        refuse(field, values[huge][0].item(), allowed, "leave out the failed runs")
 
 
 class Moments(NamedTuple):

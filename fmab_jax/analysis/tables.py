@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.analysis.costs import leak_of
+from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.prices import communication_cost, prices
-from fmab_jax.errors import price, real, refuse
-from fmab_jax.run.attributes import said
+from fmab_jax.errors import Shown, price, real, refuse
+from fmab_jax.run.attributes import fault, said
 
 _ENDS = ("_lower", "_upper")
 _EVENTS = ("best_arm_lost", "worse_arm_played")
@@ -98,7 +100,7 @@ def final_table(
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         used[place] = seeds = int(cell.seeds)
-        table["leak_epsilon"][place], _ = leak_of(cell)
+        table["leak_epsilon"][place] = exposure_of(cell).leak
         if seeds < 2:
             continue
         found, counts, links[place] = final(cell, seeds, both, each, bool(looks))
@@ -138,31 +140,37 @@ def final_table(
     )
 
 
-def held(data: xr.Dataset) -> xr.Dataset:
+def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     """Returns results whose ``seeds`` counts those that are there, not those that were run.
 
-    Some may have been selected, runs may have been joined, and variables left out. Runs joined
-    along what is no axis of their study, nor their seeds, do not say what they leak: xarray keeps
-    the attributes of the first.
+    Some may have been selected, runs may have been joined, and variables left out. Where runs were
+    joined and the attributes are those of the first, as xarray keeps them by default, what it leaks
+    is left out; runs joined along an axis of their study are a sweep.
+
+    Args:
+        data: Results.
+        field: What the argument is called.
 
     Raises:
-        ValueError: If a seed is there twice: it would be counted twice; or if runs that are joined
-            have other seeds or meters.
+        ValueError: If something in it is not as a result has it; if a seed is there twice: it would
+            be counted twice; or if runs that are joined have other seeds or meters.
     """
+    _check(data, field)
     if "seed" not in data.sizes:
         return data
     number, dims = data.sizes["seed"], {"seed", "time", "meter", "row", "agent", "arm"}
-    axes = said(data, "study").get("axes")
-    if axes is not None and {*map(str, data.sizes)} - dims - {*axes}:
+    study = said(data, "study")
+    apart = {*map(str, data.sizes)} - dims - {*study.get("axes", ())}
+    if study and (apart or _joined(data, study)):
         private = ("ledger", "epsilon", "epsilon_message")
         attrs = {name: value for name, value in data.attrs.items() if name not in private}
         data = data.copy()
         data.attrs = attrs
     if "seed" in data.coords and len(np.unique(data.seed)) < number:
-        refuse("data.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
+        refuse(f"{field}.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
     if "priced" in data.coords and data.priced.dtype != bool:
         remedy = "join runs of one algorithm, or keep them apart"
-        refuse("data.meter", "not in all runs", "the same in all runs", remedy)
+        refuse(f"{field}.meter", "not in all runs", "the same in all runs", remedy)
     if "seeds" not in data:
         return data if {*map(str, data.sizes)} - dims else data.assign(seeds=number)
     stated = data.seeds
@@ -174,8 +182,45 @@ def held(data: xr.Dataset) -> xr.Dataset:
         stated = stated.copy(data=there.sum("seed").transpose(*stated.dims).values)
         if (there != (xr.DataArray(np.arange(number), dims="seed") < stated)).any():
             remedy = "join runs of the same seeds, or keep them apart"
-            refuse("data.seed", "not in all runs", "the same in all runs", remedy)
+            refuse(f"{field}.seed", "not in all runs", "the same in all runs", remedy)
     return data.assign(seeds=stated.clip(max=number, keep_attrs=True))
+
+
+def _joined(data: xr.Dataset, study: Mapping[str, Any]) -> bool:
+    """Tells whether results hold seeds of several runs; each has stated how many it had."""
+    if "seeds" not in data:
+        return data.sizes["seed"] > study.get("seeds", math.inf)
+    if "seed" in data.seeds.dims:
+        return True
+    number = data.sizes["seed"]
+    if number > data.seeds.max() and "regret" in data:
+        # A configuration of a sweep may have fewer seeds than others: the rest is missing.
+        number = np.isfinite(data.regret.isel(time=-1)).sum("seed").max()
+    return bool(number > data.seeds.max())
+
+
+def _check(data: xr.Dataset, field: str) -> None:
+    """Refuses results that were changed to what no run gives: attributes, seeds, slots, types."""
+    remedy = "use what a run gives, unchanged"
+    if (wrong := fault(data, longest=False)) is not None:
+        name = re.split(r"[.\[]", wrong)[0]
+        value = data.attrs.get(name, Shown(wrong))
+        refuse(f"{field}.{name}", value, "as a run states it", f"{remedy}, or drop the attribute")
+    for name in ("seed", "time", "slot", "seeds"):
+        if name not in data.variables:
+            continue
+        values = data[name].values
+        if values.dtype.kind == "f":  # where runs are joined, some may be missing
+            values = values[~np.isnan(values)] if name in ("slot", "seeds") else values
+        if values.dtype.kind not in "iuf":
+            odd = values.reshape(-1)[:1]
+        else:
+            odd = values[~((values >= 0) & (values < 2**63) & (values == np.floor(values)))]
+        if odd.size:
+            refuse(f"{field}.{name}", odd[0].item(), "whole numbers, 0 or more", remedy)
+    for name in ("regret", "regret_mean"):
+        if name in data and data[name].dtype.kind not in "iuf":
+            refuse(f"{field}.{name}", str(data[name].dtype), "real numbers", remedy)
 
 
 def asked_numbers(data: xr.Dataset) -> list[str]:
@@ -207,6 +252,7 @@ def _final_curves(
     kept = kept.isel(seed=slice(seeds), time=-1).load()
     links = np.asarray(kept.links.transpose("seed", "meter"), np.float64).mean(axis=0)
     series = {name: np.asarray(kept[name], np.float64) for name in ("regret", "rounds_made")}
+    summary.refuse_huge("data.regret", series["regret"])
     series["cost"] = np.asarray(communication_cost(kept, both[0], both[1]), np.float64)
     found: dict[str, float] = {}
     for name, values in series.items():

@@ -15,6 +15,7 @@ from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families import epochs
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax.algorithms.families.epochs import count_pieces
 from fmab_jax.algorithms.families.rounds import planned
 from fmab_jax.analysis import streams
 from fmab_jax.analysis.streams import ARM, ARMS, Numbers, Stream
@@ -53,6 +54,8 @@ class Uploads:
     weights: Any
     reporting: int  # N, the agents of a round's sum
     sight: Sight  # what is seen of them
+    # [round] noises in what is seen of an arm, where agents share the arms out; else none.
+    noises: Any = None
 
     @property
     def view(self) -> str:
@@ -77,6 +80,10 @@ class Uploads:
                 shift = 1.0 / float(scheduled(self.trial, 1).scale[0]) if self.trial.noisy else 0.0
                 one, some = f"{one} less one share", f"{some} less one share each"
                 noises = left / shares
+        elif self.noises is not None and sight.view == "sums":
+            less = " less its own message" * sight.inside
+            what = f"over the agents that pull an arm{less}"
+            one, some, noises = f"sum {what}", f"sums {what}", int(self.noises[-1])
         elif sight.view == "sums":
             less = " less its own message" * sight.inside
             one, some = f"sum over {sight.over} agents{less}", f"sums over {sight.over}{less}"
@@ -91,7 +98,9 @@ class Uploads:
             found.append((f"{last + 1} {some}, reward of round 1", 0, every, noises))
         if last and not sight.redrawn:
             found.append((f"{last + 1} {some}, reward of round {last + 1}", last, every, noises))
-        skips = self.trial.filling.remembers and not alone and sight.view == "messages"
+        # Agents that share the arms out are all asked in every round.
+        skips = self.trial.filling.remembers and not alone and not self.trial.shared
+        skips = skips and sight.view == "messages"
         if last > 1 and skips:
             heard = "uploads of rounds 1 and 3, reward of round"
             found += [(f"{heard} 1", 0, (0, 2), noises), (f"{heard} 2", 1, (0, 2), 2)]
@@ -112,7 +121,7 @@ class Uploads:
         if data >= 0:
             added[data, :: self.each, ARM] = 1.0
         seed = streams.seed_of(data, batch)
-        found = _uploads(self.trial, self.problem, self.root, seed, added)
+        found = _uploads(self.trial, self.problem, self.root, seed, added, self.noises)
         heard = None
         if self.sight.redrawn:
             counts = {"rounds": self.rounds, "runs": self.size, "agents": self.each}
@@ -174,10 +183,11 @@ def _uploads(
     root: UInt32[Array, ""],
     seed: UInt32[Array, ""],
     added: Float[Array, "round row arm"],
+    noises: Int[Array, " round"] | None,
 ) -> epochs.Uploads:
     key = keys.seed_key(root, seed)
     instance = problem.draw(key)
-    return epochs.uploads(trial.settled(instance), instance, key, added)
+    return epochs.uploads(trial.settled(instance), instance, key, added, noises)
 
 
 @partial(jax.jit, static_argnames=("rounds", "runs", "agents"))
@@ -209,6 +219,7 @@ class Schedule(NamedTuple):
     fresh: Any  # of that epoch
     radius: Any  # confidence radius of the round
     scale: Any  # of the noise on a sum of the epoch's rewards
+    pieces: Any  # agents that pull the audited arm, where agents share the arms out; else 0
 
 
 def scheduled(trial: EliminationTrial, rounds: int) -> Schedule:
@@ -225,7 +236,10 @@ def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
         number, epoch = planned(trial, ARMS, carry[0], jnp.int32(ARMS), carry[1])
         radius = jnp.asarray(trial.filling.radius(epoch), jnp.float64)
         scale = jnp.asarray(trial.filling.noise_scale(epoch), jnp.float64)
-        return (number, epoch.pulls), Schedule(epoch.pulls, epoch.fresh, radius, scale)
+        pieces = jnp.zeros((), jnp.int64)
+        if trial.shared:
+            pieces = count_pieces(trial, epoch, jnp.ones(ARMS, bool))[ARM]
+        return (number, epoch.pulls), Schedule(epoch.pulls, epoch.fresh, radius, scale, pieces)
 
     return jax.lax.scan(round_of, (jnp.int32(0), jnp.float64(0.0)), None, length=rounds)[1]
 
@@ -251,11 +265,14 @@ def uploads_of(
 ) -> list[Uploads]:
     """Returns what shows messages or sums."""
     problem = streams.unrewarded(exchange.agents)
-    secure = algorithm.sums_securely
-    trial = algorithm.bind(problem, streams.HORIZON, exchange=exchange, sum_agents=secure)
+    secure, shared = algorithm.sums_securely, algorithm.shares_arms
+    summed = secure or shared
+    trial = algorithm.bind(problem, streams.HORIZON, exchange=exchange, sum_agents=summed)
     each = 1 if secure or trial.alone else 2
     weights = np.ones(each)
-    if sight.view == "sums" and not secure:
+    if sight.view == "sums" and shared:
+        each, weights = 1, np.ones(1)
+    elif sight.view == "sums" and not secure:
         each = exchange.agents if sight.redrawn else sight.over
         weights = np.ones(each)
         if sight.over == exchange.agents:
@@ -266,13 +283,18 @@ def uploads_of(
             weights[1] = 0.0
     rounds = int(min(streams.UPLOADS, budget(algorithm, trial)))
     bound, heard = problem.bind(None), exchange.reporting
-    made = Uploads(row, trial, bound, root, rounds, each, weights, heard, sight)
-    rows = each * made.size
+    noises = None
+    if shared and not secure and trial.noisy:
+        # An agent that looks pulls the arm as well, where another one does.
+        pulling = scheduled(trial, rounds).pieces
+        noises = np.maximum(pulling - sight.inside, 1) if sight.view == "sums" else 0 * pulling + 1
+    made = Uploads(row, trial, bound, root, rounds, each, weights, heard, sight, noises)
+    rows, shapes = each * made.size, trial.noise_shapes
     repeated = replace(
         trial,
         room=rows if trial.room else 0,
         reward_sizes=np.full(rows, trial.reward_sizes[0]),
         noise_sizes=np.full(rows, trial.noise_sizes[0]) if trial.noisy else trial.noise_sizes,
-        noise_shapes=np.repeat(trial.noise_shapes[:, :1], rows, axis=1),
+        noise_shapes=shapes if noises is not None else np.repeat(shapes[:, :1], rows, axis=1),
     )
     return [replace(made, trial=repeated)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import xarray as xr
 
+from fmab_jax.core.ledgers import UNSTATED
 from fmab_jax.run.attributes import said
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -114,16 +115,26 @@ def grouped(words: Mapping[str, Any]) -> dict[Any, str]:
     return {told: " / ".join(labels) for told, labels in found.items()}
 
 
-def privacy(epsilon: Any) -> str:
-    """Writes a privacy parameter; infinity, or "none", is no noise."""
-    noisy = epsilon != "none" and math.isfinite(epsilon)
-    return f"ε = {_exact(epsilon)}" if noisy else "no noise"
+def privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Writes a privacy parameter; infinity, or "none", is no noise where the ledger states it."""
+    if epsilon != "none" and math.isfinite(epsilon):
+        return f"ε = {_exact(epsilon)}"
+    rows = list(ledger)
+    if any(map(_is_unstated, rows)):
+        return UNSTATED
+    # A class of one's own may state a ledger, and leave its `privacy` that of no noise.
+    stated = any(leak[0] for row in rows for leak in row["leaks"])
+    return "privacy as in the ledger" if stated else "no noise"
+
+
+def _is_unstated(row: Mapping[str, Any]) -> bool:
+    return str(row["why"]).startswith(UNSTATED)
 
 
 def _covered(data: xr.Dataset) -> bool:
     """Tells whether an epsilon covers something that is sent, if a ledger says so."""
     return "ledger" not in data.attrs or any(
-        row["what"] != "actions" and any(each is not None for each, _ in row["leaks"])
+        row["what"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
         for row in said(data, "ledger")
     )
 
@@ -151,8 +162,12 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
     found = [title] if title else []
     epsilon: Any = known.get("epsilon")
-    if epsilon == "none" or is_number(epsilon):
-        found.append(privacy(epsilon))
+    ledger = said(data, "ledger")
+    if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
+        # Only some algorithms state their privacy: brackets tell which, unless one is left.
+        found += [settings["epsilon"]] if "epsilon" in settings else []
+    elif epsilon == "none" or is_number(epsilon):
+        found.append(privacy(epsilon, ledger))
         message = data.attrs.get("epsilon_message", message)
         known_leak = is_number(message) and math.isfinite(message) and message != epsilon
         if leaks and known_leak and _covered(data):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import Algorithm, settings_of
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import DELTA, privacy_ledger
@@ -83,8 +83,11 @@ def made(
         allowed = "somebody who takes part in a suite"
         remedy = f"{reason}: give --seeds to run it all the same, or other parameters"
         refuse("contestant", contestant.label, allowed, remedy)
-    tell("contract ...")
+    # Before the suites, which take longest: whatever of it fails is told first.
+    tell("contract, ledger and audit ...")
     contract = _contract(contestant)
+    ledger = _ledger([(suite, plans[suite.name]) for suite in chosen])
+    audited = _audit(contestant, _QUICK_RUNS if quick else _RUNS)
     others = {each.label: each for each in contestants()}
     twin = others.get(contestant.label)
     same = contestant.label if twin and _equal(twin, contestant) else ""
@@ -102,13 +105,12 @@ def made(
         }
         order = tuple(rankings[group] for group in planned.algorithms)
         results.append(Result(suite, planned, order))
-    tell("ledger and audit ...")
     sections = [
         Section("Ranks", _ranks(results)),
         *(_suite(each, standings, label, parameter_of(contestant)) for each in results),
         Section("The contract", (Items(tuple(contract)),)),
-        Section("The privacy ledger", _ledger(contestant, results)),
-        Section("The audit", _audit(contestant, _QUICK_RUNS if quick else _RUNS)),
+        Section("The privacy ledger", ledger),
+        Section("The audit", audited),
         Section("The suites", _about(suites, results)),
         Section("How to cite", _cite(contestant, suites, standings)),
     ]
@@ -140,7 +142,7 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
         others = {name: value for name, value in options.items() if name not in PARAMETERS}
         options = {known: None, **others}
     made = Contestant("", owner, options)
-    told = at_value(made).settings()
+    told = settings_of(at_value(made))
     words = [text for name, text in told.items() if name not in PARAMETERS]
     label = ", ".join([owner.title or owner.name, *words, *["no noise"] * bare])
     label = next((each.label for each in contestants() if _equal(each, made)), label)
@@ -282,12 +284,11 @@ def _contract(contestant: Contestant) -> list[str]:
     return check_algorithm(with_epsilon, horizon=300, seeds=8)
 
 
-def _ledger(contestant: Contestant, results: Sequence[Result]) -> tuple[Block, ...]:
-    found = next(each for each in results if each.rankings)
-    groups = {ranking.group: ranking for ranking in found.rankings}
+def _ledger(planned: Sequence[tuple[Suite, Plan]]) -> tuple[Block, ...]:
+    suite, found = next(each for each in planned if each[1].algorithms)
+    groups = found.algorithms
     group = next((each for each in groups if each.leak == _LEAK), next(iter(groups)))
-    algorithm = found.plan.algorithms[group]
-    agents = found.suite.problem.agents
+    algorithm, agents = groups[group], suite.problem.agents
     rows = tuple(
         (row.who, row.what, _epsilon(row.epsilon), _epsilon(row.epsilon_at_delta), row.why)
         + (row.source or "–",)

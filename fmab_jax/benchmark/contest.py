@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import Algorithm, number_bits_of
 from fmab_jax.benchmark.matching import NO_BOUND, at_value, matched, parameter_of
 from fmab_jax.benchmark.suites import Contestant, Suite, cost_of
 from fmab_jax.errors import Refusal
+from fmab_jax.run.batches import bound, exchange_of
+from fmab_jax.run.contract import check_statements
 from fmab_jax.sweeps.simulate import simulate
 
 
@@ -58,25 +60,37 @@ def plan(
     """
     name = parameter_of(contestant)
     try:
+        usual = at_value(contestant)
+        exchange = exchange_of(usual, suite.problem.agents)
+    except Refusal as error:
+        return _absent(error)
+    # What it states wrongly is its own fault, in every suite.
+    check_statements(usual, exchange, suite.problem.arms)
+    try:
         found = matched(contestant, suite.problem.agents, suite.leaks)
         groups = {Group(*key): value for key, value in found.values.items()}
         made = {group: at_value(contestant, v) for group, v in groups.items()}
         if not made:
             # No view of it has a bound, whatever its epsilon is.
-            made = {EVERYBODY: at_value(contestant)}
+            made = {EVERYBODY: usual}
             groups = {EVERYBODY: 1.0 if name else math.nan}
         first = next(iter(made.values()))
-        played = suite.played(first)
-        exchange = first.exchange(played.agents)
-        first.bind(played, suite.horizon, exchange=exchange)
+        bound(first, suite.played(first), suite.horizon, times=[suite.horizon])
     except Refusal as error:
-        return Plan({}, {}, {"": f"because it does not fit ({error})"}, 0)
+        return _absent(error)
     # What takes too long here has no seeds of its own.
-    usual = suite.seeds.get(cost_of(first), 0)
-    number = seeds if seeds is not None else min(usual, most if most is not None else usual)
+    due = suite.seeds.get(cost_of(first), 0)
+    number = seeds if seeds is not None else min(due, most if most is not None else due)
     if not number:
         return Plan({}, {}, {"": "because simulating it takes too long here"}, 0)
     return Plan(made, groups, found.absent, number)
+
+
+def _absent(error: Refusal) -> Plan:
+    """Returns the plan of a contestant that refuses a suite; one that fails is not left out."""
+    if error.__cause__:
+        raise error
+    return Plan({}, {}, {"": f"because it does not fit ({error})"}, 0)
 
 
 def play(made: Plan, suite: Suite) -> Iterator[tuple[list[Group], Played]]:
@@ -99,7 +113,7 @@ def _played(data: xr.Dataset, algorithm: Algorithm, suite: Suite, agents: int) -
     return Played(
         regret=times * data.regret.values[:, -1],
         links=last.sum("meter").values.astype(float),
-        bits=data.numbers_sent.values * float(algorithm.number_bits(suite.problem.arms)),
+        bits=data.numbers_sent.values * float(number_bits_of(algorithm, suite.problem.arms)),
         lost=data.best_arm_lost.values | data.worse_arm_played.values,
         stand_ins=agents if times > 1 else 0,
         trials_per_s=data.sizes["seed"] / seconds,

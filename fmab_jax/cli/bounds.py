@@ -47,7 +47,7 @@ class Options(stated.Plugged):
     horizon: Any = option(100000, kind=Whole(), shown="100000")
     """T, slots."""
     means: str | None = option(None, metavar="FILE", shown="drawn")
-    """Fixed means, .csv or .npz."""
+    """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
     root_seed: Any = option(0, kind=Whole())
     """Selects all randomness."""
 

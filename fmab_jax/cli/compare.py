@@ -13,13 +13,13 @@ Examples:
 
 from __future__ import annotations
 
-import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fmab_jax.cli.options import Call, option, visible
-from fmab_jax.cli.tables import opened_at, plain_table, selected, show_table
+from fmab_jax.cli.tables import line_width, opened_at, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
 from fmab_jax.files import same_file
 from fmab_jax.parameters import Real
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 _NOTE = """\
 Regret at T: means over the seeds. Difference: first minus second; per cent: of
-the second. Each {share} interval holds by itself. Leak: ε of one reward in
-what is sent, over the whole run, against whoever sees most; links: mean at T."""
+the second. Each {share} interval holds by itself. Links: mean at T.
+{leak}."""
 
-_COLUMNS = (
-    *("first", "second", "leaks ε", "regret, first", "regret, second", "difference", "interval"),
-    *("per cent", "interval of it", "p-value", "p-value, Holm"),
+# Cells of the first run, and below those of the second.
+_CELLS = (
+    ("regret, first", "difference", "per cent", "p-value"),
+    ("regret, second", "interval", "interval of it", "p-value, Holm"),
 )
 
 
@@ -162,7 +163,7 @@ def _refuse_alone(data: xr.Dataset, options: Any) -> None:
 def _print(
     found: Sequence[Comparison], title: str, options: Any, alone: xr.Dataset | None = None
 ) -> None:
-    from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis import comparisons, costs
     from fmab_jax.analysis.statements import tally
 
     if not found:
@@ -175,25 +176,46 @@ def _print(
         raise Refusal.line(f"{told}: must hold seeds that can be compared; resume the sweep")
     share = f"{100 * found[0].level:.6g} %"
     several = len(found) > 1
-    wanted = {"at": "at"} if any(each.at for each in found) else {}
-    wanted |= {name: re.sub(",? ", "\n", name) for name in _COLUMNS}
-    wanted["interval"] = wanted["interval of it"] = f"interval\n{share}"
-    if not several:
-        del wanted["p-value, Holm"]
-    table = plain_table(title)
-    for heading in wanted.values():
-        table.add_column(heading, justify="right", overflow="fold")
-    for each in found:
-        cells = each.cells()
-        table.add_row(*(cells[name].text for name in wanted))
-    show_table(table)
-    print(_NOTE.format(share=share))
+    show_table(_table(found, title, share), whole=False)
+    print(_NOTE.format(share=share, leak=costs.LEAK_NOTE))
     if several:
         print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
     if alone is not None and alone.seeds.size > comparisons.ALL_PAIRS:
         base = comparisons.label_of(alone, comparisons.contrasts(alone)[0][1])
-        print(f"One parameter varies at a time; the others stay at the reference, {base}.")
-    print("\n".join(dict.fromkeys(f"{each.how}." for each in found)))
+        _print_line(f"One parameter varies at a time; the others stay at the reference, {base}.")
+    for how in dict.fromkeys(f"{each.how}." for each in found):
+        _print_line(how)
     print(f"\n{tally(found)}." if several else "")
     for each in found:
-        print(f"{each.sentence}.")
+        _print_line(f"{each.sentence}.")
+
+
+def _table(found: Sequence[Comparison], title: str, share: str) -> Any:
+    """Returns a table with two lines for each comparison, of which only names are folded."""
+    from fmab_jax.analysis import costs
+    from fmab_jax.analysis.overview import folded
+
+    several = len(found) > 1
+    table, at = plain_table(title), any(each.at for each in found)
+    view = costs.shared_view(side for each in found for side in each.participants)
+    leak = folded(costs.leak_heading(view))
+    for heading in ("at", "first\nsecond", leak, "regret")[not at :]:
+        table.add_column(heading, justify="right", overflow="fold", no_wrap=heading == "regret")
+    for name in ("difference", "per cent"):
+        table.add_column(f"{name}\ninterval {share}", justify="right", no_wrap=True)
+    table.add_column("p-value" + "\nHolm" * several, justify="right", no_wrap=True)
+    for each in found:
+        cells = {name: cell.text for name, cell in each.cells().items()}
+        leaks = [
+            each.leaks and costs.with_view(side.leak, side, view) for side in each.participants
+        ]
+        first = each.at, each.first, leaks[0], *(cells[name] for name in _CELLS[0])
+        second = "", each.second, leaks[1], *(cells[name] for name in _CELLS[1])
+        table.add_row(*first[not at :])
+        table.add_row(*second[not at : len(second) - (not several)], end_section=True)
+    return table
+
+
+def _print_line(text: str) -> None:
+    lines = textwrap.wrap(text, line_width(), subsequent_indent="  ", break_on_hyphens=False)
+    print("\n".join(lines))

@@ -47,13 +47,14 @@ def execute(call: Call) -> None:
     from fmab_jax.algorithms.base import named
     from fmab_jax.cli.stated import suggested
     from fmab_jax.core.problems import Problem
+    from fmab_jax.resources import local_devices
     from fmab_jax.run.batches import MAX_HORIZON, bound
     from fmab_jax.run.resources import MAX_SEEDS, versions
 
     owner = named(options.algorithm)
     horizon = count("horizon", options.horizon, 1, MAX_HORIZON, "give T, such as 1e6")
     seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
-    devices = jax.local_devices()
+    devices = local_devices()
     algorithm = owner(**suggested(owner, {}))
     needs = {}
     for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):

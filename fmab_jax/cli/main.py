@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fmab_jax import __version__
 from fmab_jax.cli.options import (
@@ -16,8 +20,6 @@ from fmab_jax.cli.options import (
     Call,
     Command,
     Contradicted,
-    OutOfSpace,
-    Stopped,
     answer,
     chosen,
     parse,
@@ -25,11 +27,12 @@ from fmab_jax.cli.options import (
     visible,
     wants_help,
 )
+from fmab_jax.cli.signals import stoppable
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
 from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
 
 # Of the modules here, what is no command; and which commands help tells first.
-_SHARED = ("__init__", "main", "options", "stated", "tables")
+_SHARED = ("__init__", "main", "options", "signals", "stated", "tables")
 _FIRST = ("run", "sweep", "show", "plot", "compare", "report")
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
@@ -52,29 +55,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: The words after ``fmab``; those of this process by default. Only then is the
-            process taken for our own, and JAX's compilation cache switched on.
+            process taken for our own: JAX's compilation cache is switched on, Ctrl-C and SIGTERM
+            end it at once, and so does a command that fails.
 
     Returns:
         The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, or a
         claim that is contradicted, and 130 after Ctrl-C, each with one line on standard error.
     """
-    ours = arguments is None
-    if ours:
-        hold_standard_streams()
-    try:
-        return _main(list(sys.argv[1:] if arguments is None else arguments), ours)
-    finally:
-        if ours:
+    calls: list[Call] = []
+    last = threading.Lock()
+
+    def stop(number: int) -> int:
+        # Said once: by this thread, or by the one that hears of signals.
+        if last.acquire(timeout=1.0):
+            _fail(0, f"stopped; {_kept(calls)}")
+        return 128 + number
+
+    if arguments is not None:
+        try:
+            return _main(list(arguments), calls, ours=False)
+        except KeyboardInterrupt:
+            return stop(signal.SIGINT)
+    hold_standard_streams()
+    with stoppable(stop):
+        try:
+            status = _main(sys.argv[1:], calls, ours=True)
+            if status:
+                _exit(status)
+        except KeyboardInterrupt as error:
+            # Not left: to free what is half compiled may crash.
+            _exit(stop(getattr(error, "signal", signal.SIGINT)))
+        finally:
             drop_unwritable_errors()
+    return status
 
 
-def _main(words: list[str], ours: bool) -> int:
-    written: list[Path] = []
-    call: Call | None = None
+def _exit(status: int) -> NoReturn:
+    """Ends the process; the interpreter would wait for programs that are being compiled."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(status)
+
+
+def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
+    """Runs a command, which it adds to calls; returns the exit status."""
     try:
         module, command = find(words)
         options, typed = parse(command)
-        call = Call(options, command, words, typed, written)
+        call = Call(options, command, words, typed, [], [])
+        calls.append(call)
         if ours:
             if isinstance(sys.stdout, io.TextIOWrapper):
                 # A path may hold letters that the output's encoding lacks.
@@ -87,31 +116,30 @@ def _main(words: list[str], ours: bool) -> int:
     except Answered:
         return 0
     except Refusal as error:
-        line = spelt(error, call)
-        return _fail(2, f"{line}; {_kept(written)}" if written else line)
-    except Stopped as stopped:
-        return 128 + stopped.signal
-    except (OutOfSpace, Contradicted) as error:
+        line = spelt(error, calls[0] if calls else None)
+        written = any(call.written for call in calls)
+        return _fail(2, f"{line}; {_kept(calls)}" if written else line)
+    except Contradicted as error:
         return _fail(1, str(error))
     except Damaged as error:
         return _fail(1, f"{error}; run the sweep again: it mends what is damaged")
-    except KeyboardInterrupt:
-        return _fail(130, "interrupted; " + _kept(written))
     except BrokenPipeError:
         # Whoever read the output has left; the files stand.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(1, f"{where}{error.strerror or error}; {_kept(written)}")
+        return _fail(1, f"{where}{error.strerror or error}; {_kept(calls)}")
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
         exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in _words_of(error)
         if isinstance(error, MemoryError) or exhausted:
-            return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(written)}")
-        line = _of_plugin(error)
+            return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(calls)}")
+        line = _of_plugin(error) or _of_setting(error)
         if not line:
             raise
-        return _fail(2, f"{line}; {_kept(written)}")
+        return _fail(2, f"{line}; {_kept(calls)}")
 
 
 def _words_of(error: BaseException) -> str:
@@ -123,6 +151,15 @@ def _of_plugin(error: BaseException) -> str:
     plugins = sys.modules.get("fmab_jax.core.plugins")
     file = plugins.blamed(error) if plugins and foreign(error) else ""
     return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
+
+
+def _of_setting(error: BaseException) -> str:
+    """Returns the line for an error of JAX that names one of its variables that is set; else ""."""
+    why = _words_of(error)
+    for name, value in os.environ.items():
+        if name.startswith("JAX_") and name.lower() in why.lower():
+            return f"{name} {visible(value)}: must be what JAX takes; change or unset it ({why})"
+    return ""
 
 
 def commands() -> dict[str, Path]:
@@ -208,8 +245,15 @@ def _fail(status: int, line: str) -> int:
     return status
 
 
-def _kept(written: Sequence[Path]) -> str:
-    return f"whole files written: {', '.join(map(str, written))}" if written else "nothing written"
+def _kept(calls: Sequence[Call]) -> str:
+    """Says what a command that ended early leaves behind."""
+    found = []
+    for call in calls:
+        if call.written:
+            found.append(f"whole files written: {', '.join(map(str, call.written))}")
+        if call.stores:
+            found.append(f"what is computed is kept; go on with: fmab {shlex.join(call.words)}")
+    return "; ".join(found) or "nothing written"
 
 
 def _use_compilation_cache() -> None:

@@ -38,22 +38,6 @@ class Contradicted(Exception):
     """What was claimed is wrong, and all that was asked for is printed; says what."""
 
 
-class Stopped(BaseException):
-    """Ctrl-C, or a request to end, during a sweep.
-
-    Attributes:
-        signal: Its number.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.signal = number
-
-
-class OutOfSpace(Exception):
-    """A disk or file gave out during a sweep; says what to do."""
-
-
 class Command(NamedTuple):
     """A command, and the words that are left for its options.
 
@@ -82,6 +66,7 @@ class Call(NamedTuple):
         words: All words after ``fmab``.
         typed: Names of the options that are given, in their order.
         written: Paths of files that are written and whole; the command adds its own.
+        stores: Folders of sweeps, which keep what is computed; the command adds its own.
     """
 
     options: Any
@@ -89,6 +74,7 @@ class Call(NamedTuple):
     words: list[str]
     typed: list[str]
     written: list[Path]
+    stores: list[str]
 
 
 def value_of(kind: Kind, text: str) -> Any:

@@ -80,7 +80,14 @@ def execute(call: Call) -> None:
     data = selected(opened(options), options.select)
     _check_dims(options, data)
     with called(path="out"):
-        figure = _figure(options, data)
+        try:
+            figure = _figure(options, data)
+        except Refusal as error:
+            owner, _, part = error.field.partition(".")
+            if owner != "finals":
+                raise
+            told = error.renamed(part or owner).typed(part)
+            raise Refusal.line(f"{visible(options.folder)}: {told}") from None
         plots.save_figure(figure, Path(path), overwrite=options.overwrite)
     call.written.extend(plots.files_of(figure, Path(path)))
     for each in call.written:

@@ -98,7 +98,10 @@ def execute(call: Call) -> None:
             call.written.append(found.save(options.out, options.overwrite))
     print(found)
     if options.out is not None:
-        print(f"wrote {options.out}; run it with fmab run cdp --means {as_word(options.out)}")
+        # Of one row the command asks how many agents share it.
+        shared = " --agents 50" * (len(found.agent_labels) == 1)
+        command = f"fmab run cdp --means {as_word(options.out)}{shared}"
+        print(f"wrote {options.out}; run it with {command}")
 
 
 def _none(value: Any) -> Any:

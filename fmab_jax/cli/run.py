@@ -24,7 +24,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
 from fmab_jax.cli.tables import MOST_CURVES, arms_run, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
-from fmab_jax.files import error_stream, refuse_taken
+from fmab_jax.files import error_stream, is_blank, refuse_taken
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, identity, owner)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     allowed = "a file name in an existing folder that can be written"
-    if not base:
+    if not base or is_blank(base):
         refuse("out", base, allowed, "leave it out for the default")
     if (file := re.search(r"(?i)[^/]\.(pdf|svg|eps|jpe?g|csv)$", base)) and not os.path.isdir(base):
         stem = base[: file.start() + 1]

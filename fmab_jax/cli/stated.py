@@ -45,8 +45,8 @@ class Stated(Plugged):
     horizon: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100000")
     """T, slots that every agent plays; such as 1e6."""
     means: tuple[str, ...] = option((), metavar="FILE", shown="each seed draws its own")
-    """Fixed means, .csv (a row per agent, a column per arm) or .npz; with --agents M, one row is
-    shared by M agents."""
+    """Fixed means, .csv (a row per agent, a column per arm) or .npz; one row is shared by
+    as many agents as --agents says."""
     seeds: Any = option(1000, kind=Whole())
     """How many trials of each configuration; with --until, how many at first."""
     root_seed: Any = option(0, kind=Whole())
@@ -190,7 +190,8 @@ def study_of(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, 
     """Returns a document and its study, whose combinations of values are all checked."""
     from fmab_jax.sweeps import study_file
 
-    with called(**RENAMED):
+    # Of a problem, that is what makes its agents differ.
+    with called(problem="means" if options.means else "spread", **RENAMED):
         stated = document(options, owner, typed)
         study = study_file.study_of(stated)
         _ = study.points  # refuses what does not go together

@@ -17,26 +17,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, OutOfSpace, Stopped, as_word, called, option
+from fmab_jax.cli.options import Call, Command, as_word, called, option
 from fmab_jax.cli.tables import Reading, arms_run, print_results
 from fmab_jax.errors import TOML, Spelling, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
 
-# How long a batch may take to end after Ctrl-C or a request to stop.
-_GRACE_S = 8.0
 _MOST_ROWS = 40
 
 _STUDY = """\
@@ -131,13 +125,14 @@ def execute(call: Call) -> None:
         remedy = "the scheduler's workers share the work by themselves; drop one"
         refuse("worker", options.worker, "left out with a scheduler", remedy)
     if options.save_study is not None:
-        wrote = f"wrote {study_file.write_study(document, options.save_study)}\n"
+        call.written.append(study_file.write_study(document, options.save_study))
+        wrote = f"wrote {call.written[0]}\n"
         # Standard output of a plan is its JSON alone.
         (error_stream() if options.plan else sys.stdout).write(wrote)
-    planned = _Planned()
+    planned, dry = _Planned(), options.dry_run or options.plan
+    call.stores.extend([] if dry else [out])
     with ExitStack() as stack:
-        stack.enter_context(called(**stated.RENAMED))
-        stack.enter_context(_stoppable(call.words))
+        stack.enter_context(called(problem="means", **stated.RENAMED))
         if call.command.subject is None:
             stack.enter_context(study_file.told(document))
         client = None
@@ -151,12 +146,12 @@ def execute(call: Call) -> None:
             allow_changes=options.allow_changes,
             chunk=options.chunk,
             progress=planned if options.plan else True,
-            dry=options.dry_run or options.plan,
+            dry=dry,
             calibrate=not options.plan,
         )
     if options.plan:
         print(json.dumps({**planned.told, "folder": out}))
-    if options.plan or options.dry_run:
+    if dry:
         return
     missing = data.attrs.get("missing_trials")
     if missing:
@@ -202,48 +197,3 @@ def _worker(text: str | None) -> tuple[int, int] | None:
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         refuse("worker", text, "I/N with I from 1 to N", "such as 3/16")
     return int(found[1]), int(found[2])
-
-
-@contextmanager
-def _stoppable(words: list[str]) -> Iterator[None]:
-    """Has Ctrl-C and a request to end (SIGTERM) say how to go on; whatever is written stays."""
-    again = "fmab " + shlex.join(words)
-
-    def say() -> None:
-        error_stream().write(f"fmab: stopped; what is computed is kept; go on with: {again}\n")
-
-    def give_up(number: int) -> None:
-        say()
-        os._exit(128 + number)
-
-    def stop(number: int, _: Any) -> None:
-        for each in signals:
-            signal.signal(each, signal.SIG_IGN)
-        # A batch, or a compilation, cannot be interrupted: after a while the process just ends.
-        timer = threading.Timer(_GRACE_S, give_up, (number,))
-        timer.daemon = True
-        timers.append(timer)
-        timer.start()
-        raise Stopped(number)
-
-    signals = [signal.SIGINT, signal.SIGTERM]
-    timers: list[threading.Timer] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread is told of signals.
-        return
-    before = {number: signal.signal(number, stop) for number in signals}
-    try:
-        yield
-    except Stopped:
-        say()
-        raise
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        kept = f"what is computed is kept; go on with: {again}"
-        raise OutOfSpace(f"{where}{error.strerror or error}; {kept}") from error
-    finally:
-        # What could keep it from ending has ended.
-        for timer in timers:
-            timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)

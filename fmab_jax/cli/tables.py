@@ -62,8 +62,10 @@ def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> x
         try:
             return held(results.read(path, partial=partial))
         except Refusal as error:
-            if error.field == "data.seed":
-                allowed = f"one whose seeds are {error.marked[0]}"
+            side, _, part = error.field.partition(".")
+            if side == "data" and part:
+                named = f"{part}s are" if part in ("seed", "meter", "slot") else f"{part} is"
+                allowed = f"one whose {named} {error.marked[0]}"
                 raise Refusal(field, path, allowed, error.marked[1]) from None
             if setting(partial=True) not in error.marked[1]:
                 raise
@@ -145,6 +147,13 @@ def arms_run(means: Sequence[str], data: xr.Dataset) -> tuple[str, ...] | None:
     with suppress(Refusal):  # the file has changed since
         return arms_of(means[0], data) if len(means) == 1 else None
     return None
+
+
+def line_width() -> int:
+    """Returns how many letters a line of output may have: the terminal's, or 100 elsewhere."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout).width if sys.stdout.isatty() else _WIDTH
 
 
 def show_table(table: Any, *, whole: bool = True) -> None:

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from fmab_jax.core.arrays import rounded
@@ -103,7 +104,7 @@ def prepared(
     )
 
 
-def _sum_of_products(a: Array, x: Array, b: Array, y: Array) -> Array:
+def _sum_of_products(a: ArrayLike, x: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
     return rounded(a * x) + rounded(b * y)
 
 
@@ -145,9 +146,8 @@ def _log_level(
     width = q[there] - q[here]
     # The place where the tangents meet, as a part of the width.
     bend = (slope[here] - slope[there]) * width
-    meet = (value[there] - value[here] - rounded(slope[there] * width)) / jnp.where(
-        bend > 0.0, bend, 1.0
-    )
+    rise = value[there] - value[here]
+    meet = (rise - rounded(slope[there] * width)) / jnp.where(bend > 0.0, bend, 1.0)
     inside = value[here] + rounded(slope[here] * width * jnp.clip(meet, 0.0, 1.0))
     between = jnp.where(slope[here] <= 0.0, value[here], inside)
     between = jnp.where(slope[there] >= 0.0, value[there], between)

@@ -65,8 +65,9 @@ def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
     The random graphs are redrawn, each time with the next sub-seed of ``seed``, until connected.
 
     Files: ``.graphml`` (no DTD), and edge lists, one edge a line: two labels separated by blanks
-    (``.txt``, ``.edgelist``) or a comma (``.csv``, with or without a ``source,target`` header). A
-    trailing weight or networkx data ``{...}`` is ignored, and so is what follows a ``#``.
+    (``.txt``, ``.edgelist``) or a comma (``.csv``), with or without a header ``source,target``. A
+    trailing weight or networkx data ``{...}`` is ignored, and so are what follows a ``#`` and lines
+    that begin with a ``%``.
 
     Labels become 0..M-1 in sorted order where they sort, else in order of appearance; the labels of
     a file are numbers if all of them are whole numbers. Parallel edges of a multigraph collapse to
@@ -231,8 +232,8 @@ def _seed(seed: Any) -> int:
 
 
 def _shown(graph: nx.Graph) -> str:
-    """A networkx graph in words that do not change from run to run, unlike its repr."""
-    return str(graph)
+    """A file's name, or a networkx graph in words that do not change, unlike its repr."""
+    return graph.name if names_file(str(graph.name)) else str(graph)
 
 
 def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
@@ -276,13 +277,15 @@ def _validated(graph: nx.Graph, field: str, shown: str) -> nx.Graph:
     except TypeError:
         labels = list(graph.nodes)
     number = {label: agent for agent, label in enumerate(labels)}
-    return _frozen(nodes, ((number[a], number[b]) for a, b in graph.edges()))
+    edges = ((number[a], number[b]) for a, b in graph.edges())
+    return _frozen(nodes, edges, str(graph.name))
 
 
-def _frozen(nodes: int, edges: Iterable[tuple[int, int]]) -> nx.Graph:
+def _frozen(nodes: int, edges: Iterable[tuple[int, int]], name: str = "") -> nx.Graph:
     """A plain graph whose nodes iterate as 0..M-1, so that a matrix made of it has agent order."""
     graph = nx.empty_graph(nodes)
     graph.add_edges_from(edges)
+    graph.name = name
     return nx.freeze(graph)
 
 

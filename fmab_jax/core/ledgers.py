@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.errors import choice, count, real, refuse
 
 ACTIONS = "anybody who sees actions"
 """A watcher of the arms that agents pull."""
@@ -20,6 +23,9 @@ SERVER = "the server"
 
 ANYBODY = ("anybody", "anybody who gets messages")
 """Who stands for everybody that an exchange says sees something."""
+
+UNSTATED = "privacy not stated"
+"""What is said of an algorithm of which nobody says what its noise, if any, hides."""
 
 OWN = "own computation"
 """Source of what no source states."""
@@ -42,6 +48,8 @@ class Seen(NamedTuple):
             epsilon holds up to delta. 0, the default, where nothing of the kind is known.
         source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
         law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
+        shares: Epsilon of one Laplace variable, how many of its equal shares alone hide the reward,
+            and how many it has; None where nothing of the kind is known.
     """
 
     who: str
@@ -51,6 +59,7 @@ class Seen(NamedTuple):
     over: int = 0
     source: str = ""
     law: str = LAPLACE
+    shares: tuple[float, int, int] | None = None
 
 
 def together(size: int) -> str:
@@ -58,24 +67,51 @@ def together(size: int) -> str:
     return f"{size:,} agent{'s' * (size > 1)} together"
 
 
-def checked_rows(stated: Any) -> tuple[Seen, ...]:
+def checked_rows(field: str, stated: Any) -> tuple[Seen, ...]:
     """Returns what an algorithm states of a ledger, as rows.
 
+    Args:
+        field: What stated it, such as "Mine.ledger".
+        stated: One row, or several.
+
     Raises:
-        TypeError: If that is no ledger, or an empty one.
+        Refusal: If that is no ledger, or an empty one.
     """
-    rows = (stated,) if isinstance(stated, Seen) else tuple(stated)
-    for row in rows:
-        real = isinstance(row, Seen) and isinstance(row.epsilon, (int, float)) and row.epsilon >= 0
-        if not (real and isinstance(row.over, int) and row.over >= 0):
-            raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 0")
-        if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
-            raise TypeError(f"ledger returns {row!r}, whose words are no texts")
-        if row.law not in LAWS:
-            raise TypeError(f"ledger returns {row!r}, whose law is neither {' nor '.join(LAWS)}")
-    if not rows:
-        raise TypeError("ledger returns no row; somebody always sees actions")
-    return rows
+    rows: tuple[Any, ...] = ()
+    if isinstance(stated, Seen):
+        rows = (stated,)
+    elif isinstance(stated, Iterable):
+        rows = tuple(stated)
+    if not rows or not all(isinstance(row, Seen) for row in rows):
+        remedy = "return what each of them sees; somebody always sees actions"
+        refuse(field, stated, "one Seen, or several", remedy)
+    return tuple(_checked(f"{field}[{place}]", row) for place, row in enumerate(rows))
+
+
+def _checked(field: str, row: Seen) -> Seen:
+    """Returns a row with plain numbers; refuses one that cannot be shown."""
+    for name in ("who", "what", "why", "source"):
+        if not isinstance(value := getattr(row, name), str):
+            refuse(f"{field}.{name}", value, "a text", "say it in a few words")
+    choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
+    remedy = "state the epsilon of one reward; math.inf is no bound"
+    epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
+    over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")
+    return row._replace(epsilon=epsilon, over=over, shares=_checked_shares(field, row.shares))
+
+
+def _checked_shares(field: str, shares: Any) -> tuple[float, int, int] | None:
+    if shares is None:
+        return None
+    allowed = "(epsilon of one noise, how many of its equal shares hide a reward, how many it has)"
+    remedy = "leave it out where no share of a noise hides anything"
+    if not isinstance(shares, tuple) or len(shares) != 3:
+        refuse(f"{field}.shares", shares, allowed, remedy)
+    epsilon = real(f"{field}.shares[0]", shares[0], 0.0, math.inf, remedy)
+    left, every = (count(f"{field}.shares[{i}]", shares[i], 1, 10**12, remedy) for i in (1, 2))
+    if left > every:
+        refuse(f"{field}.shares", shares, "at most all shares in the second place", remedy)
+    return epsilon, left, every
 
 
 def receivers(exchange: Exchange) -> list[str]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,13 @@ class FixedGraph:
         nodes: M.
         edges: Sorted pairs of int32, as bytes.
         name: What people call it; no part of its identity.
+        weighted: Whether some edge had a weight other than 1, which nothing uses.
     """
 
     nodes: int
     edges: bytes = field(repr=False)
     name: str = field(default="", compare=False)
+    weighted: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, graph: nx.Graph, name: str = "", where: str = "graph") -> FixedGraph:
@@ -44,7 +47,10 @@ class FixedGraph:
         made = graphs.validated(graph, where)
         pairs = sorted((min(edge), max(edge)) for edge in made.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
-        return cls(made.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
+        weights = (weight for _, _, weight in graph.edges(data="weight", default=1.0))
+        weighted = any(not isinstance(each, Real) or each != 1.0 for each in weights)
+        name = name or str(graph.name or "")
+        return cls(made.number_of_nodes(), edges.tobytes(), name, weighted)
 
     @property
     def pairs(self) -> list[list[int]]:
@@ -94,6 +100,11 @@ class GraphOf(Kind):
         """Writes the name."""
         named = isinstance(value, FixedGraph)
         return (value.name or "own graph") if named else super().text(value)
+
+    def remark(self, value: Any) -> str:
+        """Says that weights of edges are ignored."""
+        ignored = isinstance(value, FixedGraph) and value.weighted
+        return "edge weights ignored" if ignored else ""
 
     def label(self, value: Any) -> Any:
         """Returns the name; a graph without one has none."""
@@ -148,6 +159,12 @@ class ComponentsOf(Kind):
     def text(self, value: Any) -> str:
         """Writes the parts."""
         return str(self.none if value is None else self.label(value))
+
+    def remark(self, value: Any) -> str:
+        """Says that weights of edges are ignored."""
+        items = value if isinstance(value, tuple) else ()
+        graphs_ = (item[1] if isinstance(item, tuple) else item for item in items)
+        return max(map(GraphOf().remark, graphs_), default="")
 
     def label(self, value: Any) -> Any:
         """Returns the text, or the parts joined by plus signs."""

@@ -12,7 +12,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core.shapes import Grid, Integer, PerRow, Table
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import Refusal, flag, foreign, place_of, reason_of, refuse
+
+PROMISE = (
+    "A gauge starts as arrays, keeps their shapes and types, and ends in real numbers over its "
+    "dimensions."
+)
+"""What a gauge promises, which is told when it is broken."""
 
 
 class Stretch(NamedTuple):
@@ -66,7 +72,32 @@ class Gauge(NamedTuple):
 
 def gauges_start(asked: tuple[Gauge, ...], rows: int, arms: int, grid: Grid) -> tuple[Any, ...]:
     """Returns what every gauge has at slot 0."""
-    return tuple(each.start(rows, arms, grid) for each in asked)
+    return tuple(_call(each, "start", rows, arms, grid) for each in asked)
+
+
+def _call(gauge: Gauge, function: str, *given: Any) -> Any:
+    """Returns what a function of a gauge returns, as arrays.
+
+    Raises:
+        Refusal: If it fails, so that the algorithm whose loop called it is not blamed.
+    """
+    try:
+        return jax.tree.map(jnp.asarray, getattr(gauge, function)(*given))
+    except (Refusal, MemoryError):
+        raise
+    except BaseException as error:
+        if not foreign(error):
+            raise
+        raise _blame(gauge, f"{function}: {reason_of(error)}{place_of(error)}") from error
+
+
+def _blame(gauge: Gauge, what: str) -> Refusal:
+    return Refusal.line(f"{gauge.name} breaks the contract of gauges: {PROMISE} Seen: {what}")
+
+
+def _describe_shapes(tree: Any) -> str:
+    leaves = [f"{leaf.dtype}{leaf.shape}" for leaf in jax.tree.leaves(tree)]
+    return " and ".join(leaves) or "nothing"
 
 
 def gauged(
@@ -79,20 +110,32 @@ def gauged(
     # A loop that goes on for others hands on stretches of no slot.
     real = now.stop > now.start
 
-    def kept(new: Array, old: Array) -> Array:
-        return jnp.where(real, new, old)
+    def kept(gauge: Gauge, old: Any) -> Any:
+        new = _call(gauge, "add", old, now, grid)
+        wanted: Any = jax.tree.structure(old)
+        pairs = list(zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=False))
+        fits = wanted == jax.tree.structure(new) and all(x.shape == y.shape for x, y in pairs)
+        if not (fits and all(np.result_type(x.dtype, y.dtype) == y.dtype for x, y in pairs)):
+            shapes = map(_describe_shapes, (new, old))
+            raise _blame(gauge, f"add returns {' after '.join(shapes)}")
+        return jax.tree.unflatten(wanted, [jnp.where(real, x.astype(y.dtype), y) for x, y in pairs])
 
-    return tuple(
-        jax.tree.map(kept, each.add(had, now, grid), had)
-        for each, had in zip(asked, found, strict=True)
-    )
+    return tuple(map(kept, asked, found))
 
 
-def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Array] | None:
+def gauges_end(
+    asked: tuple[Gauge, ...], found: tuple[Any, ...], rows: int, arms: int, points: int
+) -> dict[str, Array] | None:
     """Returns the gauges by name; None where nothing is asked for."""
-    if not asked:
-        return None
-    return {each.name: each.end(had) for each, had in zip(asked, found, strict=True)}
+    sizes = {"agent": rows, "arm": arms, "time": points}
+    ends = {}
+    for gauge, had in zip(asked, found, strict=True):
+        end, wanted = _call(gauge, "end", had), tuple(sizes[dim] for dim in gauge.dims)
+        if not isinstance(end, jax.Array) or end.shape != wanted or end.dtype.kind != "f":
+            told = f"{_describe_shapes(end)} in place of float64{wanted}, over {gauge.dims}"
+            raise _blame(gauge, f"end returns {told}")
+        ends[gauge.name] = end
+    return ends or None
 
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
@@ -118,7 +161,7 @@ class Record:
     """The trials of one configuration, as they were recorded.
 
     ``record[name]`` is a field of an `Outcome`, or a gauge: [seed, ...]; one by agent is
-    [seed, agent, ...].
+    [seed, agent, ...]. An output of one's own cannot change it in place.
 
     Attributes:
         agents: M.
@@ -172,7 +215,7 @@ class Output:
         name: In results.
         label: For people.
         units: Of its values.
-        of: Makes it of what is recorded: [seed, *dims].
+        of: Makes it of what is recorded: real numbers [seed, *dims], each seed by itself.
         dims: What a seed's value is over, of `DIMENSIONS` and in their order.
         dtype: Of its values; float64, but for some of the usual outputs.
         gauges: What the loops have to add up for it.
@@ -214,6 +257,9 @@ class Output:
         for field in ("label", "units", "source"):
             if not isinstance(value := getattr(self, field), str):
                 refuse(field, value, "a text", "write it in quotes")
+        if "since" in self.units:
+            # Such numbers would be read back as dates.
+            refuse("units", self.units, "a unit, without 'since'", "such as 'seconds'")
         if not callable(self.of):
             refuse("of", self.of, "a function of a Record", "such as lambda record: ...")
         _check_dims("dims", self.dims)

@@ -286,8 +286,9 @@ class Problem:
         r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
 
         A CSV of means has one row per agent and one column per arm, perhaps after a header line;
-        one row with ``agents=M`` is shared by M agents. An NPZ of means holds one array, or one
-        called ``means``.
+        one row with ``agents=M`` is shared by M agents. A first line or column of different whole
+        numbers is refused, since it may be names: write means with a point, as 1.0. An NPZ of means
+        holds one array, or one called ``means``.
 
         A CSV with the header ``agent,arm,value`` holds observed ratings, one a line: the levels are
         the distinct values, the probabilities the frequencies in each cell. An NPZ of ratings holds
@@ -349,7 +350,8 @@ class Problem:
             ValueError: If they differ.
         """
         if not self.homogeneous:
-            remedy = f"choose another algorithm or {setting(spread=0)}"
+            alike = f" or {setting(spread=0)}" if self.drawn else ""
+            remedy = f"choose another algorithm{alike}"
             allowed = f"one whose agents share their means, for {what}"
             refuse("problem", "heterogeneous", allowed, remedy)
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _MISTAKES = {
     "new-line": "it has a carriage return that ends no line",
     "field limit": "it has a cell of more than 131,072 characters, or a quote that nothing closes",
     "end of data": "it has a quote that nothing closes",
-    "expected after": "it has a quote in a quoted cell; write it twice",
+    "expected after": "write quotes in a quoted cell twice, and a comma behind it",
 }
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 # A number that a spreadsheet has shortened; several long numbers may have become one.
@@ -53,9 +53,14 @@ _LIKE_RATINGS = (
     ("arm", "item", "movie", "product", "action"),
     ("value", "rating", "reward", "score", "stars"),
 )
+_SEPARATED = "it has {}: save it with commas, and points in decimal numbers".format
 _ARM_LABELS = "arm_labels.npy"
-_UNNAMED = ("", "unnamed: 0")
-_INDEX = (*_UNNAMED, "index", "agent", "agents", "id")
+UNNAMED = ("", "unnamed: 0")
+"""What the header of a column without a name says, in small letters."""
+_INDEX = ("index", "agent", "agents", "id")
+# How pandas writes numbers alone, whatever its table is called.
+_BARE = "to_csv(index=False, header=False)"
+_POINT = "write means with a point, such as 1.0"
 
 
 class Table(NamedTuple):
@@ -258,89 +263,148 @@ def is_plain(cell: str) -> bool:
 
 
 def _read_csv(path: Path, file: IO[bytes]) -> Table:
+    """Reads means or ratings.
+
+    A first line of texts alone is a header. Any other line is means. Whole numbers that may be
+    names are refused: only a point tells means from them.
+    """
     rows: list[np.ndarray] = []
-    # The first column's cells, while they may count the rows; whether they must.
-    index: list[str] | None = None
-    must = False
+    header, first, column = False, (0, [""]), []
+    quotes = [0, 0]  # how many the first line of numbers has, and the last line read
+
+    def note_quotes(lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            quotes[1] = line.count('"')
+            yield line
+
     try:
-        lines = records(text_of(path, file, "means"), "means", str(path))
+        lines = records(note_quotes(text_of(path, file, "means")), "means", str(path))
         for number, row in lines:
             cells = [cell.strip() for cell in row]
-            if number == 1:
+            if not any(cells):
+                continue
+            if not first[0]:
+                first = number, cells
                 names = [cell.lower() for cell in cells]
                 if sorted(names) == _RATINGS:
                     return _read_ratings(path, lines, [names.index(name) for name in _RATINGS])
-                _refuse_like_ratings(path, names)
-                named = bool(cells) and all(_is_text(cell) for cell in cells)
-                if len(cells) > 1 and names[0] in _INDEX:
-                    index, must = [], names[0] in _UNNAMED or not named
-                if named:
-                    _refuse_separators(path, number, cells)
-                if named or index is not None:
-                    continue  # a header
-            if not any(cells):
-                continue
-            if index is not None:
-                index.append(cells[0])
-                if _is_text(cells[0]):
-                    _refuse_index(path, "names")
-                if cells[0] != str(len(index) - (index[0] != "1")):
-                    if must:
-                        _refuse_line(path, 1)
-                    index = None
-            rows.append(_numbers(path, number, cells))
-            if len(rows[-1]) != len(rows[0]):
-                allowed = f"a row of {len(rows[0])} cells, as the first one"
-                remedy = f"it has {len(cells)}: give one column per arm"
-                refuse("means", f"{path}, line {number}", allowed, remedy)
+                _refuse_like_ratings(path, number, names)
+                if len(names) > 1 and names[0] in UNNAMED:
+                    _refuse_index(path, "has no name")
+                header = all(map(_is_text, cells))
+                if header:
+                    _check_separators(path, number, cells)
+                    refuse_twice(f"{path}, line {number}", cells, "means")
+                    continue
+                if _is_count(cells):
+                    remedy = f"drop that line ({_BARE}), or {_POINT}"
+                    _refuse_line(path, number, "means or names, not whole numbers alone", remedy)
+            if not rows and len(cells) > 1 and _is_text(cells[0]) and None not in _parse(cells[1:]):
+                _refuse_index(path, "names the rows")
+            values = _numbers(path, number, cells)
+            _refuse_width(path, number, len(cells), len(first[1]), header)
+            if not rows:
+                quotes[0] = quotes[1]
+                if 0 < quotes[1] < 2 * len(cells):
+                    _refuse_index(path, "is in quotes, as names are")
+            elif quotes[0] and not quotes[1]:
+                remedy = "its quotes make it names: drop the quotes, or that line"
+                _refuse_line(path, first[0], "means as those below", remedy)
+            rows.append(values)
+            column.append(cells[0])
     except UnicodeDecodeError:
         refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
-    if index:
-        _refuse_index(path, "counts")
     if not rows:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
+    if len(first[1]) > 1:
+        _refuse_names(path, first[1][0] if header else "", column)
     return Table(means=np.array(rows))
+
+
+def _refuse_names(path: Path, header: str, column: list[str]) -> None:
+    """Refuses a first column of different whole numbers, or of any below the name of an index.
+
+    Args:
+        path: Of the file.
+        header: What the header calls the column.
+        column: Its cells.
+    """
+    if header.lower() in _INDEX and all(float(cell).is_integer() for cell in column):
+        _refuse_index(path, "counts the rows", ", or call it otherwise")
+    # One row without a header may have a mean of 1 or 0 in its first column.
+    if (len(column) > 1 or header) and _is_count(column):
+        _refuse_index(path, "counts the rows", f", or {_POINT}")
+
+
+def _is_count(cells: Sequence[str]) -> bool:
+    """Tells whether cells may be what pandas calls rows or columns that have no names."""
+    return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
+
+
+def _refuse_width(path: Path, number: int, found: int, width: int, header: bool) -> None:
+    if found != width:
+        allowed = f"a row of {width} cells, as the {'header' if header else 'first one'}"
+        remedy = f"it has {found}: give one column per arm"
+        if header and found == width + 1:
+            remedy = f"it has {found}: drop names of rows (in R, row.names=FALSE), or the header"
+        _refuse_line(path, number, allowed, remedy)
 
 
 def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
     if len(cells) > _MAX_COLUMNS:
         refuse("means", f"{path}, line {number}", "at most 1,000,000 columns", "use fewer arms")
-    values = [plain_number(cell) for cell in cells]
+    values = _parse(cells)
     if None in values:
-        _refuse_separators(path, number, cells)
+        _check_separators(path, number, cells)
         bad = cells[values.index(None)]
-        if _is_text(bad):
-            _refuse_line(path, number)
         # Python takes it for a number, perhaps for another than its writer meant.
         remedy = f"write {bad[:20]!r} as a plain decimal number"
-        refuse("means", f"{path}, line {number}", "all numbers", remedy)
+        _refuse_line(path, number, "all numbers", "mend that line" if _is_text(bad) else remedy)
     return np.array(values, np.float64)
 
 
-def _refuse_like_ratings(path: Path, names: list[str]) -> None:
+def _parse(cells: Iterable[str]) -> list[float | None]:
+    return [plain_number(cell) for cell in cells]
+
+
+def _refuse_like_ratings(path: Path, number: int, names: list[str]) -> None:
     plain = [re.sub(r"[ _]?id$", "", name) for name in names]
     if sum(any(name in like for name in plain) for like in _LIKE_RATINGS) > 1:
         remedy = (
             "for ratings, use fmab problem or fmab_jax.ratings.from_table; for means, name arms"
         )
-        told = f"{path}, line 1"
-        refuse("means", told, "the header agent,arm,value or one name for each arm", remedy)
+        allowed = "the header agent,arm,value or one name for each arm"
+        _refuse_line(path, number, allowed, remedy)
 
 
-def _refuse_index(path: Path, does: str) -> None:
-    remedy = f"its first column {does} the rows: save it with to_csv(index=False)"
+def _refuse_index(path: Path, does: str, otherwise: str = "") -> None:
+    remedy = f"its first column {does}: save it without, as {_BARE} does{otherwise}"
     refuse("means", str(path), "means alone", remedy)
 
 
-def _refuse_line(path: Path, number: int) -> None:
-    refuse("means", f"{path}, line {number}", "all numbers", "mend that line")
+def _refuse_line(path: Path, number: int, allowed: str, remedy: str) -> NoReturn:
+    refuse("means", f"{path}, line {number}", allowed, remedy)
 
 
-def _refuse_separators(path: Path, number: int, cells: list[str]) -> None:
+def _check_separators(path: Path, number: int, cells: Sequence[str]) -> None:
+    blanks = any(None not in _parse(cell.split()) for cell in cells if " " in cell)
+    if remedy := separator_remedy(cells) or blanks and _SEPARATED("blanks"):
+        _refuse_line(path, number, "separated by commas", remedy)
+
+
+def separator_remedy(cells: Sequence[str]) -> str:
+    """Returns what to do about cells that hold another separator than commas; "" for nothing."""
     for name, separator in (("semicolons", ";"), ("tabs", "\t")):
         if any(separator in cell for cell in cells):
-            remedy = f"it has {name}: save it with commas, and points in decimal numbers"
-            refuse("means", f"{path}, line {number}", "separated by commas", remedy)
+            return _SEPARATED(name)
+    return ""
+
+
+def refuse_twice(shown: str, names: Sequence[str], field: str) -> None:
+    """Refuses a table with two columns of one name."""
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        refuse(field, shown, "a table with one column of each name", f"rename one {twice!r}")
 
 
 def plain_number(cell: str) -> float | None:
@@ -381,7 +445,7 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
         if not all(map(is_plain, row)):
             refuse("means", f"{path}, line {number}", "plain cells", NOT_PLAIN)
         if value is None or not cells[0] or not cells[1]:
-            _refuse_separators(path, number, cells)
+            _check_separators(path, number, cells)
             remedy = "give agent, arm and a number in every line"
             refuse("means", f"{path}, line {number}", "an observed rating", remedy)
         counts[cells[0], cells[1], value + 0.0] += 1

@@ -17,11 +17,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from fmab_jax.analysis.words import facts, is_number, told, value_label, written
 from fmab_jax.errors import did_you_mean, refuse
 from fmab_jax.plots import captions, style
+from fmab_jax.plots.labels import ABOVE, label_points
 from fmab_jax.plots.style import FONT, text_size, wrapped
 
 # The metric "rounds" is not called so in the table: there the name belongs to the round budget.
 _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 _HEIGHT = 1.9
+# Points that have their leak beside them, and how far away it may stand, in points of type.
+_NUMBERED, _REACH = 40, 15
 # Of the numbers in a map, by their power of ten.
 _UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
 
@@ -41,11 +44,12 @@ def plot_parameter(
 ) -> Figure:
     """Draws a final value against one swept parameter, one line per value of another.
 
-    Numbers stand in their true distances, on a logarithmic axis where they are positive and span
-    more than a factor of 10; strings, and numbers among strings, stand evenly spaced in the order
-    of the table. An infinite number, or "none", stands at the end, behind a break of the axis. The
-    vertical axis is logarithmic where the values span more than a factor of 20, and starts at 0
-    unless they span less than a factor of 2.
+    Where configurations leak unlike, and no privacy parameter says it, the leak is printed at the
+    points. Numbers of a parameter stand in their true distances, on a logarithmic axis where they
+    are positive and span more than a factor of 10; strings, and numbers among strings, stand evenly
+    spaced in the order of the table. An infinite number, or "none", stands at the end, behind a
+    break of the axis. The vertical axis is logarithmic where the values span more than a factor of
+    20, and starts at 0 unless they span less than a factor of 2.
 
     Args:
         finals: Final values of each configuration of a sweep: a dimension per swept parameter.
@@ -105,9 +109,24 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
-    short = f"Points: means; bars: {captions.band_of(finals)}"
-    words = f"Points: means over the seeds; bars: {finals.attrs['description']}"
-    caption = caption_of(finals, [short], [words], paid=metric == "cost")
+    leaks = captions.leaks_of(captions.cells_of(finals, dims))
+
+    def caption() -> style.Caption:
+        short = [f"Points: means; bars: {captions.band_of(finals)}"]
+        words = [f"Points: means over the seeds; bars: {finals.attrs['description']}"]
+        if leaks is not None:
+            points = np.concatenate([line.get_xydata() for line in handles]).T
+            points = points[:, np.isfinite(points[1])]  # nothing stands at a break of the axis
+            numbers = np.reshape(leaks.numbers, (-1, lines))[ticks.order].T.ravel().tolist()
+            colours = np.repeat([line.get_color() for line in handles], len(ticks.order)).tolist()
+            every = range(len(numbers))
+            how: dict[str, Any] = {"reach": _REACH, "angle": ABOVE, "colours": colours}
+            labels = label_points(axes, points, every, numbers, _NUMBERED, **how)
+            where = f"{labels} of {len(numbers)} points" if labels < len(numbers) else "points"
+            short = [f"Numbers at {where}: {leaks.meaning}{leaks.signs}", *short]
+            words.append(f"Numbers at {where}: the leak ε{leaks.signs}")
+        return caption_of(finals, short, words, paid=metric == "cost")
+
     legend = handles if hue else []
     fit = functools.partial(_fit_horizontal, axes, ticks)
     return style.finish(figure, legend, caption, fit=fit, height=_HEIGHT)
@@ -153,7 +172,9 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         each[np.ix_(up.order, across.order)] for each in triple(finals, metric, [y, x])
     )
     rows, columns = mean.shape
-    height = min(max(0.26 * rows, 0.9), 3.2)
+    leaks = captions.leaks_of(captions.cells_of(finals, [y, x]))
+    # A cell may have a second line.
+    height = min(max((0.26 if leaks is None else 0.34) * rows, 0.9), 3.2)
 
     figure, (axes,) = style.panels([height])
     axes.grid(False)
@@ -189,7 +210,15 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
 
     def caption() -> style.Caption:
         texts, power = numbers()
-        words = "Colours"
+        words, second = "Colours", []
+        if texts is not None and leaks is not None:
+            epsilons = np.reshape(leaks.numbers, mean.shape)[np.ix_(up.order, across.order)]
+            pairs = zip(np.ravel(texts), epsilons.ravel(), strict=True)
+            both = np.reshape([f"{text}\nε {epsilon}" for text, epsilon in pairs], mean.shape)
+            box = axes.get_window_extent()
+            room = np.array([0.92 * box.width / columns, box.height / rows]) / figure.dpi
+            if (np.max([text_size(text) for text in both.flat], axis=0) <= room).all():
+                texts, second = both.tolist(), [f"Second number: {leaks.meaning}{leaks.signs}"]
         if texts is not None:
             for (row, column), value in np.ndenumerate(mean):
                 light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
@@ -199,13 +228,13 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
             words = "Colours and numbers"
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        short = f"{words}: means, ± at most {widest} ({captions.band_of(finals)})"
+        short = [f"{words}: means, ± at most {widest} ({captions.band_of(finals)})", *second]
         rounded = "; numbers rounded" * (texts is not None)
         long = [
             f"{words}: means over the seeds{rounded}",
             f"Band: {finals.attrs['description']}; its half-width is at most {widest} of the mean",
         ]
-        return caption_of(finals, [short], long, paid=metric == "cost")
+        return caption_of(finals, short, [*long, *second], paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 
@@ -240,7 +269,12 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
         if bad:
             allowed = "finite in every configuration"
-            refuse(f"finals.{name}", f"{bad} not finite", allowed, "complete the sweep")
+            refuse(
+                f"finals.{name}",
+                f"{bad} not finite",
+                allowed,
+                "complete the sweep, with 2 seeds or more",
+            )
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
         given = parameter is not None or field != "hue"
@@ -291,7 +325,7 @@ def caption_of(
     """
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
     made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
-    said = [", ".join([*made, seeds]), *long, *filter(None, [captions.leak_sentence(finals)])]
+    said = [", ".join([*made, seeds]), *long, *captions.leak_sentences(finals)]
     if paid and (meters := captions.meters(finals)):
         said.append(f"Peer links are counted on the {meters}")
     said += captions.events_of_cells(finals)

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.transforms import Bbox
 
+from fmab_jax.analysis.costs import exposure_of, shared_view
 from fmab_jax.analysis.words import quantity, told
 from fmab_jax.plots import captions, parameters, style
+from fmab_jax.plots.labels import label_points
 from fmab_jax.plots.parameters import values_of
-from fmab_jax.plots.style import FONT, text_size
 
+# Labels of the front.
 _LABELLED = 8
 _HEIGHT = 2.3
-# Where a label tries to stand: towards lower cost and regret first, as nothing lies beyond the
-# front; and how far away, in points.
-_TURNS = (
-    np.array([0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8]) * np.pi / 8 - 0.75 * np.pi
-)
-_DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
 
 
 def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     """Draws regret against communication cost, a point per configuration, with the Pareto front.
 
-    A configuration is on the front (filled, on the step line) if no other one has at most its cost,
-    at most its regret and at most its leak, and less of one. Equal ones are on it
-    together. Where configurations leak unlike there is no step line: what lies above others may
-    leak less, and labels say the leak. Up to 8 of the front, evenly along it, are labelled with
+    A configuration is on the front (filled, on the step line) if no other one of the same trust has
+    at most its cost, at most its regret and at most its leak, and less of one. Equal ones are on it
+    together. Where trust or leaks differ there is no step line: what lies above others may leak
+    less, and labels say the leak. Up to 8 of the front, evenly along it, are labelled with
     their values of the swept parameters (without the hue), where there is room.
 
     Args:
@@ -68,11 +60,14 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     )
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
     colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
-    told_leak = _leaks(finals, dims)
+    exposures = [exposure_of(cell) for cell in captions.cells_of(finals, dims)]
+    told_leak, trusts = _leaks(finals, dims), [each.trust for each in exposures]
     # An unknown leak counts as infinite.
     leak = np.where(np.isnan(told_leak), np.inf, told_leak)
-    unlike = len(np.unique(told_leak)) > 1
-    front = _front(cost, regret, leak)
+    trust = np.unique(trusts, return_inverse=True)[1]
+    several = len(set(trusts)) > 1
+    unlike = several or len(np.unique(told_leak)) > 1
+    front = _front(cost, regret, leak, trust)
 
     figure, (axes,) = style.panels([_HEIGHT])
     line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
@@ -112,28 +107,32 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         shown = [name for name in varied if name != hue] or varied
         texts = []
         # Equal points lie on one spot and share one label.
-        stacked = np.stack([cost, regret, leak])[:, front]
+        stacked = np.stack([cost, regret, leak, trust])[:, front]
         _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
         for index, others in zip(first.tolist(), (equal - 1).tolist(), strict=True):
             cell = front[index]
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
             if unlike:
-                words.append(f"leak ε = {captions.leak_text(told_leak[cell])}")
+                known = exposures[cell]._replace(leak=told_leak[cell])
+                words.append(captions.leak_label(known, shared_view(exposures)))
             lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
             texts.append("\n".join(lines) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
         if shown or unlike:
-            number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
+            points = np.stack([cost, regret])
+            number = label_points(axes, points, front[first].tolist(), texts, _LABELLED)
         labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
         no_more, where = "no more cost and no more regret", " on the line"
         price = "where less cost has its price in regret"
         if unlike:
             no_more, where, price = "no more cost, regret and leak", "", "of cost, regret and leak"
+        if several:
+            no_more, price = f"the same trust, {no_more}", f"{price} at the same trust"
         beaten = f"Open points: another configuration has {no_more}, and less of one of them"
         short = [
             f"Points: means; bars: {captions.band_of(finals)}",
-            "Filled: the Pareto front" + ", of cost, regret and leak" * unlike,
+            "Filled: the Pareto front" + f", {price}" * unlike,
         ]
         long = [
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
@@ -153,75 +152,19 @@ def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
     return finals.leak_epsilon.transpose(*dims).values.ravel()
 
 
-def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray:
-    """Returns the cells on the Pareto front, by increasing cost; equal cells all or none."""
+def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray, trust: np.ndarray) -> np.ndarray:
+    """Returns the cells on the Pareto front, by increasing cost; equal cells all or none.
+
+    A cell is beaten by cells of the same trust alone, which is a number for each kind.
+    """
     points = np.stack([cost, regret, leak], axis=1)
     # Sorted by cost, regret and leak: whatever beats a point comes before it.
     order = np.lexsort(points.T[::-1])
     front: list[int] = []
     for index in order:
-        kept = points[front]
+        kept = points[[each for each in front if trust[each] == trust[index]]]
         beaten = (kept <= points[index]).all(axis=1) & (kept < points[index]).any(axis=1)
         if not beaten.any():
             front.append(int(index))
     found = np.array(front, int)
     return found[np.lexsort([found, cost[found]])]
-
-
-def _label_points(axes: Axes, points: np.ndarray, front: np.ndarray, texts: list[str]) -> int:
-    """Labels points of the front where there is room; returns how many.
-
-    Every label tries places around its point and takes the nearest that covers least of the lines.
-    A label that would cover a point or another label, or leave the axes, is left out.
-    """
-    point = axes.figure.dpi / 72
-    inside = axes.get_window_extent().padded(-2 * point)
-    pixels = axes.transData.transform(points.T)
-    steps = axes.transData.transform(np.asarray(axes.lines[0].get_path().vertices))
-    bars: list[Any] = [
-        axes.transData.transform(bar)
-        for lines in axes.collections
-        if isinstance(lines, LineCollection)
-        for bar in lines.get_segments()
-    ]
-    # What a label had better not cover: the step line, bars, and lines from other labels to points.
-    drawn = [np.linspace(ends[0], ends[1], 30) for ends in [*itertools.pairwise(steps), *bars]]
-    ways = np.stack([np.cos(_TURNS), np.sin(_TURNS)], axis=1)
-    boxes: list[Bbox] = []
-    chosen = np.linspace(0, len(front) - 1, min(_LABELLED, len(front)))
-    for index in sorted({round(place) for place in chosen.tolist()}):
-        at = pixels[front[index]]
-        size = np.array(text_size(texts[index])) * axes.figure.dpi + 2 * point
-        best: tuple[float, Bbox, np.ndarray] | None = None
-        for distance, way in ((distance, way) for distance in _DISTANCES for way in ways):
-            middle = at + way * (distance * point + size / 2)
-            box = Bbox([middle - size / 2, middle + size / 2])
-            leader = np.linspace(at, middle, 20)
-            if not (inside.contains(*box.min) and inside.contains(*box.max)):
-                continue
-            if any(box.overlaps(other) or other.count_contains(leader) for other in boxes):
-                continue
-            if box.padded(2 * point).count_contains(pixels):
-                continue  # no label hides a cell
-            covered = sum(box.count_contains(line) for line in drawn)
-            if best is None or 5 * covered + distance < best[0]:
-                best = (5 * covered + distance, box, leader)
-        if best is None:
-            continue
-        _, box, leader = best
-        boxes.append(box)
-        drawn.append(leader)
-        axes.annotate(
-            texts[index],
-            (float(points[0, front[index]]), float(points[1, front[index]])),
-            xytext=tuple(((leader[-1] - at) / point).tolist()),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=FONT,
-            linespacing=1.05,
-            parse_math=False,
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.4", "shrinkB": 2},
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3},
-        )
-    return len(boxes)

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
+from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.prices import communication_cost
 from fmab_jax.analysis.tables import held
 from fmab_jax.errors import array_of, price, refuse, setting
@@ -30,8 +31,8 @@ _SIDES: dict[str, dict[str, Any]] = {
     "peer": {"marker": "s", "markersize": 3, "markeredgewidth": 0.8, "mfc": "white"},
 }
 
-# What a message leaks, in labels.
-_LEAK = "Nε"
+# Of labels that say what a run leaks.
+_LEAK, _MESSAGE = re.compile(r"\bleak( ε = |: )"), "Nε"
 
 
 def plot_runs(
@@ -139,8 +140,8 @@ def plot_runs(
 def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Returns the configurations of a sweep as runs by their labels; a run by its title.
 
-    A label says the values of the parameters that have several, and what a message leaks where it
-    differs with them.
+    A label says the values of the parameters that have several, and the leak where it differs and
+    no privacy parameter says it.
 
     Raises:
         ValueError: If it holds no curves, or two configurations would have the same label.
@@ -153,17 +154,16 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     for name in dims:
         if name not in data.coords:
             refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
-    shape, leaks = [data.sizes[dim] for dim in dims], captions.leaks(data)
+    shape = [data.sizes[dim] for dim in dims]
+    leaks = captions.leaks_of(captions.cells_of(data, dims))
     runs: dict[str, xr.Dataset] = {}
-    for place in np.ndindex(*shape):
+    for number, place in enumerate(np.ndindex(*shape)):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
-        over = data.epsilon_message.dims if leaks else ()
-        leak = leaks.get(tuple(words.told(data[n], cell[n].item()) for n in over), math.inf)
-        if values and math.isfinite(leak):
-            values.append(f"{_LEAK} = {captions.leak_text(leak)}")
+        if values and leaks is not None and not leaks.is_epsilon[number]:
+            values.append(captions.leak_label(leaks.costs[number], leaks.view))
         default = next(iter(words.facts(cell)), "run")
         label = ", ".join(values) or str(default)
         if label in runs:
@@ -322,7 +322,7 @@ def _caption(
 ) -> style.Caption:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     facts = {
-        label: [*words.facts(data, leaks=_LEAK not in label), captions.seeds_of(data)]
+        label: [*words.facts(data, leaks=not _LEAK.search(label)), captions.seeds_of(data)]
         for label, data in runs.items()
     }
     first, *others = facts.values()
@@ -335,12 +335,11 @@ def _caption(
     groups = words.grouped(differing).items()
     listed = [f"{labels}: {said}" for said, labels in groups if said]
     sentences += ["; ".join(listed)] if listed else []
-    leak = [f"{_LEAK}: what a message leaks of one reward"] * any(_LEAK in each for each in runs)
-    stated = (run.coords.get("epsilon_message", math.inf) for run in runs.values())
-    silent = [math.isfinite(s) for each, s in zip(runs, stated, strict=True) if _LEAK not in each]
-    leak = [f"{each}; it is ε where none is told" if any(silent) else each for each in leak]
+    leak = _leak_sentences(runs)
     band = next(iter(bands.values()))
     sentences += [*leak, f"Lines: means over the seeds; shaded: {band.attrs['description']}"]
+    trusts = [exposure_of(data).trust for data in runs.values()]
+    sentences += captions.trust_sentences([*runs], trusts)
     sentences += captions.events_of_runs(bands)
     if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
         sentences += captions.exploring(
@@ -356,6 +355,20 @@ def _caption(
     rest = ", ".join(fact for fact in shared if fact not in size)
     long = [*sentences, *cost, *_link_sentences(runs), *more]
     return style.Caption([*short, rest], ". ".join(long) + ".")
+
+
+def _leak_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
+    """Says what leaks in labels are, and what runs leak whose labels do not say it."""
+    message = [f"{_MESSAGE}: what a message leaks of one reward"] * any(_MESSAGE in n for n in runs)
+    leaks = captions.leaks_of([*runs.values()])
+    if leaks is None:
+        return message
+    if not any(_LEAK.search(label) for label in runs):
+        names = leaks.list_by_name([*runs], range(len(runs)))
+        return [*message, f"{captions.capitalize(leaks.meaning)}: {names}"]
+    alike = [own and cost.bounded for own, cost in zip(leaks.is_epsilon, leaks.costs, strict=True)]
+    where = "; it is ε where none is told" * any(alike)
+    return [*message, f"Leak ε: {leaks.meaning.removeprefix('leak ε ')}{where}"]
 
 
 def _bare(words: str) -> str:

@@ -27,13 +27,6 @@ _ROUNDED = ("a whole number that is stored as one, since floats of this size are
 _PLAIN = (str, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
 
-def refuse_twice(shown: str, names: Sequence[str], field: str) -> None:
-    """Refuses a table with two columns of one name."""
-    twice = next((name for name in names if list(names).count(name) > 1), None)
-    if twice is not None:
-        refuse(field, shown, "a table with one column of each name", f"rename one {twice!r}")
-
-
 def is_frame(given: Any) -> bool:
     """Tells whether it is a data frame of pandas, which is imported only if it may be one."""
     if type(given).__name__ != "DataFrame":
@@ -50,7 +43,7 @@ def frame_columns(frame: Any, field: str) -> tuple[str, ...]:
     except Exception as error:  # names may be any objects
         remedy = f"rename the columns ({reason_of(error)})"
         refuse(field, "a data frame", "a table whose columns have names", remedy)
-    refuse_twice("a data frame", names, field)
+    tables.refuse_twice("a data frame", names, field)
     return names
 
 
@@ -84,7 +77,7 @@ def _opened_parquet(path: Path, field: str) -> Iterator[Any]:
         import pyarrow.parquet as parquet
     except ImportError:
         remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
-        refuse(field, "a .parquet file", "read with pyarrow, which is not installed", remedy)
+        refuse(field, str(path), "no .parquet file, since pyarrow is not installed", remedy)
     with tables.opened(path, field) as file:
         try:
             yield parquet.ParquetFile(file)
@@ -99,7 +92,7 @@ def parquet_columns(path: Path, field: str) -> tuple[str, ...]:
     """Returns the names of a Parquet file's columns."""
     with _opened_parquet(path, field) as file:
         names = tuple(file.schema_arrow.names)
-    refuse_twice(str(path), names, field)
+    tables.refuse_twice(str(path), names, field)
     return names
 
 

@@ -208,7 +208,7 @@ def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tup
     if len(names) < 2 or all(tables.plain_number(name) is not None for name in names[1:]):
         remedy = "the first line names no columns: add a header, or name its layout"
         refuse(field, str(path), "a table whose first line names the columns", remedy)
-    if names[0].lower() in ("", "unnamed: 0"):
+    if names[0].lower() in tables.UNNAMED:
         remedy = "the first column has no name, an index?: write it without, to_csv(index=False)"
         refuse(field, str(path), "a table whose columns have names", remedy)
     if lines[1] and len(below) == len(names) + 1:
@@ -217,7 +217,7 @@ def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tup
     if lines[1] and len(below) > len(names):
         allowed = f"a table whose rows have the {len(names)} cells of the header"
         refuse(field, str(path), allowed, f"the first has {len(below)}: mend it")
-    frames.refuse_twice(str(path), names, field)
+    tables.refuse_twice(str(path), names, field)
     return tuple(names)
 
 

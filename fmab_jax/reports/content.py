@@ -81,7 +81,15 @@ class Cell(NamedTuple):
     # Largest regret of a seed, by event; None where none is, or single ones are not kept.
     worst: dict[str, float | None]
     asked: dict[str, Any]  # horizon, sizes and problem, as far as known
-    leak: str  # what others are told of a reward, as `costs.leak_text` writes it
+    cost: costs.Cost
+
+    @property
+    def leak(self) -> str:
+        """What it leaks, for a sentence: "ε = 5 (single messages)", "nothing"."""
+        if self.cost.bounded:
+            return f"ε = {costs.leak_cell(self.cost, '')}"
+        text = costs.leak_text(self.cost) or "an unknown amount"
+        return "without a bound" if text == "no bound" else text
 
     @property
     def complete(self) -> bool:
@@ -156,7 +164,7 @@ def gathered(
         cells=cells,
         meters=meters,
         question=_question(sources, axes, titles),
-        settings=_settings(sources, axes, level),
+        settings=_settings(sources, axes, cells, level),
         curves=curves,
         left_out=left_out + fewer,
         price=_price(sources, level),
@@ -244,7 +252,7 @@ def _cells(
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
                     _worst(cell),
                     comparisons.question_of(cell),
-                    costs.leak_text(costs.cost_of(cell)),
+                    costs.cost_of(cell),
                 )
             )
     return cells
@@ -429,19 +437,16 @@ def _problem(problem: Mapping[str, Any]) -> list[str]:
 
 
 def _settings(
-    sources: Sequence[Result], axes: Sequence[Axis], level: float
+    sources: Sequence[Result], axes: Sequence[Axis], cells: Sequence[Cell], level: float
 ) -> list[tuple[str, str]]:
     """Returns names and values of all settings, for a list."""
     rows: list[tuple[str, str]] = []
-    owners: dict[str, Any] = {}
-    known = base.known()
-    for source in sources:
-        study = said(source.data, "study")
-        names = study.get("algorithm", source.data.attrs.get("algorithm", ""))
-        names = names if isinstance(names, list) else str(names).split(", ")
-        owners |= {name: known[name] for name in names if name in known}
-    for owner in owners.values():
-        about = f"{base.stated(owner, 'heard')}; trusted: {base.stated(owner, 'trusted')}"
+    trusts: dict[type[base.Algorithm], dict[str, None]] = {}
+    for cell in cells:
+        if owner := costs.owner_of(cell.data):
+            trusts.setdefault(owner, {})[f"“{cell.cost.trust or 'not known'}”"] = None
+    for owner, trusted in trusts.items():
+        about = f"{base.stated(owner, 'heard')}; trusted: {' or '.join(trusted)}"
         about += f" ({owner.source})" * bool(owner.source)
         rows.append((owner.title or owner.name, f"heard: {about}"))
     rows += [(axis.title, ", ".join(axis.ticks)) for axis in axes if axis.name != "result"]

@@ -32,7 +32,7 @@ from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
 from fmab_jax.reports.content import Cell, Content
 from fmab_jax.reports.frame import Table, own, rendered
-from fmab_jax.run.attributes import LONGEST
+from fmab_jax.run.attributes import LONGEST, said
 from fmab_jax.sweeps.results import read
 
 # Rows of a table on the page; the sentence below it says what is left out.
@@ -187,6 +187,7 @@ def page(made: Content) -> str:
         made=made,
         percent=f"{100 * made.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
+        unlike=len({cell.leak for cell in made.cells}) > 1,
         best=_best(made),
         headlines=_headlines(made.compared),
         drawn=pictures.curves(made),
@@ -213,24 +214,49 @@ def page(made: Content) -> str:
     )
 
 
-def _best(made: Content) -> str:
-    """Returns what is said of the smallest regret, or why nothing is."""
+def _best(made: Content) -> list[str]:
+    """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
     whole = [cell for cell in made.cells if cell.complete]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
             whole = [cell for cell in whole if cell.at[i] in (None, axis.reference)] or whole
-    best = min(whole, key=lambda cell: cell.row["regret"])
     if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
-        return "Their means are not ranked: horizons, sizes or problems differ."
-    number = short(best.row["regret"])
-    number += f" {_interval(best.row, 'regret')} ({100 * made.level:.6g} %)"
-    if len(whole) == 1:
-        named = f": {best.label}" if len(made.cells) > 1 else ""
-        return f"The mean regret at the horizon is {number}{named}."
-    return (
-        f"The smallest mean regret at the horizon, of {len(whole):,} configurations, is "
-        f"{number}: {best.label}."
+        return ["Their means are not ranked: horizons, sizes or problems differ."]
+    whole.sort(key=lambda cell: cell.row["regret"])
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in whole:
+        # Leaks in unlike views are no sizes of one thing.
+        view = cell.cost.view if cell.cost.bounded else ""
+        groups.setdefault((cell.cost.trust, view), []).append(cell)
+    several = len(groups) > 1
+    return [_least(made, cells, several) for cells in groups.values()]
+
+
+def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
+    """Returns what is said of the smallest regret, and the smallest leak, of one trust."""
+
+    def number(cell: Cell) -> str:
+        regret = short(cell.row["regret"])
+        return f"{regret} {_interval(cell.row, 'regret')} ({100 * made.level:.6g} %)"
+
+    best = cells[0]
+    safest = min(cells, key=lambda cell: cell.cost.leak)
+    trust = f"Trusted “{best.cost.trust or 'not known'}”: " * several
+    unlike = len({cell.leak for cell in cells}) > 1
+    takes = f", which leaks {best.leak}" * (unlike or (several and best.cost.bounded))
+    start = f"{trust}{'the' if trust else 'The'}"
+    if len(cells) == 1:
+        named = f": {best.label}{takes}" if len(made.cells) > 1 else ""
+        return f"{start} mean regret at the horizon is {number(best)}{named}."
+    sentence = (
+        f"{start} smallest mean regret at the horizon, of {len(cells):,} configurations, is "
+        f"{number(best)}: {best.label}{takes}."
     )
+    if unlike and safest.leak == best.leak:
+        return f"{sentence} None of them leaks less."
+    if unlike:
+        sentence += f" The smallest leak, {safest.leak}, has {number(safest)}: {safest.label}."
+    return sentence
 
 
 def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
@@ -249,7 +275,14 @@ def _finals(made: Content) -> Table:
     several = len(made.cells) > 1
     heads = [axis.title for axis in made.axes] or ["configuration"]
     first = len(heads)
-    heads += ["leak ε", "regret", f"interval, {100 * made.level:.6g} %", "± %", "rounds"]
+    view = costs.shared_view(cell.cost for cell in made.cells)
+    heads += [
+        costs.leak_heading(view),
+        "regret",
+        f"interval, {100 * made.level:.6g} %",
+        "± %",
+        "rounds",
+    ]
     links = [name for name in made.meters if name != "the cost"]
     heads += [*(f"links, {name}" for name in links), "cost", "seeds"]
     rows = []
@@ -261,7 +294,7 @@ def _finals(made: Content) -> Table:
         half = (row["regret_upper"] - row["regret_lower"]) / 2
         share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
         values: list[_Cell] = [
-            (cell.leak, cell.leak),
+            (costs.leak_cell(cell.cost, view), cell.cost.leak),
             (short(row["regret"]), row["regret"]),
             (_interval(row, "regret"), row["regret_lower"]),
             (share, share),
@@ -295,10 +328,12 @@ def _price(made: Content) -> Table:
     chosen = ("leaks ε", "regret, first", "regret, second", *_CONTRAST)
     where = any(each.at for each in made.price)
     heads = ["at"] * where + ["compared with"] + [named.get(name, name) for name in chosen]
+    view = _view(made.price)
+    heads[heads.index("leaks ε")] = costs.leak_heading(view, "leaks ε")
     rows = []
     for each in made.price:
         first = [each.at] * where + [f"{each.first} with {each.second}"]
-        cells = each.cells()
+        cells = each.cells(view)
         rows.append([*first, *(_typeset(cells[name].text) for name in chosen)])
     return Table(f"What privacy costs, beside {base}", heads, rows, 1 + where)
 
@@ -316,8 +351,8 @@ def _epsilon(data: xr.Dataset) -> str:
         if name in data.coords and data[name].size == 1:
             value = data[name].values.reshape(-1).tolist()[0]
         if value == "none" or is_number(value):
-            text = words.privacy(value)
-            return text + " per message" * (name == "epsilon_message" and text != "no noise")
+            text = words.privacy(value, said(data, "ledger"))
+            return text + " per message" * (name == "epsilon_message" and text.startswith("ε"))
     return ""
 
 
@@ -337,11 +372,17 @@ def _alone(made: Content) -> str:
 def _comparisons(made: Content) -> Table:
     names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
     numbers = ["leaks ε", *_CONTRAST, "p-value", "p-value, Holm"]
+    view = _view(made.compared)
     rows = []
     for each in made.compared:
-        row = {name: cell.text for name, cell in each.cells().items()}
+        row = {name: cell.text for name, cell in each.cells(view).items()}
         rows.append([*(row[name] for name in names), *(_typeset(row[name]) for name in numbers)])
-    return Table("Differences of mean regret at the horizon", names + numbers, rows, len(names))
+    heads = [*names, costs.leak_heading(view, "leaks ε"), *numbers[1:]]
+    return Table("Differences of mean regret at the horizon", heads, rows, len(names))
+
+
+def _view(compared: Sequence[Comparison]) -> str:
+    return costs.shared_view(each for pair in compared for each in pair.participants)
 
 
 def _typeset(text: str) -> str:
@@ -373,7 +414,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     """Returns the table of seeds that went wrong, and how often one did."""
     heads = [axis.title for axis in made.axes] or ["configuration"]
     first = len(heads)
-    heads += ["leak ε", "seeds"]
+    view = costs.shared_view(cell.cost for cell in made.cells)
+    heads += [costs.leak_heading(view), "seeds"]
     kept = any("regret" in source.data for source in made.sources)
     for what in captions.EVENTS.values():
         heads += [what, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
@@ -382,7 +424,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     total = 0
     for cell in filter(lambda cell: cell.complete, made.cells[:_MOST_ROWS]):
         row = cell.row
-        values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
+        leak = costs.leak_cell(cell.cost, view), cell.cost.leak
+        values: list[_Cell] = [leak, (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
             total += int(row[event])
             low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
@@ -411,10 +454,19 @@ def _interactive(made: Content) -> dict[str, Any]:
         if meter != "the cost":
             links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
             finals[f"links {meter}"] = {"title": title, "values": links}
+    unlike = len({cell.leak for cell in made.cells}) > 1
     return {
         "axes": [axis._asdict() for axis in made.axes],
         "order": [axis.name for axis in pictures.order_of(made.axes)],
-        "cells": [{"label": cell.label, "at": cell.at} for cell in made.cells],
+        "cells": [
+            {
+                "label": cell.label,
+                "at": cell.at,
+                "leak": f"leaks {cell.leak}" * unlike,
+                "mark": captions.leak_number(cell.cost) * unlike,
+            }
+            for cell in made.cells
+        ],
         "first": [i for i, cell in enumerate(made.cells) if any(cell is each for each in first)],
         "meters": made.meters,
         "curves": made.curves,

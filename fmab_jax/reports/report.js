@@ -120,7 +120,8 @@
     const own = data.axes.flatMap((axis, i) =>
       taken.includes(axis.name) && data.cells[cell].at[i] !== null
         ? [axis.labels[data.cells[cell].at[i]]] : []);
-    return own.join(", ") || data.cells[cell].label;
+    const named = own.join(", ") || data.cells[cell].label;
+    return [named, data.cells[cell].leak].filter(Boolean).join(", ");
   }
 
   // A line with its band. On a logarithmic axis nothing is at or below 0.
@@ -304,7 +305,7 @@
         const value = data.finals[metric.value].values[index];
         if (value[0] === null) return;
         if (!groups.has(group)) groups.set(group, []);
-        groups.get(group).push([position[cell.at[across.i]], value, across.labels[cell.at[across.i]]]);
+        groups.get(group).push([position[cell.at[across.i]], value, across.labels[cell.at[across.i]], cell]);
       });
       key.replaceChildren();
       const traces = [];
@@ -316,10 +317,13 @@
         const told = shown(triples);
         const own = place === null ? { color: "#777777", dash: "dot" } : look(place);
         traces.push({ x: points.map((point) => point[0]), y: triples.map(([m]) => m), type: "scatter",
-          mode: apart ? "lines+markers" : "markers", line: own, marker: { size: 8, color: own.color },
+          mode: `${apart ? "lines+" : ""}markers+text`, line: own, marker: { size: 8, color: own.color },
+          customdata: points.map((point) => point[3].mark), texttemplate: "%{customdata}",
+          textposition: "top center", textfont: { color: own.color },
           error_y: { type: "data", symmetric: false, color: own.color,
             array: triples.map(([m, , u]) => u - m), arrayminus: triples.map(([m, l]) => m - l) },
-          text: points.map((point, i) => escaped(`${[label, point[2]].filter(Boolean).join(", ")}: ${told[i]}`)),
+          text: points.map((point, i) => escaped(
+            `${[label, point[2], point[3].leak].filter(Boolean).join(", ")}: ${told[i]}`)),
           hovertemplate: "%{text}<extra></extra>" });
         if (label) {
           const entry = document.createElement("span");

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
@@ -41,7 +41,7 @@ class Row(TypedDict):
     what: str
     why: str
     source: str
-    leaks: Some[tuple[Amount | None, Annotated[int, Meta(ge=0, le=AGENTS_MAX)]]]
+    leaks: Some[Annotated[list[Amount | None], Meta(min_length=2, max_length=5)]]
     title: NotRequired[str]
     where: NotRequired[str]
     law: NotRequired[str]
@@ -131,9 +131,31 @@ def misfit(value: Any, form: Any) -> str | None:
     return None
 
 
-def alike(ledger: Sequence[Mapping[str, Any]]) -> bool:
-    """Tells whether rows of several algorithms all have a title, those of one none."""
-    return len({"title" in row for row in ledger}) <= 1
+def fits_ledger(ledger: Sequence[Mapping[str, Any]]) -> bool:
+    """Tells whether rows of a ledger agree with each other, and leaks are of one of two forms.
+
+    Rows of several algorithms all have a title, those of one none. A leak is an epsilon and a
+    number of noises; or these, and the `Seen.shares` of a noise.
+    """
+    leaks = [leak for row in ledger for leak in row["leaks"]]
+    return len({"title" in row for row in ledger}) <= 1 and all(map(_fits_leak, leaks))
+
+
+def _fits_leak(leak: Sequence[Any]) -> bool:
+    _, over, *shares = leak
+    fits = isinstance(over, int) and 0 <= over <= AGENTS_MAX
+    if not shares:
+        return fits
+    whole = [isinstance(each, int) for each in shares[1:]]
+    return fits and whole == [True, True] and shares[0] is not None and 0 < shares[1] <= shares[2]
+
+
+def holds(value: Any) -> bool:
+    """Tells whether a file gives a value back: a text has no NUL, and UTF-8 spells it."""
+    try:
+        return not isinstance(value, str) or b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def unswept(study: Mapping[str, Any]) -> str | None:
@@ -144,20 +166,44 @@ def unswept(study: Mapping[str, Any]) -> str | None:
     return min(wrong, default=None)
 
 
-def fault(data: xr.Dataset) -> str | None:
+def _attributes(data: xr.Dataset) -> Iterator[tuple[str, Any, Any]]:
+    """Gives the attributes of a result, and the words of its variables, each with its form."""
+    for name, value in data.attrs.items():
+        version = str(name).endswith("_version")
+        yield str(name), value, _FORMS.get(str(name), Title if version else Any)
+    for name, values in data.variables.items():
+        yield from ((f"{name}.{word}", values.attrs.get(word, ""), Title) for word in _WORDS)
+
+
+def are_words(attrs: Mapping[Any, Any]) -> bool:
+    """Tells whether attributes are words alone, which leave numbers what they are."""
+    texts = all(name in _WORDS and isinstance(text, str) for name, text in attrs.items())
+    return texts and "since" not in attrs.get("units", "")
+
+
+def lost_text(data: xr.Dataset) -> str | None:
+    """Returns the name of a text that no file gives back, or None: a label, or a heading."""
+    for name, values in data.coords.items():
+        if values.dtype.kind in "UO" and not all(map(holds, values.values.flat)):
+            return str(name)
+    for path, value, form in _attributes(data):
+        long = form is Title and isinstance(value, str) and len(value) > LONGEST
+        if long or not holds(value):
+            return path
+    return None
+
+
+def fault(data: xr.Dataset, *, longest: bool = True) -> str | None:
     """Returns the path of an attribute that no result of this package has like that, or None.
 
     Args:
-        data: Read from a file; attributes that the package does not know are not looked at.
+        data: Results; attributes that the package does not know are not looked at.
+        longest: Whether a text may be too long, as in a file that somebody else made.
     """
-    words = {
-        f"{variable}.{word}": values.attrs.get(word, "")
-        for variable, values in data.variables.items()
-        for word in _WORDS
-    }
     said: dict[str, Any] = {"ledger": [], "study": {"axes": []}, "labels": {}}
-    for name, value in {**data.attrs, **words}.items():
-        form = _FORMS.get(name, Title if name in words or name.endswith("_version") else Any)
+    for name, value, form in _attributes(data):
+        if form is Title and not longest:
+            form = str
         if isinstance(value, np.generic):
             value = value.item()  # Files hold numbers as NumPy's.
         if name in _IN_JSON:
@@ -169,7 +215,7 @@ def fault(data: xr.Dataset) -> str | None:
         if (path := misfit(value, form)) is not None:
             return f"{name}.{path}".replace(".[", "[").rstrip(".")
     study = said["study"]
-    if not alike(said["ledger"]):
+    if not fits_ledger(said["ledger"]):
         return "ledger"
     if wrong := unswept(study):
         return f"study.{wrong}"

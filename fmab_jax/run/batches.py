@@ -24,7 +24,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Int, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, known, ledger_of
+from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, known, number_bits_of
 from fmab_jax.core import keys
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
@@ -146,7 +146,7 @@ class Config(NamedTuple):
             "arms": self.problem.arms,
             **schema.costs_of(self.exchange),
             "links": np.array([number for _, number in self.exchange.links], np.int64),
-            "number_bits": self.algorithm.number_bits(self.problem.arms),
+            "number_bits": number_bits_of(self.algorithm, self.problem.arms),
         }
 
     @property
@@ -232,6 +232,7 @@ def bound(
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
     grid = time_grid(horizon, times, spacing)
     exchange = exchange_of(algorithm, problem.agents)
+    contract.check_statements(algorithm, exchange, problem.arms)
     room = _snug(problem.agents) if room is None else room
     # The largest problems have no room to spare.
     room = max(problem.agents, min(room, MAX_AGENTS, (2**32 - 1) // problem.arms))
@@ -245,9 +246,6 @@ def bound(
             trial = trial.quick()
             # A trial of many agents takes longer than its share of compiling.
             soon = trial.elements() * problem.arms <= _FEW_ELEMENTS
-        # Asked once here, so that what fails is told before anything runs.
-        algorithm.describe(), algorithm.settings(), algorithm.privacy(exchange)
-        ledger_of(algorithm, exchange)
         trial.elements(), trial.bytes_per_seed(len(grid), problem.arms)
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
@@ -344,7 +342,8 @@ def one_trial(
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    return contract.shaped(outcome, len(grid), name, getattr(trial, "gauges", ()))
+    arms = instance.gaps.shape[0]
+    return contract.shaped(outcome, len(grid), arms, name, getattr(trial, "gauges", ()))
 
 
 def many_trials(
@@ -366,8 +365,8 @@ def many_trials(
         instance = draw(problem, key)
     with contract.asking(trial.algorithm, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    points, name = grid.shape[1], getattr(trial.algorithm, "name", "")
-    return jax.vmap(lambda each: contract.shaped(each, points, name, trial.gauges))(outcome)
+    sizes, name = (grid.shape[1], instance.gaps.shape[1]), getattr(trial.algorithm, "name", "")
+    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, trial.gauges))(outcome)
 
 
 def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:
@@ -545,6 +544,8 @@ def run_trials(
     shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
     sharding = NamedSharding(mesh, PartitionSpec("trials"))
+    gauges = record.gauges_of(work.configs[0].outputs)
+    agents = max(config.problem.agents for config in work.configs)
 
     def one(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(work.seeds[start : start + batch], np.uint32)
@@ -567,7 +568,7 @@ def run_trials(
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.judge(outcome, seed, work.configs[0].algorithm.name)
+        contract.judge(outcome, seed, work.configs[0].algorithm.name, gauges, agents)
         return start, outcome
 
     if len(work.seeds) <= batch:

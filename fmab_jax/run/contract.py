@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +17,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.algorithms.base import (
+    Algorithm,
+    Outcome,
+    ledger_of,
+    number_bits_of,
+    privacy_of,
+    settings_of,
+)
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.errors import Refusal, foreign, place_of, reason_of
+from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
@@ -58,10 +67,10 @@ def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
 
 @contextmanager
 def asking(owner: Any, *, tracing: bool = False) -> Iterator[None]:
-    """Names the algorithm, its function and the error, where one of its functions fails.
+    """Names the owner of a function that fails, the function and the error.
 
     Args:
-        owner: The algorithm's class, or that of its trial.
+        owner: The algorithm's class, or that of its trial; or an output.
         tracing: Whether a trial is traced: then a promise is broken.
 
     Raises:
@@ -87,9 +96,9 @@ def asking(owner: Any, *, tracing: bool = False) -> Iterator[None]:
 
 
 def _function(owner: Any, error: BaseException) -> str:
-    """Returns the innermost function of a class that an error came through; "" if none did."""
+    """Returns the innermost function of its owner that an error came through; "" if none did."""
     codes = {}
-    for each in owner.__mro__:
+    for each in getattr(owner, "__mro__", (owner,)):
         for name, value in vars(each).items():
             function = getattr(value, "fget", getattr(value, "__func__", value))
             if callable(function) and (code := getattr(unwrap(function), "__code__", None)):
@@ -98,12 +107,42 @@ def _function(owner: Any, error: BaseException) -> str:
     return next((codes[code] for code in reversed(frames) if code in codes), "")
 
 
-def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -> Outcome:
+def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> None:
+    """Asks for all that results say of an algorithm, so that nothing is refused after a run.
+
+    Args:
+        algorithm: Whose.
+        exchange: Of its agents.
+        arms: K.
+
+    Raises:
+        Refusal: For the first statement that results cannot hold.
+    """
+    owner = type(algorithm)
+    with asking(owner):
+        described: Any = algorithm.describe()
+        settings_of(algorithm)
+        privacy_of(algorithm, exchange)
+        ledger_of(algorithm, exchange)
+        number_bits_of(algorithm, arms)
+    try:
+        fits = isinstance(described, dict) and bool(json.dumps(described, allow_nan=False))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        remedy = "JSON knows no NaN, no infinity and no objects"
+        refuse(f"{owner.__name__}.describe", described, "a dict that JSON can hold", remedy)
+
+
+def shaped(
+    outcome: Any, points: int, arms: int, name: str, gauges: Sequence[Gauge] = ()
+) -> Outcome:
     """Checks, while a trial is traced, that it returns what is promised.
 
     Args:
         outcome: What it returns.
         points: Recorded slots.
+        arms: K.
         name: The algorithm's.
         gauges: That it was asked to add up.
 
@@ -129,24 +168,37 @@ def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -
         broken(name, "outcome", f"gauges {sorted(added)} in place of those that were asked for")
     for gauge in gauges:
         shape, kind = np.shape(added[gauge.name]), jnp.result_type(added[gauge.name])
-        fits = len(shape) == len(gauge.dims) and kind.kind == "f"
-        if not fits or ("time" in gauge.dims and shape[-1] != points):
+        # How many rows agents have is known once it has run: see `judge`.
+        sizes = {"time": points, "arm": arms, "agent": max(shape[:1], default=0)}
+        if shape != tuple(sizes[dim] for dim in gauge.dims) or kind.kind != "f":
             told = f"gauge {gauge.name} of shape {shape} and type {kind}, over {gauge.dims}"
             broken(name, "outcome", told)
     return outcome
 
 
-def judge(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
+def judge(
+    outcome: Outcome,
+    seeds: Sequence[int] | np.ndarray,
+    name: str,
+    gauges: Sequence[Gauge] = (),
+    agents: int = 1,
+) -> None:
     """Checks a batch of results.
 
     Args:
         outcome: With a leading axis of seeds, on the host.
         seeds: Of the batch.
         name: The algorithm's.
+        gauges: That it was asked to add up.
+        agents: M, the largest of the batch's.
 
     Raises:
         Refusal: If a promise about every single trial is broken.
     """
+    for gauge in gauges:
+        rows = np.shape((outcome.gauged or {})[gauge.name])[1] if gauge.by_agent else 1
+        if 1 != rows < agents:
+            broken(name, "outcome", f"gauge {gauge.name} with {rows} rows for {agents} agents")
     regret, rounds = outcome.regret, outcome.rounds_by
     # Nearly always so, and told in two passes: what grows to a finite end is finite.
     if (

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import number_of, refuse
+from fmab_jax.errors import Shown, number_of, reason_of, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.run import attributes
 from fmab_jax.run.schema import VERSION
@@ -32,7 +32,8 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         The path written.
 
     Raises:
-        ValueError: For another ending, or a name that is taken.
+        ValueError: For another ending, a name that is taken, or a result with something in it that
+            a file would not give back.
         OSError: If the folder cannot be written.
 
     Example:
@@ -53,6 +54,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         if variable.ndim
     }
     versioned = _with_texts(data).assign_attrs({_SCHEMA: VERSION})
+    _refuse_lossy(versioned)
     marked = versioned.assign_attrs({_DIGEST: _digest(versioned)})
     # HDF5 dies on a full disk; in memory it cannot, and plain bytes fail with a plain error.
     whole = io.BytesIO()
@@ -60,6 +62,32 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.getbuffer())
     return path
+
+
+def _refuse_lossy(data: xr.Dataset) -> None:
+    """Refuses what a file would not give back, having written and read what is no plain number."""
+    allowed = "a result that a file gives back as it is"
+    if (wrong := attributes.lost_text(data)) is not None:
+        refuse("data", Shown(wrong), allowed, "shorten it, and write it without a NUL")
+    small: dict[Any, xr.Variable] = {}
+    for name, each in data.variables.items():
+        if each.dtype.kind not in "biuf":
+            # With dimensions of their own: those of numbers are left out.
+            dims = [f"{name} {dim}" for dim in each.dims]
+            small[name] = xr.Variable(dims, each.values, each.attrs)
+        elif not (each.dtype.isnative and attributes.are_words(each.attrs)):
+            small[name] = xr.Variable((), np.zeros((), each.dtype), each.attrs)
+    written, file = xr.Dataset(small, attrs=data.attrs), io.BytesIO()
+    try:
+        written.to_netcdf(file, engine="h5netcdf")
+        read = xr.load_dataset(io.BytesIO(file.getbuffer()), engine="h5netcdf")
+    except Exception as error:  # xarray and h5netcdf raise whatever they come across
+        refuse("data", Shown("..."), allowed, f"drop what is not ({reason_of(error)})")
+    if _digest(written[[]]) != _digest(read[[]]):
+        refuse("data", Shown("attrs"), allowed, "keep texts and numbers alone")
+    for name in small:
+        if _digest(written[[name]]) != _digest(read[[name]]):
+            refuse("data", Shown(str(name)), allowed, "drop it, or what it has of attributes")
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:

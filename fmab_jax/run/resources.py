@@ -14,7 +14,7 @@ import jax
 from fmab_jax import __version__
 from fmab_jax.errors import count, refuse, setting
 from fmab_jax.resources import available_bytes as available_bytes
-from fmab_jax.resources import refuse_after_fork
+from fmab_jax.resources import local_devices, refuse_after_fork
 
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
@@ -55,7 +55,7 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
         ValueError: If there is none.
     """
     refuse_after_fork()
-    used = tuple(jax.local_devices()) if devices is None else ()
+    used = tuple(local_devices()) if devices is None else ()
     if isinstance(devices, (list, tuple)):
         used = tuple(devices)
     if not used or not all(isinstance(device, jax.Device) for device in used):

@@ -10,21 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmab_jax.core.networks import FixedGraph
-from fmab_jax.core.outputs import OF_RESULTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import NONE, length, refuse, shown
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import Kind, Parameter
-from fmab_jax.run.outputs.usual import USUAL
+from fmab_jax.run.attributes import holds
+from fmab_jax.run.outputs import RESULT_NAMES
 from fmab_jax.sweeps.makers import Maker, name_of
 
 MAX_CONFIGS = 100_000
-# Names of dimensions and variables of results and of tables of them, which no axis may have.
-_TAKEN = OF_RESULTS | {
-    *(each.name for each in USUAL),
-    *("axes", "listed", "means", "slot", "side", "priced", "counts", "cost", "leak_epsilon"),
-}
+# Fields of a study, which no axis may be called either.
+_TAKEN = RESULT_NAMES | {"axes", "listed"}
 
 
 class Axis(NamedTuple):
@@ -61,7 +58,9 @@ def axis_of(name: str, value: Any, known: Parameter) -> Axis | None:
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
-    if name in _TAKEN:
+        if not holds(label):
+            refuse(name, label, "labels without a NUL, in Unicode", "rename it: no file holds it")
+    if name in _TAKEN or name.startswith("links_"):
         refuse(name, value, "left out", "it is a name of results: rename the parameter")
     # Labels of one's own speak for themselves.
     symbol = "" if isinstance(value, Mapping) else known.symbol

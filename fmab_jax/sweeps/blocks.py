@@ -15,10 +15,12 @@ from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import FIELDS, Output
 from fmab_jax.run import batches
 from fmab_jax.run.batches import Collected, Config, Work
-from fmab_jax.run.outputs import gauges_of, made
+from fmab_jax.run.outputs import gauges_of, is_shipped, made
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.records import KINDS
 
+# Seeds that an output is tried on.
+_FEW = 8
 Series = Mapping[str, np.ndarray]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]."""
 
@@ -90,14 +92,34 @@ def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: i
     # Few bytes hold a count of rounds.
     rounds_by = arrays["rounds_by"]
     arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
+    if keep == "curves":
+        _try_outputs(series, configs)
     final = series["regret"][:, :, -1]
     finals = [summary.moments(values[:, None], full=False) for values in final]
     return Chunk(arrays if keep == "curves" else _summarised(arrays, configs, threads), finals)
 
 
+def _try_outputs(series: Series, configs: Sequence[Config]) -> None:
+    """Refuses a plug-in's output that breaks a promise, before anything is kept.
+
+    Of curves outputs are computed when they are read.
+    """
+    few = {name: values[:, :_FEW] for name, values in series.items()}
+    for output in configs[0].outputs:
+        if not is_shipped(output):
+            _compute_output(output, few, configs)
+
+
+def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -> list[np.ndarray]:
+    """Returns an output of each cell."""
+    seeds = curves["regret"].shape[1]
+    recorded = (_recorded(curves, cell, config) for cell, config in enumerate(configs))
+    pairs = zip(recorded, configs, strict=True)
+    return [made(output, one, at.facts, at.size, seeds) for one, at in pairs]
+
+
 def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
     """Returns moments by cell, and (row, value, count) of whole numbers."""
-    own = [_recorded(curves, cell, config) for cell, config in enumerate(configs)]
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
@@ -106,12 +128,8 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             for kind in KINDS:
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
 
-    def of_all(output: Output) -> list[np.ndarray]:
-        pairs = zip(own, configs, strict=True)
-        return [made(output, one, at.facts, at.size) for one, at in pairs]
-
     for output in configs[0].outputs:
-        each = of_all(output)
+        each = _compute_output(output, curves, configs)
         parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in each]
         for kind in KINDS:
             flat = [getattr(part, kind) for part in parts]
@@ -119,10 +137,14 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             arrays[f"{output.name}_{kind}"] = _padded(shaped)
     counted = {
         "regret_bin": summary.bins(curves["regret"][:, :, -1]),
-        **{each.name: np.stack(of_all(each)) for each in USUAL if each.coordinate},
+        **{
+            each.name: np.stack(_compute_output(each, curves, configs))
+            for each in USUAL
+            if each.coordinate
+        },
         "undecided": curves["chosen_arm"] < 0,
         "rounds": curves["rounds"],
-        "numbers_sent": np.stack(of_all(NUMBERS)),
+        "numbers_sent": np.stack(_compute_output(NUMBERS, curves, configs)),
     }
     for name, values in counted.items():
         found = [summary.tallied(row) for row in values]
@@ -138,9 +160,10 @@ def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.n
     gauges = {each.name: each.dims for each in gauges_of(config.outputs)}
 
     def array(name: str) -> np.ndarray:
-        over_time = "time" in gauges[name] if name in gauges else FIELDS[name][1]
+        dtype, over_time = FIELDS.get(name, (np.dtype(np.float64), "time" in gauges.get(name, ())))
         values = curves[name][cell] if name in curves else np.zeros_like(curves["regret"][cell])
-        return values[..., : config.points] if over_time else values
+        # Few bytes hold a count of rounds, too few for what is made of it.
+        return (values[..., : config.points] if over_time else values).astype(dtype, copy=False)
 
     return array
 

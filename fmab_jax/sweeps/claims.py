@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fmab_jax.errors import Busy, did_you_mean, refuse, setting
+from fmab_jax.errors import Busy, Shown, did_you_mean, literal, refuse, setting, shown
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
+from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Entry, Store
+
+# Letters of a value, as many as a refusal shows.
+_LONGEST = 80
 
 
 def look(store: str | os.PathLike[str], found: Results, allow_changes: Collection[str]) -> None:
@@ -45,11 +50,34 @@ def _compare(
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
-            text = " ".join(repr(before.get(name)).split())
-            text = text if len(text) <= 80 else text[:77] + "..."
+            asked, kept = _tell_apart(now.get(name), before.get(name))
+            whole = not isinstance(kept, str) and len(repr(kept)) <= _LONGEST
+            told = literal(kept) if whole else shown(kept)
+            told = told if name in before else "left out"
             remedy = f"use another store, or let it change: {setting(allow_changes=[name])}"
-            refuse(name, now.get(name), f"{text}, as in the store {folder.path}", remedy)
+            refuse(name, asked, f"{told}, as in the store {folder.path}", remedy)
     return old
+
+
+def _tell_apart(*values: Any) -> list[Any]:
+    """Returns values of a field for people; of those with parts, such as graphs, what differs."""
+    parts = [value if isinstance(value, dict) else {} for value in values]
+    alike = {name for name in parts[0] if parts[0][name] == parts[1].get(name)}
+    return [_shorten(value, alike if all(parts) else set()) for value in values]
+
+
+def _shorten(value: Any, skipped: Collection[str] = ()) -> Any:
+    """Writes what JSON spells out, such as a graph, in words, and digests with few digits."""
+    if isinstance(value, dict):
+        kept = {n: v for n, v in value.items() if n not in {"edge_list", *skipped}}
+        return Shown(", ".join(f"{name} {_shorten(each)}" for name, each in kept.items()))
+    if isinstance(value, list):
+        return [_shorten(each) for each in value]
+    if value == Drawn.__name__:
+        return Shown("drawn by each seed")
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
+        return value[:8]
+    return value
 
 
 def claim(

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
-from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
+from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache
@@ -85,7 +85,7 @@ class Cluster:
     """The workers of a Dask client, connected and not asynchronous, as a sweep uses them."""
 
     def __init__(self, client: Any) -> None:
-        distributed = _distributed("client")
+        distributed = _distributed("client", client)
         remedy = "pass distributed.Client(address)"
         if not isinstance(client, distributed.Client):
             refuse("client", client, "a dask.distributed.Client", remedy)
@@ -195,7 +195,7 @@ class Cluster:
         if not running:
             time.sleep(_POLL_S / 4)
             return []
-        wait = _distributed("client").wait
+        wait = _distributed("client", self.client).wait
         with self._connected(), self.client.as_current(), suppress(TimeoutError):
             return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
         return []
@@ -272,19 +272,19 @@ def _cached() -> bool:
     return bool(jax.config.values.get("jax_compilation_cache_dir"))
 
 
-def _distributed(field: str) -> Any:
-    """Returns the module `distributed`, which the package does not need otherwise."""
+def _distributed(field: str, value: Any) -> Any:
+    """Returns the module `distributed`, which the package does not need without that field."""
     try:
         import distributed
     except ImportError:
-        refuse(field, Shown("..."), "used where Dask is installed", INSTALL)
+        refuse(field, value, "used where Dask is installed", INSTALL)
     return distributed
 
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Any]:
     """Connects to a scheduler, given by its address or the .json file that it wrote."""
-    distributed = _distributed("scheduler")
+    distributed = _distributed("scheduler", scheduler)
     address = _address_in(scheduler) if scheduler.endswith(".json") else scheduler
     if not _ADDRESS.fullmatch(address):
         allowed = "the address of a Dask scheduler, or the .json file that it wrote"

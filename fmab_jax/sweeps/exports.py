@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.costs import leak_of
+from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.tables import held
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import (
     aside,
     checked_path,
+    mark_write,
     naming,
     refuse_taken,
     remove,
@@ -41,9 +42,10 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     netCDF and Zarr keep every variable with its dimensions; in Zarr labels of mixed kinds, such as
     "none" beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and
     slot: the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``leak_epsilon``
-    as in `final_table`, ``seed``, ``time`` and the series, with per-seed values repeated in each
-    row; of a summary, a row for each configuration and slot with means, variances and counts. Both
-    are written a configuration at a time. Floats in CSV read back to the same bits.
+    as in `final_table` with ``leak_view``, what is seen, ``seed``, ``time`` and the series, with
+    per-seed values repeated in each row; of a summary, a row for each configuration and slot with
+    means, variances and counts. Both are written a configuration at a time. Floats in CSV read back
+    to the same bits.
 
     Args:
         data: The results.
@@ -91,7 +93,8 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
-        labels.setdefault("leak_epsilon", leak_of(cell)[0])
+        exposure = exposure_of(cell)
+        labels |= {"leak_epsilon": exposure.leak, "leak_view": exposure.view} | labels
         if "seed" in cell.dims:
             seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
             cell = cell.isel(seed=slice(seeds))
@@ -129,13 +132,13 @@ def csv_bytes(data: xr.Dataset) -> int:
 
 
 def _zarr(data: xr.Dataset, path: Path) -> None:
-    _needed("zarr")
+    _needed("zarr", path)
     # Files have no arrays of mixed kinds.
     mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
     data = data.assign_coords(mixed)
     remove_abandoned(path)
     temporary, old = temporary_beside(path), aside(path)
-    with naming(path, temporary):
+    with mark_write(), naming(path, temporary):
         try:
             with warnings.catch_warnings():
                 # Zarr warns of any text that its third version has not standardised yet.
@@ -167,7 +170,7 @@ def _csv(data: xr.Dataset, path: Path) -> None:
 
 
 def _parquet(data: xr.Dataset, path: Path) -> None:
-    _needed("pyarrow")
+    _needed("pyarrow", path)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -189,9 +192,10 @@ def _parquet(data: xr.Dataset, path: Path) -> None:
 _WRITERS = {".zarr": _zarr, ".csv": _csv, ".parquet": _parquet}
 
 
-def _needed(package: str) -> None:
+def _needed(package: str, path: Path) -> None:
     try:
         __import__(package)
     except ImportError:
+        allowed = f"a .nc or .csv file, since {package} is not installed"
         remedy = 'pip install "fmab_jax[export]", or choose .nc or .csv'
-        refuse("path", f"in need of {package}", "of a format that is installed", remedy)
+        refuse("path", str(path), allowed, remedy)

@@ -9,10 +9,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from fmab_jax.analysis import privacy, words
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.run import schema
+from fmab_jax.core.outputs import Output
+from fmab_jax.errors import refuse
+from fmab_jax.run import attributes, schema
 from fmab_jax.run.batches import Config
 from fmab_jax.run.facts import facts
 from fmab_jax.sweeps import records
@@ -73,6 +76,34 @@ def _facts(config: Config, study: Study) -> dict[str, Any]:
 def attributes_of(study: Study) -> dict[str, Any]:
     """Returns what results of a study say of all of it."""
     return Grid(header_of(study, {})).attrs()
+
+
+def refuse_lost_texts(header: Mapping[str, Any], outputs: Sequence[Output]) -> None:
+    """Refuses a study whose results `fmab_jax.load` would refuse, before anything is computed.
+
+    Args:
+        header: Of the study.
+        outputs: What comes out besides.
+
+    Raises:
+        ValueError: For a text that is too long, or that no file holds.
+    """
+    grid = Grid(header)
+    coords = {**grid.coordinates(), **schema.meter_coordinates(grid.meters)}
+    made = {each.name: ((), 0.0, each.attrs) for each in outputs}
+    data = xr.Dataset(made, coords, grid.attrs())
+    lost = attributes.lost_text(data)
+    if (wrong := lost or attributes.fault(data)) is not None:
+        name, _, word = wrong.partition(".")
+        value = data[name].attrs.get(word) if name in data.variables else data.attrs.get(name)
+        allowed = f"a text of at most {attributes.LONGEST:,} letters, without a NUL"
+        field = wrong.replace(".long_name", ".label")
+        refuse(
+            field,
+            value,
+            allowed if lost else "of the form that results have",
+            "write it otherwise: no file would hold it",
+        )
 
 
 class Grid:
@@ -168,7 +199,8 @@ class Grid:
                 shared[name] = value.item()
         for name in ("algorithm", "title"):
             if name not in shared:
-                shared[name] = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
+                every = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
+                shared[name] = words.shortened(every)
         common, by = self._settings()
         shared["settings"] = json.dumps(common)
         if by:
@@ -192,14 +224,15 @@ class Grid:
         }
 
     def _settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
-        """Returns the words that all cells share, and those that go with an algorithm or a problem.
+        """Returns the words that all cells share, and those that go with one axis.
 
-        What only some algorithms have, or one problem of several, goes with its label.
+        What only some algorithms have, or one problem of several, goes with its label; and so does
+        a remark on a parameter.
         """
         told = []
         for cell in self.cells:
             epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
-            own = {"title": cell["title"], "epsilon": words.privacy(epsilon)}
+            own = {"title": cell["title"], "epsilon": words.privacy(epsilon, cell["ledger"])}
             told.append(own | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}
@@ -211,7 +244,7 @@ class Grid:
             dims, table = self.least(values.reshape(self.shape))
             if not dims and name not in SHARED:
                 common[name] = table.item()
-            elif dims in (["algorithm"], ["problem"]):
+            elif dims in (["algorithm"], ["problem"]) or len(dims) == 1 and " " in name:
                 owners = by.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
                 for label, said in zip(labels[dims[0]], table.tolist(), strict=True):
                     if said is not None:

@@ -68,13 +68,23 @@ class Lazy(BackendArray):
         else:
             columns = columns[: self.grid.cells[index]["slots"]]
         own = self.grid.own_sizes(index) | {"time": len(columns)}
-        stored = self._recorded(index, seeds, columns, own)
-        values = made(output, stored, self.grid.facts(index), own.__getitem__)
-        if not usual:
-            # What is made of no numbers is none.
+
+        def values_of(seeds: np.ndarray) -> np.ndarray:
+            # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
+            real = usual and self.dtype.kind == "f"
+            stored = self._recorded(index, seeds, columns, own, real=real)
+            facts = self.grid.facts(index)
+            return made(output, stored, facts, own.__getitem__, len(seeds))
+
+        if usual:
+            values = values_of(seeds)
+        else:
+            # Missing seeds are NaN: an output is not called for them.
             there = self.results.seeds(self.grid.hashes[index], int(seeds.max(initial=-1)) + 1)
-            absent = (seeds >= there).reshape(-1, *[1] * (values.ndim - 1))
-            values = np.where(absent, np.nan, values)
+            known = seeds < there
+            values = np.full((len(seeds), *map(own.__getitem__, output.dims)), np.nan)
+            if known.any():
+                values[known] = values_of(seeds[known])
         for axis, dim in enumerate(output.dims, 1):
             if dim in picked:
                 values = self._taken(values, axis, dim, picked[dim])
@@ -94,13 +104,20 @@ class Lazy(BackendArray):
         return np.take(values, places, axis=axis)
 
     def _recorded(
-        self, index: int, seeds: np.ndarray, columns: np.ndarray, sizes: Mapping[str, int]
+        self,
+        index: int,
+        seeds: np.ndarray,
+        columns: np.ndarray,
+        sizes: Mapping[str, int],
+        *,
+        real: bool,
     ) -> Callable[[str], np.ndarray]:
-        """Returns what reads fields and gauges of some seeds of a cell, as they are asked for."""
+        """Returns what reads fields and gauges of some seeds of a cell, as they are asked for.
+
+        Where whole numbers may be missing, they are ``real``: what is missing is NaN.
+        """
         results, cell = self.results, self.grid.hashes[index]
         gauges = {each.name: each for each in gauges_of([self.output])}
-        # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
-        real = self.dtype.kind == "f"
 
         def array(name: str) -> np.ndarray:
             if name in gauges:

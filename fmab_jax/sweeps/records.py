@@ -118,7 +118,7 @@ def _contradiction(header: Mapping[str, Any]) -> str | None:
             return "links"
         if cell["grid"] >= len(grids) or cell["slots"] > len(grids[cell["grid"]]):
             return "grid"
-        if not attributes.alike(cell["ledger"]):
+        if not attributes.fits_ledger(cell["ledger"]):
             return "ledger"
         # Outputs are made of it.
         if header["study"].get("outputs") and "number_bits" not in cell:

@@ -38,7 +38,7 @@ from fmab_jax.sweeps import results
 from fmab_jax.sweeps.blocks import Chunk, chunk_of, run_job
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import claim, intact, look
-from fmab_jax.sweeps.grid import header_of
+from fmab_jax.sweeps.grid import header_of, refuse_lost_texts
 from fmab_jax.sweeps.layout import (
     FEWEST,
     Block,
@@ -202,9 +202,9 @@ def run(
     used: tuple[jax.Device, ...] = ()
     if cluster is None:
         # With a cluster, this process computes nothing and leaves its devices alone.
-        if devices is None and jax.process_count() > 1:
-            devices = jax.devices()
         used = resources.checked_devices(devices)
+        if devices is None and jax.process_count() > 1:
+            used = tuple(jax.devices())
     if store is not None:
         store = checked_path("store", store)
     worker = _checked_worker(worker, store)
@@ -231,6 +231,7 @@ def run(
         # Of one configuration nobody is told how long it takes.
         work.timed = whole
         header = header_of(study, made_by)
+        refuse_lost_texts(header, study.outputs)
         found = Results(header, Memory(), [], study.outputs)
         # The others' disks, and their memory, hold no results.
         kept = store if keeps else None

@@ -31,6 +31,7 @@ from fmab_jax.errors import Damaged, refuse
 from fmab_jax.files import (
     NEW,
     flush_folder,
+    mark_write,
     opened,
     read_all,
     remove_temporaries,
@@ -95,7 +96,7 @@ class Store:
         if strange and not ("run.json" in names and kept):
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
         if create:
-            self._mend()
+            self._ensure_chunks_folder()
         elif not kept and "run.json" not in names:
             self._refuse("this one has no chunks/")
         self._inspect()
@@ -129,7 +130,7 @@ class Store:
         from fmab_jax.sweeps.locks import locked  # what is only read needs none
 
         self._inspect()
-        self._mend()
+        self._ensure_chunks_folder()
         with locked(self.path, writer):
             for folder in (self.path, self.path / "chunks"):
                 remove_temporaries(folder, writer)
@@ -162,14 +163,15 @@ class Store:
         """
         self._must_write()
         path = self._file(chunk)
-        data = _pack(arrays)
-        digest = hashlib.sha256(data).hexdigest()
-        # Recomputed chunks have equal bytes: the serial tells a new one from a withdrawn one.
-        serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
-        record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
-        line = _seal({**record, "facts": dict(facts)}, "facts")
-        self._write_whole(path, data)
-        self._append(line)
+        with mark_write():  # a file without its line would be computed again
+            data = _pack(arrays)
+            digest = hashlib.sha256(data).hexdigest()
+            # Recomputed chunks have equal bytes: the serial tells a new one from a withdrawn one.
+            serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
+            record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
+            line = _seal({**record, "facts": dict(facts)}, "facts")
+            self._write_whole(path, data)
+            self._append(line)
         return Entry(chunk, len(data), digest, json.loads(line)["facts"])
 
     def read(self, entry: Entry, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
@@ -224,7 +226,7 @@ class Store:
     def _refuse(self, reason: str) -> NoReturn:
         refuse("store", str(self.path), "a store", reason)
 
-    def _mend(self) -> None:
+    def _ensure_chunks_folder(self) -> None:
         """Makes chunks/, which copies and archives may leave out where it is empty."""
         with suppress(FileExistsError):  # another writer's
             os.mkdir(self.path / "chunks")

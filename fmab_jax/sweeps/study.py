@@ -261,7 +261,8 @@ def state(
         refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
     further = record.chosen(outputs)
     for output in further:
-        if output.name in {axis.name for axis in axes}:
+        own = {output.name, *record.derive_names([output.name])}
+        if not own.isdisjoint(axis.name for axis in axes):
             refuse("Output.name", output.name, "no parameter that is swept", "rename it")
     return Study(
         axes=tuple(axes),

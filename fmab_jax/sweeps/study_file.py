@@ -33,7 +33,7 @@ import tomli_w
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
-from fmab_jax.files import read_input, whole_file
+from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.precision import Precision, until_precise
@@ -71,7 +71,7 @@ def _told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
         table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
     if name in ("study", "") or table not in ("", *_TABLES):
         return error
-    missing = error.allowed.startswith("given") and error.value in ("None", repr(UNSET))
+    missing = error.missing or error.allowed.startswith("given") and error.value == "None"
     key = f"[{table}] " * bool(table) + name + f" = {error.value.toml}" * (not missing)
     return Refusal.line(f"{key}: must be {error.marked[0]}; {error.marked[1]}")
 
@@ -199,6 +199,11 @@ def _from_files(problem: dict[str, Any]) -> Any:
     if not paths:
         refuse("means", means, "not empty", "give at least one file")
     made = {path: Problem.from_file(path, agents, law) for path in paths}
+    for path, each in made.items():
+        # One agent alone is no federation: whoever means one says so.
+        if agents is None and each.agents == 1:
+            allowed = f"given with {path}, whose one row all agents share"
+            refuse("agents", UNSET, allowed, f"such as {setting(agents=50)}")
     return made if isinstance(means, list) else made[means]
 
 
@@ -212,6 +217,7 @@ def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Pa
     path = Path(path)
     if path.suffix != ".toml" or "\0" in str(path):
         refuse("save_study", str(path), "a file name ending in .toml", "change the ending")
+    checked_path("save_study", path)
     try:
         data = tomli_w.dumps(_without_none(document)).encode()
     except UnicodeEncodeError as error:

@@ -10,6 +10,7 @@ import pytest
 import scipy.optimize
 import scipy.special
 import scipy.stats
+from altered import altered
 from arena_twins import adap_index
 
 import fmab_jax as fmab
@@ -133,6 +134,23 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
             sent = agents * (rounds - 1 + len(MEANS))
             assert data.numbers_sent.values[seed] == sent
     assert len(told) > 1
+
+
+@pytest.mark.parametrize(("horizon", "whole"), [(7, 2), (8, 3), (9, 3), (11, 4)])
+def test_an_episode_that_ends_at_the_horizon_is_whole(horizon, whole):
+    """Would catch its report left out, a length cut to whole slots, or one that is not rounded."""
+
+    def choose(state, episode, own):
+        return jnp.int32(1), jnp.float64(2.4)
+
+    # Slots 1 and 2 are of the two arms, 3 to 5, 6 to 8 and so on of one.
+    thirds = altered(fmab.dp_imed, choose=staticmethod(choose))(1.0, secure=True)
+    data = fmab.simulate(thirds, fmab.Problem([0.9, 0.4], agents=3), horizon, 2, times=horizon)
+    assert data.rounds_made.values.tolist() == [whole, whole]
+    # Each agent reports both arms at first, and then one of them.
+    assert data.numbers_sent.values.tolist() == 2 * [3 * (whole + 1)]
+    slots = np.maximum(data.time.values - 1, 0)
+    np.testing.assert_allclose(data.regret.values, [3 * 0.5 * slots] * 2, rtol=1e-12)
 
 
 def double(given, gaps, horizon, epsilon, alpha, kl):

@@ -231,9 +231,10 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
     assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
     assert {each.who for each in found.findings} == {row.who} == {"the agents"}
-    assert module.claimed(1.0, 5, 0.0) == 1.0
+    assert module.claimed(Seen("", "", 1.0, "", over=5), 0.0) == 1.0
     # One noise, by hand.
-    assert module.claimed(1.0, 1, 0.01) == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
+    one = module.claimed(Seen("", "", 1.0, "", over=1), 0.01)
+    assert one == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
 
 
 def test_what_no_run_can_speak_about_is_out_of_reach():
@@ -473,6 +474,32 @@ def test_sums_are_over_others_and_those_who_are_drawn():
     found = {each.row.who: each for each in sources(weighted, 4, "sums")}
     # The agent that is alone weighs three times as much as the others, one of whom looks.
     assert np.asarray(found["the agents"].weights) == pytest.approx([1.0, 0.0, 1 / 3, 1 / 3])
+
+
+def test_arms_that_are_shared_out_have_the_noises_of_those_who_pull_them():
+    """Would catch the unshared algorithm under the name of the other: a sum over all agents, or
+    over those that pull an arm with the noise of the one that looks still in it."""
+    algorithm = fmab.kl_se(0.5, first=42, split=True)
+    # Two arms are pulled by three agents each; of two agents each has an arm of its own.
+    for agents, view, noises in ((6, "messages", 1), (6, "sums", 2), (2, "sums", 1)):
+        (source,) = sources(algorithm, agents, view)
+        with own_settings():
+            told = [each for group in source.groups() for each in group]
+            first, changed = (source.drawn(data, 0)[0] for data in (-1, 1))
+        rows = slice(None, None, source.each)
+        without, with_it = (
+            np.diff(each.sent * each.length[:, None, None], axis=0, prepend=0.0)[:, rows]
+            for each in (first, changed)
+        )
+        for drawn in without[0, :, 1], without[2, :, 0], with_it[1, :, 1] - 1.0:
+            tails = noise_tail(noises, drawn[:2000] / 2.0)
+            assert stats.kstest(tails, "uniform").pvalue > 1e-6
+        if view == "sums":
+            assert all("agents that pull an arm less its own message" in s.words for s in told)
+            assert {each.noises for each in told} == {noises}
+        else:
+            # Whoever shares the arms out is asked in every round.
+            assert not any("rounds 1 and 3" in each.words for each in told)
 
 
 def test_what_is_left_of_shares_and_the_own_one_are_the_whole_noise():

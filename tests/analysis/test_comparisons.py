@@ -393,7 +393,8 @@ def with_means(values, means, law="bernoulli", **more):
     """A run on fixed means."""
     means = np.asarray(means, float)
     problem = {"means": comparisons._digest(means), "rewards": {"law": law}}
-    made = run(values, study=json.dumps({"problem": problem}), **more)
+    study = {"axes": [], "algorithm": "cdp", "problem": problem, "root_seed": 0}
+    made = run(values, study=json.dumps(study), **more)
     return made.assign(means=(("row", "arm"), means))
 
 
@@ -563,7 +564,8 @@ def test_values_that_differ_look_different(one, other, parts):
 def test_a_broken_plug_in_of_somebody_else_breaks_no_comparison(monkeypatch):
     """Would catch an entry point that cannot be loaded ending a comparison of other results."""
     ledger = [
-        {"title": title, "what": what, "leaks": [[leak, ""]], "where": ""}
+        {"title": title, "what": what, "leaks": [[leak, 0]], "where": ""}
+        | dict.fromkeys(("who", "why", "source"), "")
         for title, what, leak in (("CDP-MAB", "single messages", 5.0), ("DP-SE", "a sum", 9.0))
     ]
     told = json.dumps(ledger)
@@ -614,6 +616,76 @@ def test_runs_joined_along_no_axis_of_theirs_tell_no_leak():
     assert fmab.overview(runs[1]).ledger and not fmab.overview(both).ledger
     swept = fmab.sweep(fmab.cdp_mab, problem, horizon=300, seeds=3, epsilon=[0.5, 2.0])
     assert fmab.final_table(swept).leak_epsilon.values.tolist() == [2.0, 8.0]
+
+
+def test_seeds_of_runs_joined_unseen_tell_no_leak():
+    """Would catch two epsilons joined along seed, and told with the first one's leak."""
+    problem = fmab.Problem.uniform(agents=4, arms=5)
+    first, other, more = (
+        fmab.simulate(fmab.cdp_mab(epsilon), problem, 300, seeds)
+        for epsilon, seeds in ((0.5, 3), (2.0, range(3, 6)), (0.5, range(3, 6)))
+    )
+    how = {"dim": "seed", "coords": "different", "compat": "equals"}
+    for kept in ("all", "minimal"):
+        # As xarray will by default: the first one's attributes, whatever the others are.
+        joined = xr.concat([first, other], data_vars=kept, combine_attrs="override", **how)
+        for data in (joined, joined.drop_vars("seeds")):
+            found = fmab.compare(data, first)
+            assert [each.leak for each in found.participants] == ["", "2"]
+            assert (found.first, found.second) == ("the first run", "ε = 0.5")
+        assert np.isnan(fmab.final_table(joined).leak_epsilon)
+    both = xr.concat([first, other], data_vars="all", combine_attrs="drop_conflicts", **how)
+    assert np.isnan(fmab.final_table(both).leak_epsilon)
+    whole = xr.concat([first, more], data_vars="all", combine_attrs="drop_conflicts", **how)
+    assert float(fmab.final_table(whole).leak_epsilon) == 2.0
+
+
+CHANGED = {
+    "root_seed='x'": lambda data: data.assign_attrs(root_seed="x"),
+    "root_seed=None": lambda data: data.assign_attrs(root_seed=None),
+    "looks='x'": lambda data: data.assign_attrs(looks="x"),
+    "study='{'": lambda data: data.assign_attrs(study="{"),
+    r"ledger='\[5\]'": lambda data: data.assign_attrs(ledger="[5]"),
+    "regret=regret.symbol": lambda data: data.assign(regret=data.regret.assign_attrs(symbol=5)),
+    "seed=0.5": lambda data: data.assign_coords(seed=data.seed + 0.5),
+    "seed='0'": lambda data: data.assign_coords(seed=data.seed.astype(str)),
+    "seed=nan": lambda data: data.assign_coords(seed=data.seed.where(data.seed > 0)),
+    "seed=-1": lambda data: data.assign_coords(seed=data.seed - 1),
+    "time=9.5": lambda data: data.assign_coords(time=data.time - 0.5),
+    "seeds=2.5": lambda data: data.assign(seeds=2.5),
+    "regret='complex128'": lambda data: data.assign(regret=1j * data.regret),
+    "regret='<U32'": lambda data: data.assign(regret=data.regret.astype(str)),
+    r"regret=[12].*e\+300": lambda data: data.assign(regret=data.regret * 1e300),
+    "regret=inf": lambda data: data.assign(regret=data.regret * np.inf),
+}
+
+
+@pytest.mark.parametrize("told", CHANGED)
+def test_results_that_no_run_gives_are_refused_by_name(told):
+    """Would catch a traceback, and seeds that are cut to whole numbers and so are paired."""
+    whole = fmab.simulate(fmab.ucb1(), fmab.Problem([0.2, 0.9], agents=2), 30, 4, times=3)
+    whole = whole.assign(regret=whole.regret.clip(1.0, 2.0))
+    data = CHANGED[told](whole)
+    refuses(f"^first.({told}|regret='not finite'): must be", fmab.compare, data, whole)
+    refuses(f"^second.({told}|regret='not finite'): must be", fmab.compare, whole, data)
+    runs = {"a": whole, "b": data}
+    refuses(r"^runs\['b'\].*: must be ", fmab.compare_all, runs)
+    for door in (fmab.final_table, fmab.overview):
+        refuses(f"^data.{told}: must be", door, data)
+
+
+@pytest.mark.parametrize("roots", [(0, 0), (0, 1)])
+@pytest.mark.parametrize("scale", [2.0**400, 2.0**-400])
+def test_a_unit_changes_no_comparison(scale, roots):
+    """Would catch powers of large or small regrets that end in infinity, 0 or an OverflowError."""
+    values = [regrets(20, 40, 1, 0.8), regrets(14, 25, 2, 0.8)]
+    plain, scaled = (
+        fmab.compare(*(run(unit * x, root) for x, root in zip(values, roots, strict=True)))
+        for unit in (1.0, scale)
+    )
+    names = ("percent", "percent_lower", "percent_upper", "p_value", "method")
+    assert [getattr(scaled, n) for n in names] == [getattr(plain, n) for n in names]
+    assert scaled.lower == scale * plain.lower and plain.percent_lower < plain.percent_upper
 
 
 def test_results_count_the_seeds_that_they_hold():

@@ -104,7 +104,14 @@ def test_each_cell_is_that_of_numpy():
     data = result()
     found = fmab.overview(data, level=0.9, **PRICES)
     assert [each.replace("\n", " ") for each in found.headings] == [
-        *("participation", "epsilon", "leak ε", "regret at T", "± 90 %", "±, % of it"),
+        *(
+            "participation",
+            "epsilon",
+            "leak ε of single messages",
+            "regret at T",
+            "± 90 %",
+            "±, % of it",
+        ),
         *("rounds", "links server", "links bound", "links used", "cost", "seeds"),
         *("best arm lost 90 %", "worse arm played 90 %"),
     ]
@@ -323,6 +330,89 @@ def test_what_is_remarked_of_seeds_that_explore(undecided, rounds, start):
     seeds have decided without."""
     said = fmab.overview(decided(undecided, rounds)).remarks
     assert [line.startswith(start or "?") for line in said] == [True] * (start is not None)
+
+
+SMALL = {"agents": 4, "arms": 3, "seeds": 20, "times": 5, "progress": False}
+
+
+def remarks(*start, **given):
+    """Returns the remarks of a sweep that begin so."""
+    said = fmab.overview(fmab.sweep("cdp", **given | SMALL)).remarks
+    return [line for line in said if line.startswith(start)]
+
+
+def test_a_budget_that_does_not_fit_is_remarked():
+    """Would catch rounds that were never made told as a budget that was kept, a budget told of
+    rows that have none, and one that is spent."""
+    given = {"epsilon": [0.05], "rounds": [None, 2], "horizon": 2000}
+    (said,) = remarks("A budget", **given)
+    made = fmab.sweep("cdp", **given | SMALL).sel(epsilon=0.05, rounds=2)
+    number, share = float(made.rounds_made.mean()), float((made.chosen_arm < 0).mean())
+    assert 0 < number < 2 and 0 < share
+    assert said == (
+        f"A budget of 2 rounds does not fit T in 1 of 2 rows: {number:.3g} are made on average, "
+        f"and {round(100 * share)} % of the seeds still explore.\n"
+        "Take a longer horizon, or let more agents report."
+    )
+    assert remarks("A budget", epsilon=[1], rounds=[2], horizon=10**8) == []
+    # One configuration is no row of several.
+    single = fmab.simulate(fmab.cdp_mab(0.05, rounds=2), fmab.Problem.uniform(4, 3), 2000, seeds=20)
+    assert any("fit T: " in line for line in fmab.overview(single).remarks)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"),
+    [
+        (fmab.cdp_mab(1, scale=0.5), "No theorem covers scale = 0.5: 1 is the paper's; theorems"),
+        (fmab.cdp_mab(1, scale=1.5), None),
+        (fmab.cdp_mab(1), None),
+        (fmab.gossip_ucb("ring", radius="scaled"), "No theorem covers radius = scaled: 'theory'"),
+        (fmab.gossip_ucb("ring"), None),
+        (fmab.fed_ucb(1, "ring", radius="scaled"), "No theorem covers radius = scaled: 'theory'"),
+    ],
+    ids=str,
+)
+def test_a_value_that_no_theorem_covers_is_remarked(algorithm, said):
+    """Would catch a run under a radius that nothing proves told as one of the source's."""
+    data = fmab.simulate(algorithm, fmab.Problem.uniform(4, 3), 200, seeds=4)
+    found = [line for line in fmab.overview(data).remarks if line.startswith("No theorem")]
+    assert [line.startswith(str(said)) for line in found] == [True] * (said is not None)
+
+
+def test_swept_values_that_no_theorem_covers_are_remarked():
+    """Would catch a swept value that is read from the defaults, or counted where it is proven."""
+    given = {"epsilon": [1.0], "scale": [0.3, 0.5, 1], "horizon": 500}
+    (said,) = remarks("No theorem", **given)
+    assert said.startswith("No theorem covers scale = 0.3 and scale = 0.5 in 2 of 3 rows: 1 is ")
+
+
+@pytest.mark.parametrize(
+    ("graph", "private", "open_"),
+    [("ring", False, True), ("ring", True, False), ("complete", False, False)],
+)
+def test_actions_without_a_bound_are_remarked(graph, private, open_):
+    """Would catch a leak of 2 that reads as that of a run whose actions nothing covers."""
+    algorithm = fmab.ddp_mab(0.5, graph=graph, private_waiting=private)
+    data = fmab.simulate(algorithm, fmab.Problem.uniform(4, 3), 500, seeds=4)
+    found = fmab.overview(data)
+    said = "Actions have no bound: the leaks are those of what is sent alone."
+    assert (said in found.remarks) == open_
+    assert "not in actions" in found.legend and "leak ε of\nsingle\nmessages" in found.headings
+
+
+def test_a_column_of_leaks_names_what_is_seen():
+    """Would catch a leak of secure sums under the heading of messages, or of nobody's."""
+    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4, "epsilon": [1]}
+    secure = functools.partial(fmab.kl_se, secure=True)
+    data = fmab.sweep({"one": "cdp", "sum": secure, "alone": "single"}, **given)
+    found = fmab.overview(data)
+    place = found.headings.index("leak ε")
+    assert [row[place] for row in found.rows] == [
+        *("4 (single messages)", "1 (sums over 4 agents)", "nothing")
+    ]
+    some = fmab.overview(data.isel(algorithm=[1, 2]))
+    assert some.headings[place] == "leak ε of\nsums over\n4 agents"
+    assert [row[place] for row in some.rows] == ["1", "nothing"]
 
 
 @pytest.mark.parametrize(

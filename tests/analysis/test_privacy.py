@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, Seen, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import (
     bits_sum_epsilon,
@@ -229,8 +229,7 @@ def test_who_states_no_noise_gets_no_discount():
     (row,) = privacy_ledger(stating(fmab.uniform_play, seen)(), 3, 0.1)
     assert (row.over, row.epsilon, row.epsilon_at_delta) == (0, 1.0, 1.0)
     odd = stating(fmab.uniform_play, seen._replace(over=1, law="Cauchy"))
-    with pytest.raises(TypeError, match="law is neither Laplace nor bits"):
-        privacy_ledger(odd(), 3)
+    refuses("ledger.0..law='Cauchy': must be 'Laplace' or 'bits'", privacy_ledger, odd(), 3)
 
 
 def test_bad_values_are_refused():
@@ -404,6 +403,85 @@ def test_what_somebody_else_changes_has_no_bound():
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
+UNSTATED = "privacy not stated; "
+
+
+def whys(algorithm):
+    """Returns why nothing bounds what is seen, which is the same for all rows."""
+    (why,) = {row.why for row in privacy_ledger(algorithm, 5)}
+    return why
+
+
+def test_a_class_that_states_no_ledger_says_so_and_how_to_state_one():
+    """Would catch "no noise is stated" of a class that inherits noise, or draws its own, and a
+    remedy that names another class."""
+    quiet, choose = CHANGES[0][1], {"choose": staticmethod(lambda state, slot, own: 0)}
+    again = UNSTATED + "if unchanged, state ledger = "
+    assert whys(altered(fmab.cdp_mab, **quiet)(1.0)) == again + "fmab.cdp_mab.ledger"
+    assert whys(altered(fmab.ucb1, **choose)()) == again + "fmab.ucb1.ledger"
+    theirs = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
+    assert whys(altered(theirs, **quiet)(1.0)) == again + "Altered.ledger"
+    assert whys(Greedy()) == UNSTATED + "state a ledger"
+    # What the remedy says is enough.
+    stated = altered(fmab.cdp_mab, **quiet, ledger=fmab.cdp_mab.ledger)
+    assert privacy_ledger(stated(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
+    # An elimination says itself whether it draws noise, and the package's policies do.
+    without = "a function of the rewards; no noise is stated"
+    assert whys(Geometric()) == whys(fmab.ucb1()) == whys(fmab.fed1_ucb()) == without
+    for name, owner in known().items():
+        made = owner(0.5) if "epsilon" in owner.__dataclass_fields__ else owner()
+        assert UNSTATED not in str(privacy_ledger(made, 5)), name
+
+
+SMALL_RUN = {"horizon": 60, "seeds": 2, "progress": False}
+
+
+def title(data):
+    """Returns the line above a table."""
+    return fmab.overview(data).title
+
+
+def test_a_title_says_no_noise_only_where_that_is_stated():
+    """Would catch a policy with noise of its own under "no noise", and one without noise under
+    "not stated"; beside others, too, and where one is selected."""
+    problem = fmab.Problem([0.9, 0.1], agents=3)
+
+    def run(algorithm):
+        return title(fmab.simulate(algorithm, problem, 60, 2))
+
+    loud = altered(Greedy, title="Loud", release=staticmethod(lambda x, u, own: x + norm_of(u)))
+    assert run(loud()).startswith("Loud, privacy not stated, M = 3")
+    assert run(fmab.ucb1()).startswith("UCB1, no noise, M = 3")
+    assert run(Geometric()).startswith("Geometric phases, no noise, M = 3")
+    louder = altered(fmab.cdp_mab, title="Louder", **CHANGES[0][1])
+    assert run(louder(1.0)).startswith("Louder, ε = 1, M = 3")
+    assert run(louder(None)).startswith("Louder, privacy not stated, M = 3")
+    assert run(fmab.cdp_mab(None)).startswith("CDP-MAB, no noise, M = 3")
+    # A ledger may be stated, and `privacy` be left that of no noise.
+    row = base.Seen(ACTIONS, "actions", 3.0, "Laplace noise")
+    half = altered(loud, title="Half", ledger=lambda self, exchange: row)
+    assert run(half()).startswith("Half, privacy as in the ledger, M = 3")
+    both = fmab.sweep({"loud": loud, "ucb1": fmab.ucb1}, problem, **SMALL_RUN)
+    assert re.match(r"Loud \(privacy not stated[^)]*\), UCB1 \(no noise\), M = 3", title(both))
+    assert title(both.sel(algorithm="loud")).startswith("Loud, privacy not stated, M = 3")
+    assert title(both.sel(algorithm="ucb1")).startswith("UCB1, no noise, M = 3")
+
+
+def norm_of(uniforms):
+    """Returns normal variables."""
+    from jax.scipy.special import ndtri
+
+    return ndtri(uniforms)
+
+
+def test_a_report_says_that_privacy_is_not_stated(tmp_path):
+    """Would catch a page that says "no noise" of a policy that states nothing."""
+    data = fmab.simulate(Greedy(), fmab.Problem([0.9, 0.1], agents=3), 60, 2)
+    page = fmab.write_report(data, tmp_path / "r.html").read_text("utf-8")
+    body = page.partition("<body")[2].partition("<script")[0]
+    assert "greedy, privacy not stated" in body and "no noise" not in body
+
+
 def test_who_sees_messages_and_has_no_row_is_added():
     """Would catch messages that vanish from a ledger that was stated for another exchange."""
     server = exchanges.server
@@ -424,7 +502,14 @@ def test_who_sees_messages_and_has_no_row_is_added():
 def test_a_ledger_that_is_none_is_refused():
     """Would catch a plug-in whose ledger ends in a traceback, or in a negative epsilon."""
     wrong = altered(fmab.cdp_mab, ledger=lambda self, exchange: [("the server", -1.0)])
-    refuses("ledger returns", fmab.simulate, wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
+    refuses(
+        "Altered.ledger=..'the",
+        fmab.simulate,
+        wrong(1.0),
+        fmab.Problem([0.2, 0.8], agents=3),
+        100,
+        2,
+    )
 
 
 def told_of(algorithm):
@@ -596,6 +681,73 @@ def test_half_of_the_shares_bound_nothing():
         assert epsilon <= found <= 2 * epsilon + 1e-6
 
 
+@pytest.mark.parametrize("secure", [fmab.dist_dp_se(1.0), fmab.kl_se(1.0, secure=True)])
+def test_half_of_the_shares_bound_something_up_to_delta(secure):
+    """Would catch "no bound" of a coalition of half the agents, whom shares hide up to delta."""
+    for agents, size in ((50, 25), (50, 45), (6, 4)):
+        last = privacy_ledger(secure, agents, 1e-4, colluding=size)[-1]
+        wanted = privacy.laplace_share_epsilon(agents - size, agents, 1.0, 1e-4)
+        assert last.epsilon == math.inf
+        assert last.epsilon_at_delta == wanted < math.inf
+    assert round(privacy_ledger(secure, 50, colluding=25)[-1].epsilon_at_delta, 2) == 3.47
+    # Where a ratio is bounded, that is said for every delta.
+    few = privacy_ledger(secure, 50, colluding=5)[-1]
+    assert few.epsilon_at_delta == few.epsilon < math.inf
+    # The quadrature loses its digits beyond.
+    large = privacy_ledger(dataclasses.replace(secure, epsilon=1e7), 2)[1]
+    assert large.epsilon_at_delta == math.inf
+
+
+def test_results_say_what_holds_up_to_delta_alone():
+    """Would catch a table that says "no bound" for one of two agents who share a noise."""
+    problem, how = fmab.Problem.uniform(2, 4), {"horizon": 500, "seeds": 2, "times": 1}
+    one = fmab.simulate(fmab.dist_dp_se(1.0), problem, **how)
+    text = "\n".join(privacy.lines(one.attrs["ledger"]))
+    assert "  an agent: no bound without δ, and 3.47 up to δ = 10⁻⁶\n" in text
+    assert "hockey-stick" in text
+    several = fmab.sweep("dist_dp_se", problem, epsilon=[0.5, 2, 1], **how).attrs["ledger"]
+    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.lines(several))
+    none = fmab.simulate(fmab.dist_dp_se(None), problem, **how)
+    assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
+
+
+@pytest.mark.parametrize(
+    ("shares", "line"),
+    [
+        ((1.0, 0, 5), ".shares[1]=0: must be a whole number in [1, "),
+        ((1.0, 6, 5), ".shares=(1.0, 6, 5): must be at most all shares in the second place; "),
+        ((1.0, 5), ".shares=(1.0, 5): must be (epsilon of one noise, how many of its equal shares"),
+        ((math.nan, 4, 5), ".shares[0]=nan: must be a number in [0, inf]; "),
+    ],
+)
+def test_shares_are_a_part_of_all(shares, line):
+    """Would catch a ledger whose shares are more than there are."""
+    row = Seen("an agent", "actions", math.inf, "", shares=shares)
+    bare = altered(fmab.dist_dp_se, ledger=lambda self, exchange: (row,))
+    refuses(re.escape(f"Altered.ledger[0]{line}"), privacy_ledger, bare(1.0), 5)
+
+
+@pytest.mark.parametrize("name", ["dist_dp_se", "dp_imed", "kl_se", "kl_se split"])
+def test_two_agents_of_a_secure_sum_are_shown_everywhere(name, tmp_path):
+    """Would catch a ledger that speaks of shares of a noise in a form that tables, files or
+    comparisons do not read."""
+    name, *split = name.split()
+    given = {"secure": True} if name != "dist_dp_se" else {}
+    algorithm = getattr(fmab, name)(1.0, **given | dict.fromkeys(split, True))
+    runs = []
+    for root_seed in (0, 1):
+        problem = fmab.Problem([0.3, 0.5, 0.7], agents=2)
+        data = fmab.simulate(algorithm, problem, 500, seeds=3, root_seed=root_seed)
+        runs.append(fmab.load(fmab.save(data, tmp_path / f"{root_seed}.nc")))
+        assert runs[-1].attrs["ledger"] == data.attrs["ledger"]
+    assert float(fmab.final_table(runs[0]).leak_epsilon) == 1.0
+    assert "leak ε of sums" in " ".join(str(fmab.overview(runs[0])).split())
+    assert "leak ε = 1 each" in fmab.compare(*runs, labels=("a", "b")).sentence
+    assert fmab.plot_runs({"a": runs[0], "b": runs[1]}).axes
+    report = fmab.write_report(runs[0], tmp_path / "report.html")
+    assert "1 of 2 shares of the noise" in report.read_text("utf-8")
+
+
 def test_a_coalition_is_never_guessed():
     """Would catch the ledger of one observer taken for that of several, or of outsiders."""
 
@@ -609,9 +761,8 @@ def test_a_coalition_is_never_guessed():
     assert (relayed.epsilon, relayed.over) == (50.0, 1)
     assert privacy_ledger(fmab.fed_ucb(1.0, "ring"), 9, colluding=3)[-1].epsilon == 1.0
     assert privacy_ledger(fmab.gosine(), 9, colluding=3)[-1].epsilon == math.inf
-    with pytest.raises(TypeError, match="no row"):
-        bare = altered(fmab.cdp_mab, coalition=lambda self, exchange, size: ())
-        privacy_ledger(bare(1.0), 5, colluding=1)
+    bare = altered(fmab.cdp_mab, coalition=lambda self, exchange, size: ())
+    refuses("Altered.coalition=..: must be one Seen", privacy_ledger, bare(1.0), 5, colluding=1)
     assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
     silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
     assert (silent.epsilon, silent.why) == (math.inf, "no noise")

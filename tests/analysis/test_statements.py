@@ -1,5 +1,6 @@
 """What a comparison says of the runs besides their regret: leaks, views and links."""
 
+import dataclasses
 import json
 import math
 
@@ -11,8 +12,9 @@ from refusals import refuses
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.costs import NOTHING, Cost, cost_of, leak_text
+from fmab_jax.analysis.costs import NOTHING, Cost, cost_of, exposure_of, leak_text
 from fmab_jax.analysis.several import Entrant, least, places
 from fmab_jax.analysis.statements import Comparison, Participant, Question, p_text, tally
 
@@ -32,7 +34,7 @@ def test_the_leak_is_that_of_who_is_told_most():
     both = [("sums over 9 agents", 0.5), ("single messages", 4.5), ("actions", None)]
     found = cost_of(stated(both, 4.5))
     # Links to the server always have a price; of the peers' meters, one has.
-    assert found == Cost(4.5, "single messages", (1 + 2 + 5 + 6) / 2)
+    assert found[:3] == (4.5, "single messages", (1 + 2 + 5 + 6) / 2)
     open_ = cost_of(stated([("messages", None), ("sums over 9 agents", 2.0)], math.inf))
     assert open_[:2] == (math.inf, "messages")
     assert cost_of(stated([("actions", 1.0)], 1.0))[:2] == (0.0, NOTHING)
@@ -151,20 +153,44 @@ ONE, SUM = "single messages", "sums over 50 agents"
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
-        ((6, ONE, 38.125), (30, ONE, 190), "leak ε = 6 and 30, links 38.12 and 190"),
-        ((5, ONE, 190), (5, ONE, 190), "leak ε = 5 each, links 190 each"),
+        ((5, ONE, 190), (5, ONE, 190), f"leak ε = 5 each ({ONE}), links 190 each"),
         ((50, ONE, 250), (1, SUM, 639), f"leak ε = 50 ({ONE}) and 1 ({SUM}), links 250 and 639"),
-        ((0, NOTHING, 0), (math.inf, ONE, math.nan), f"leak nothing and no bound ({ONE})"),
-        ((math.inf, ONE, 7), (2, ONE, 7), "leak no bound and ε = 2, links 7 each"),
+        ((0, NOTHING, 0), (0, NOTHING, 0), "leak nothing each, links 0 each"),
         ((math.inf, ONE, 7), (math.inf, ONE, 7), "no bound on either leak, links 7 each"),
         ((), (), ""),
     ],
 )
 def test_leaks_and_links_of_two_runs_are_written(first, second, text):
-    """Would catch one leak for both, views left out where they differ, or numbers swapped."""
+    """Would catch one leak for both, views left out, sizes of unlike views, or numbers swapped."""
     found = made((Cost(*first), Cost(*second)))
     assert found.sentence == f"{made().sentence}{'; ' * bool(text)}{text}"
     assert found.caption.endswith(f"T = 1000 slots{'; ' * bool(text)}{text}")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size", "text"),
+    [
+        ((6, ONE, 38.125), (30, ONE, 190), "less", f"ε = 6 and 30 ({ONE})"),
+        ((30, SUM, 38.125), (6, SUM, 190), "more", f"ε = 30 and 6 ({SUM})"),
+        ((0, NOTHING, 1), (math.inf, ONE, 2), "less", f"nothing and no bound ({ONE})"),
+        ((math.inf, ONE, 7), (2, ONE, 7), "more", f"no bound and ε = 2 ({ONE})"),
+        ((math.inf, SUM, 7), (2, ONE, 7), "more", f"no bound ({SUM}) and ε = 2 ({ONE})"),
+    ],
+)
+def test_of_unequal_leaks_the_sentence_is_about_regret_and_leak(first, second, size, text):
+    """Would catch a verdict on regret alone where one leaks more, and which one turned round."""
+    costs = Cost(*first), Cost(*second)
+    links = made(costs).caption.rpartition("links ")[2]
+    more, less = made(costs), made(costs, difference=-86.0, percent=-86.0)
+    regret = "p = 0.2 costs 86 % {} regret than p = 0.4 [85, 87]"
+    joint = {"less": ("but", "and"), "more": ("and", "but")}[size]
+    for found, word, both in zip((more, less), ("more", "less"), joint, strict=True):
+        found = dataclasses.replace(found, percent_lower=found.percent - 1)
+        found = dataclasses.replace(found, percent_upper=found.percent + 1)
+        said = f"{regret.format(word)}, {both} leaks {size}: {text}; links {links}"
+        assert found.sentence == said
+    alike = made(costs, adjusted=0.2).sentence
+    assert alike.endswith(f"[85, 87]; p = 0.2 leaks {size}: {text}; links {links}")
 
 
 def test_runs_and_sweeps_say_what_they_cost():
@@ -187,7 +213,7 @@ def test_runs_and_sweeps_say_what_they_cost():
     pair = zip(told.participants, (few, all_), strict=True)
     for each, cost in pair:
         assert (each.view, each.links, each.trust) == cost[1:] and each.leak == leak_text(cost)
-    assert "; leak ε = 0.5 and 2, links " in told.sentence
+    assert ", but leaks less: ε = 0.5 and 2 (single messages); links " in told.sentence
     assert told.question.problem.startswith("agents 4, arms 3, problem drawn")
 
 
@@ -408,10 +434,11 @@ TRUSTS = ("nobody, up to the epsilon of a message", "a secure sum")
 @pytest.mark.parametrize(
     ("leaks", "trusts", "said"),
     [
-        ((50.0, 1.0), TRUSTS, f" trusted: “{TRUSTS[0]}” and “a secure sum”"),
-        ((50.0, 1.0), ("", TRUSTS[1]), " trusted: “not known” and “a secure sum”"),
-        ((50.0, 1.0), TRUSTS[:1] * 2, ""),
-        ((50.0, math.inf), TRUSTS, ""),
+        ((50.0, 1.0), TRUSTS, (" trusted:", f" “{TRUSTS[0]}” and “a secure sum”")),
+        ((50.0, 1.0), ("", TRUSTS[1]), (" trusted:", " “not known” and “a secure sum”")),
+        ((50.0, 1.0), TRUSTS[:1] * 2, ("", "")),
+        ((50.0, math.inf), TRUSTS, ("", "")),
+        ((math.inf, math.inf), TRUSTS, (" trusted:", f" “{TRUSTS[0]}” and “a secure sum”")),
     ],
 )
 def test_unlike_trust_is_said_of_two(leaks, trusts, said):
@@ -419,23 +446,59 @@ def test_unlike_trust_is_said_of_two(leaks, trusts, said):
     first, second = (
         Cost(leak, "messages", trust=trust) for leak, trust in zip(leaks, trusts, strict=True)
     )
-    found = made((first, second)).sentence.partition("; leak")[2].partition(";")[1:]
-    assert found == (";" * bool(said), said)
+    assert made((first, second)).sentence.partition(" trusted:")[1:] == said
 
 
-def test_whom_a_run_trusts():
-    """Would catch "nobody" of a run without noise, or of one that pools its rewards."""
+SECURE = "secure aggregation: nobody sees one agent's message"
+OPEN = "; without a bound, whoever sees actions"
+SERVER = "the server and the agents, with messages"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "trust"),
+    [
+        (fmab.cdp_mab(1), TRUSTS[0]),
+        (fmab.cdp_mab(None), SERVER),
+        (fmab.kl_se(1), TRUSTS[0]),
+        (fmab.kl_se(1, secure=True), SECURE),
+        (fmab.kl_se(None, secure=True), "the server, with sums over 4 agents"),
+        (fmab.ddp_mab(1, graph="ring"), TRUSTS[0] + OPEN),
+        (fmab.ddp_mab(1, graph="ring", private_waiting=True), TRUSTS[0]),
+        (fmab.ddp_mab(1, graph="complete"), TRUSTS[0]),
+        (fmab.demab(), "the server and the agents, with single messages"),
+        (fmab.demab(1), TRUSTS[0]),
+        (fmab.dp_imed(1), "nobody: nothing is told"),
+        (fmab.dp_imed(1, secure=True), SECURE),
+        (fmab.ucb1(), "nobody: nothing is told" + OPEN),
+        (fmab.ucb1(pooled=True), SERVER),
+        (fmab.lcc_ucb("ring"), "neighbours, with messages"),
+    ],
+    ids=str,
+)
+def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
+    """Would catch all that a class can be told of one configuration: a secure sum of a run without
+    one, waits that are private said to be bare, "nobody" of a run without noise."""
+    exchange = algorithm.exchange(4)
+    leak = algorithm.privacy(exchange)["epsilon_message"]
+    ledger = [
+        {**seen._asdict(), "leaks": [[seen.epsilon if seen.epsilon < math.inf else None, 1]]}
+        for seen in ledger_of(algorithm, exchange)
+    ]
+    attrs = {"ledger": json.dumps(ledger), "algorithm": algorithm.name, "epsilon_message": leak}
+    assert exposure_of(xr.Dataset(attrs=attrs)).trust == trust
+
+
+def test_trust_is_known_of_whoever_has_a_ledger():
+    """Would catch "not known" of a plug-in whose results say who sees what, and a name for nobody
+    where a ledger tells no names."""
     rows = [("CDP-MAB", "single messages", "")]
-    assert cost_of(merged(rows, algorithm="cdp")).trust == TRUSTS[0]
+    assert cost_of(merged(rows, algorithm="somebody's")).trust == TRUSTS[0]
     open_ = merged(rows, algorithm="cdp")
     ledger = json.loads(open_.attrs["ledger"])
     ledger[0]["leaks"] = [[None, 1]]
     found = cost_of(open_.assign_attrs(ledger=json.dumps(ledger))).trust
     assert found == "whoever sees single messages"
-    ucb1 = merged([("UCB1", "messages", "")]).assign_attrs(algorithm="ucb1")
-    assert cost_of(ucb1).trust == "pooled: the server, with every reward"
-    assert cost_of(merged([("UCB1", "actions", "")])).trust == "nobody: nothing is told"
-    assert cost_of(merged(rows, algorithm="somebody's")).trust == ""
+    assert cost_of(stated([], 1.0)).trust == ""
 
 
 def test_a_record_is_written_as_cells_row_and_html():
@@ -445,13 +508,14 @@ def test_a_record_is_written_as_cells_row_and_html():
     found = made(costs, at="<b>", lower=-85.5, percent_lower=-3.25)
     cells = found.cells()
     assert [cells[name].text for name in cells] == [
-        *("<b>", "p = 0.2", "p = 0.4", "6 and no bound", "186", "100"),
+        *("<b>", "p = 0.2", "p = 0.4", "6 (messages) and no bound", "186", "100"),
         *("+86", "[-85.5, +87]", "+86 %", "[-3.25, +87] %", "< 10⁻¹⁵", "< 10⁻¹⁵"),
     ]
     assert list(cells) == [
         *("at", "first", "second", "leaks ε", "regret, first", "regret, second"),
         *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
     ]
+    assert found.cells("messages")["leaks ε"].text == "6 and no bound"
     numbers = {name: each.value for name, each in cells.items() if isinstance(each.value, float)}
     assert numbers == {
         **{"regret, first": 186.0, "regret, second": 100.0, "difference": 86.0},
@@ -608,7 +672,7 @@ def test_own_labels_stand_for_algorithms_and_final_tables_say_costs():
         links = float(data.links.isel(algorithm=0, epsilon=1, time=-1).sel(meter="server").mean())
         assert mine.links == links
         quiet = cost_of(one.isel(algorithm=1, epsilon=1))
-        assert (quiet.view, quiet.trust) == (NOTHING, "nobody: nothing is told")
+        assert (quiet.view, quiet.trust) == (NOTHING, "nobody: nothing is told" + OPEN)
     refuses("^data='links over epsilon': must be of one configur", cost_of, data.isel(algorithm=0))
 
 

@@ -461,6 +461,44 @@ def test_wrong_words_end_in_one_line(words, line, at_hand, capsys):
     assert not list(Path().glob("card*"))
 
 
+STATING = """
+import math
+from dataclasses import dataclass
+import fmab_jax as fmab
+from fmab_jax.algorithms.base import Seen
+
+@dataclass(frozen=True)
+class Mine(fmab.cdp_mab):
+    name = "mine"
+
+    def {function}(self, *_, **__):
+        return {stated}
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "stated", "line"),
+    [
+        ("ledger", "()", "Mine.ledger=(): must be one Seen, or several; "),
+        ("ledger", "('x',)", "Mine.ledger=('x',): must be one Seen, or several; "),
+        ("ledger", "Seen('a', 'b', 1.0, 'c', math.nan)", "Mine.ledger[0].over=nan: must be "),
+        ("privacy", "{}", "Mine.privacy={}: must be a dict of epsilon and epsilon_message; "),
+        ("number_bits", "-64", "Mine.number_bits=-64: must be a whole number in [0, "),
+        ("settings", "None", "Mine.settings=None: must be a dict of texts; "),
+        ("describe", "None", "Mine.describe=None: must be a dict that JSON can hold; "),
+        ("exchange", "1 / 0", "mine.exchange: must return, not end in ZeroDivisionError: "),
+        ("bind", "1 / 0", "mine.bind: must return, not end in ZeroDivisionError: "),
+    ],
+)
+def test_a_wrong_statement_ends_in_one_line(function, stated, line, at_hand, capsys, monkeypatch):
+    """Would catch a traceback, a fault taken for a suite that does not fit, or found at the end."""
+    monkeypatch.setattr(card, "play", None)
+    Path("mine.py").write_text(STATING.format(function=function, stated=stated))
+    assert at_hand("mine.py") == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and err.startswith(f"fmab: {line}"), err
+
+
 def test_a_file_with_several_algorithms_asks_which(at_hand, capsys):
     """Would catch the first of a file run without a word, and a name that is not in the file."""
     several = Path(__file__).parents[1] / "plugs_bernstein.py"

@@ -107,6 +107,15 @@ WORDS = {
     "run cdp --seeds 1": "--seeds 1: must be a whole number in [2, 100,000,000]; "
     "an interval needs at least 2 seeds",
     "run cdp --root-seed 4294967296": f"--root-seed 4294967296: {SEED}",
+    "run cdp --root-seed 12345678901234567890": f"--root-seed 12345678901234567890: {SEED}",
+    "run kl_se --split true --spread 0.5": "--split true: must be for agents with the same means; "
+    "let every agent pull every arm where agents differ",
+    "run kl_se --split true --agents 2e3": "--split true: must be for at most 1,000 agents; "
+    "drop it",
+    "run demab --spread 0.5": "--spread heterogeneous: must be one whose agents share their means, "
+    "for demab; choose another algorithm or --spread 0",
+    "run kl_se --split true --outputs fairness": "--outputs fairness: must be left out with KL-SE, "
+    "whose agents share the arms out; what each agent pulls is not worked out",
     "run cdp --times 5 2": f"--times 5 2: {INCREASING}",
     "run cdp --times 5 1e6": "--times 1000000: must be whole slots in [0, 100,000]; "
     "give slots, such as [1, 10, 100]",
@@ -131,6 +140,22 @@ WORDS = {
     "make the folder first",
     "run cdp --out=": "--out : must be a file name in an existing folder that can be written; "
     "leave it out for the default",
+    **{
+        f"run cdp --out '{name}'": "--out ' ': must be a file name in an existing folder that can "
+        "be written; leave it out for the default"
+        for name in (" ", " .png")
+    },
+    **{
+        f"{words}": f"{shown}: must be a path whose names can be seen; give it a name"
+        for words, shown in {
+            "sweep cdp --out ' '": "--out ' '",
+            "sweep cdp --out 'x/ /y'": "--out x/ /y",
+            "sweep cdp --save-study ' .toml' --plan": "--save-study ' .toml'",
+            "audit cdp --out ' .png'": "--out ' .png'",
+            "run ddp --graph ' .csv'": "--graph ' .csv'",
+            "show ' '": "' '",
+        }.items()
+    },
     f"run cdp --out {300 * 'x'}": f"--out {76 * 'x'}...: must be a file name in an existing folder "
     "that can be written; "
     ".: File name too long",

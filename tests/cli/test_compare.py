@@ -91,27 +91,41 @@ def test_words_name_two_runs(capsys, words, first, second):
     data = swept()
     found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out
-    cells = found.cells()
-    leaks = " and ".join(f"{5 * each['epsilon']:g}" for each in (first, second))
+    cells = {name: cell.text for name, cell in found.cells().items()}
     lines = out.split("\n")
-    row = re.split(r"\s{2,}", lines[5].strip())
-    assert row[2:] == [leaks, *(cells[name].text for name in list(cells)[4:-1])]
-    numbers = [float(each.removesuffix(" %").replace(",", "")) for each in row[3:6] + row[7:8]]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[6:8]]
+    named = [("regret, first", "difference", "per cent", "p-value")]
+    named += [("regret, second", "interval", "interval of it")]
+    for row, each, names in zip(rows, (first, second), named, strict=True):
+        assert row[1:] == [f"{5 * each['epsilon']:g}", *(cells[name] for name in names)]
+    numbers = [float(row[2]) for row in rows]
+    numbers += [float(each.removesuffix(" %").replace(",", "")) for each in rows[0][3:5]]
     expected = [found.first_mean, found.second_mean, found.difference, found.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
-    ends = [line.split() for line in lines[2:4]]
-    assert ends == [
-        ["leaks", "regret", "regret", "interval", "per", "interval"],
-        [
-            *("first", "second", "ε", "first", "second", "difference"),
-            *("80", "%", "cent"),
-            *("80", "%", "p-value"),
-        ],
+    assert [line.split() for line in lines[2:5]] == [
+        "leak ε of".split(),
+        "first single difference per cent".split(),
+        "second messages regret interval 80 % interval 80 % p-value".split(),
     ]
     assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
+    assert "(single messages)" in found.sentence
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
-    assert tail in out.rstrip().split("\n")[-1]
+    assert tail in " ".join(out.split("\n\n")[-1].split())
+
+
+def test_leaks_in_unlike_views_are_told_with_them(capsys):
+    """Would catch a secure sum's leak in a column that is headed by single messages, and the trust
+    of a class, which has both, told of each run."""
+    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4}
+    for name, secure in (("plain", False), ("sum", True)):
+        fmab.save(fmab.simulate(fmab.kl_se(0.5, secure=secure), **given), f"{name}.nc")
+    out = said(capsys, "compare plain.nc sum.nc").out
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")[5:9]]
+    assert [row[1] for row in rows[:1] + rows[2:3]] == ["0.5 (single", "0.5 (sums over 4"]
+    trusts = "nobody, up to the epsilon of a message", "secure aggregation: nobody sees one agent's"
+    assert f"trusted: “{trusts[0]}” and “{trusts[1]} message”." in " ".join(out.split())
+    assert "Leak: ε of one reward in all that a run sends, not in actions, against" in out
 
 
 def test_other_root_seeds_are_not_paired(capsys):
@@ -129,7 +143,24 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
     sentences = [each.sentence for each in fmab.compare_all(swept(), level=0.9)]
     assert len(sentences) == 3 and sentences[0].startswith("With p = 1: ε = 0.1 costs ")
     count = "3 comparisons: more regret 0, less 3, no difference shown 0"
-    assert out.rstrip().split("\n")[-4:] == [f"{each}." for each in (count, *sentences)]
+    told = " ".join(out.split())
+    assert told.endswith(" ".join(f"{each}." for each in (count, *sentences)))
+
+
+def test_lines_are_no_longer_than_a_hundred_letters(capsys):
+    """Would catch a table that goes on to the right, numbers that are folded, or lose their line
+    to names that are, and sentences that are one line."""
+    labels = {name: [f"{name} number {i} of many values" for i in range(3)] for name in "ab"}
+    fmab.save(swept(**labels), "long.nc")
+    out = said(capsys, "compare long.nc").out
+    assert 90 < max(map(len, out.split("\n"))) <= 100
+    table, _, rest = out.partition("Regret at T: ")
+    for each in fmab.compare_all(swept(**labels)):
+        cells = {name: re.escape(cell.text) for name, cell in each.cells().items()}
+        assert re.search(f"{cells['difference']} +{cells['per cent']} +{cells['p-value']}\n", table)
+        below = f"{cells['interval']} +{cells['interval of it']} +{cells['p-value, Holm']}\n"
+        assert re.search(below, table)
+        assert f"{each.sentence}." in " ".join(rest.split())
 
 
 @pytest.mark.parametrize(

@@ -178,11 +178,16 @@ def test_a_run_alone_builds_no_links(folder, capsys):
 
 
 def test_means_come_from_a_file(folder, asked, capsys):
-    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
+    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms; and a
+    row that becomes a federation of one agent."""
     (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
     said(capsys, "run cdp --means shared.csv --agents 3 --no-figure --no-data")
     said(capsys, "run hdp --means own.npz --no-figure --no-data")
+    line = "--agents: must be given with shared.csv, whose one row all agents share; such as "
+    for words in ("run cdp", "sweep cdp", "bounds cdp"):
+        _, err = said(capsys, f"{words} --means shared.csv", 2)
+        assert err == f"fmab: {line}--agents 50\n"
     shared, own = (study.points[0].config.problem for study in asked)
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
     assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
@@ -437,13 +442,13 @@ def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch
     plots = import_module("fmab_jax.plots.runs")
     monkeypatch.setattr(plots, "plot_runs", interrupted)
     out, err = said(capsys, "run cdp", 130)
-    told = "fmab: interrupted; whole files written: fmab-cdp.nc\n"
+    told = "fmab: stopped; whole files written: fmab-cdp.nc\n"
     assert (out, err) == ("", told)
     assert [path.name for path in folder.iterdir()] == ["fmab-cdp.nc"]
     np.testing.assert_array_equal(fmab.load("fmab-cdp.nc").regret, result.regret)
     monkeypatch.setattr(runner, "run", interrupted)
     out, err = said(capsys, "run cdp --epsilon 3", 130)
-    assert (out, err) == ("", "fmab: interrupted; nothing written\n")
+    assert (out, err) == ("", "fmab: stopped; nothing written\n")
 
 
 def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys):
@@ -585,6 +590,12 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     _, err = said(capsys, "plot py.nc --curves", 2)
     assert err.startswith("fmab: --out py-curves.png: must be") and err.count("\n") == 1
     said(capsys, "plot py.nc --curves --overwrite")
+    fmab.save(data.isel(seed=[0]).assign(seeds=1), "one.nc")
+    _, err = said(capsys, "plot one.nc --pareto", 2)
+    assert err == (
+        "fmab: one.nc: regret 1 not finite: must be finite in every configuration; "
+        "complete the sweep, with 2 seeds or more\n"
+    )
     parts = data.isel(seed=slice(7)), data.isel(seed=slice(7, 16))
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
     fmab.save(other, "short.nc")
@@ -593,9 +604,18 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
         fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
     out, _ = said(capsys, "show whole.nc")
-    check_rows(out, data.assign(seeds=((), 16)))
+    expected = data.assign(seeds=((), 16))
+    # Whose attributes they are, nobody knows.
+    expected.attrs = {n: value for n, value in data.attrs.items() if n != "epsilon_message"}
+    check_rows(out, expected)
     _, err = said(capsys, "show twice.nc", 2)
     assert err.startswith("fmab: twice.nc: must be one whose seeds are distinct; a repeated seed")
+    fmab.save(data.assign_coords(seed=data.seed + 0.5), "half.nc")
+    _, err = said(capsys, "compare py.nc half.nc", 2)
+    told = (
+        "fmab: half.nc: must be one whose seeds are whole numbers, 0 or more; use what a run gives"
+    )
+    assert err == f"{told}, unchanged\n"
 
 
 def test_main_as_a_function_leaves_jax_as_it_is(capsys):

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
-from fmab_jax.cli import sweep as sweep_command
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots import runs as plots
@@ -91,11 +89,11 @@ def test_a_sweep_prints_what_it_keeps(made, eps):
     store = made[0] / "eps"
     assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
     assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
-    head = [line.split() for line in made[1].split("\n")[3:5]]
-    columns = ["leak", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
-    assert head[0] == [*columns, "worse", "arm", "played"]
-    columns = ["epsilon", "rounds", "ε", "at", "T", "95", "%", "of", "it", "made", "server"]
-    assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
+    head = [line.split() for line in made[1].split("\n")[3:6]]
+    columns = ["single", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
+    assert head[:2] == [["leak", "ε", "of"], [*columns, "worse", "arm", "played"]]
+    columns = ["epsilon", "rounds", "messages", "at", "T", "95", "%", "of", "it", "made", "server"]
+    assert head[2] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
     assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12
     grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
@@ -175,7 +173,7 @@ def test_labels_that_differ_look_different(folder, capsys):
     found = rows(said(capsys, words)[0], dims=1)
     assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
     told = list(plots.cells(open_sweep("near")))
-    assert told == [f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)]
+    assert told == [f"ε = {value:g}, leak ε = {4 * value:.4g}" for value in (0.12345, 0.12346)]
 
 
 @pytest.mark.parametrize(
@@ -218,8 +216,8 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     figure, path = drawn.pop()
     assert path.name.startswith("eps-curves-select-")
     lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
-    assert {"ε = 0.5, Nε = 2", "no noise"} <= set(lines)
-    for label, place in (("ε = 0.5, Nε = 2", 0), ("no noise", 1)):
+    assert {"ε = 0.5, leak ε = 2", "no noise"} <= set(lines)
+    for label, place in (("ε = 0.5, leak ε = 2", 0), ("no noise", 1)):
         slots, means = np.asarray(lines[label].get_xydata()).T
         expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
         kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
@@ -231,7 +229,7 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     labels = {line.get_label() for line in figure.axes[0].get_lines()}
     wanted = {
         f"{e}, {r}{leak}"
-        for e, leak in (("ε = 0.5", ", Nε = 2"), ("no noise", ""))
+        for e, leak in (("ε = 0.5", ", leak ε = 2"), ("no noise", ""))
         for r in ("no round budget", "R = 2")
     }
     assert path == Path("x.pdf") and wanted <= labels
@@ -269,7 +267,7 @@ def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys)
     some = " ".join(f"epsilon={value}" for value in range(1, 29))
     said(capsys, f"plot many --curves --select {some}")
     labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
-    assert {f"ε = {value}, Nε = {4 * value}" for value in range(1, 29)} <= labels
+    assert {f"ε = {value}, leak ε = {4 * value}" for value in range(1, 29)} <= labels
     assert not any(label.startswith("ε = 29") for label in labels)
     said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
     _, err = said(capsys, "plot one --x epsilon", 2)
@@ -324,7 +322,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
         "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
         "plot sum --curves": "keep='summary': must be 'curves'",
-        "plot half --x epsilon --hue rounds": "finals.regret=",
+        "plot half --x epsilon --hue rounds": "half: regret 2 not finite: must be finite in every",
         "show eps --level 0": "--level 0: must be a number in (0, 1)",
         "show eps --server-price -1": "--server-price -1: must be",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
@@ -371,7 +369,8 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "sweep cdp --instance-gap 7": "--instance-gap 7: must be",
         "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with --means a.csv;",
         "sweep hdp --components 2:rong --agents 2": "--components rong: must be one of complete",
-        f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be [",
+        f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be 0.5 none, "
+        "as in the store eps; ",
         "sweep cdp --save-study x.txt": "--save-study x.txt: must be a file name ending in .toml",
         "sweep hdp --components 3 --agents 5": "--components 3: must be sizes that sum to",
         "sweep hdp --agents 0": "--agents 0: must be a whole number",
@@ -526,48 +525,29 @@ def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     assert files("eps") == before
 
 
-def signalled(monkeypatch: pytest.MonkeyPatch, after: Any) -> list[int]:
-    """Has a sweep get a request to end, and then do something; returns the statuses given up on."""
-    ended: list[int] = []
+@pytest.mark.parametrize(
+    ("error", "status", "start"),
+    [
+        (MemoryError(), 1, "out of memory; use fewer agents, arms or times; "),
+        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device; "),
+        (KeyboardInterrupt(), 130, "stopped; "),
+    ],
+)
+def test_a_sweep_that_ends_early_says_that_its_store_is_kept(
+    error, status, start, monkeypatch, capsys
+):
+    """Would catch "nothing written" where a store was, and a store where there is none."""
 
-    def run(*_: Any, **__: Any) -> None:
-        try:
-            signal.raise_signal(signal.SIGTERM)
-            time.sleep(10)
-        finally:
-            after()
+    def end(*_: Any, **__: Any) -> None:
+        raise error
 
-    monkeypatch.setattr(sweeps, "run", run)
-    monkeypatch.setattr(sweep_command, "_GRACE_S", 0.2)
-    monkeypatch.setattr(os, "_exit", ended.append)
-    return ended
-
-
-def test_a_process_that_has_stopped_is_not_ended_later(monkeypatch, capsys):
-    """Would catch a program that uses `main` killed some seconds after a sweep was stopped."""
-    ended = signalled(monkeypatch, lambda: None)
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    _, err = said(capsys, f"{GRID} --out x", 143)
-    again = f"fmab {GRID} --out x"
-    assert err == f"fmab: stopped; what is computed is kept; go on with: {again}\n"
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-    for timer in timers:
-        timer.join()
-    assert ended == []
-
-
-def test_a_batch_that_does_not_end_is_given_up(monkeypatch, capsys):
-    """Would catch Ctrl-C that waits for a compilation of minutes."""
-    waited = threading.Event()
-
-    def block() -> None:
-        while not ended:
-            waited.wait(0.01)
-
-    ended = signalled(monkeypatch, block)
-    _, err = said(capsys, f"{GRID} --out x", 143)
-    assert ended == [143] and "go on with: fmab sweep cdp" in err
+    monkeypatch.setattr(sweeps, "run", end)
+    words = f"{GRID} --out eps --save-study x.toml"
+    kept = f"what is computed is kept; go on with: fmab {words}"
+    _, err = said(capsys, words, status)
+    assert err == f"fmab: {start}whole files written: x.toml; {kept}\n"
+    _, err = said(capsys, f"{GRID} --out eps --dry-run", status)
+    assert err == f"fmab: {start}nothing written\n"
 
 
 # Two cells of 300 chunks: some seconds.
@@ -589,8 +569,11 @@ def uninterrupted(tmp_path_factory):
 )
 def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
     """Would catch another status, half files, results lost, or other bytes after going on."""
+    # Of a process in the background Ctrl-C may be ignored, and then is by those that it starts.
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"import signal, sys; {heard}; from fmab_jax.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
+        [sys.executable, "-c", start, *shlex.split(f"{LONG} --out run")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -69,7 +69,7 @@ def test_html_is_well_formed_and_has_the_numbers(written, capsys):
     row = next(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
     found = dict(zip(heads, first, strict=True))
     assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
-    assert found["seeds"] == "20" and found["leak ε"] == "4"
+    assert found["seeds"] == "20" and found["leak ε of single messages"] == "4"
 
 
 def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):

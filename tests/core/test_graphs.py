@@ -10,12 +10,16 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+import xarray as xr
 from refusals import refused
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax.analysis.words import facts
 from fmab_jax.core import graphs
 from fmab_jax.core.networks import ComponentsOf, GraphOf
+from fmab_jax.sweeps.grid import attributes_of
+from fmab_jax.sweeps.study import state
 
 Edges = set[tuple[int, int]]
 
@@ -219,6 +223,9 @@ STAR_FILES = {
     "weights.txt": "10 2 0.5\n10 9 1e-3\n",
     "star.csv": "10,2\n10, 9\n",
     "header.csv": "\ufeffSource,Target,Weight\r\n10,2,1\r\n10,9,1\r\n",
+    "header.txt": "source target\n10 2\n10 9\n",
+    "ends.csv": "from,to\n10,2\n10,9\n",
+    "konect.txt": "% sym unweighted\n%% 2 3 3\n10 2\n % a comment\n10 9\n",
     "upper.CSV": '"10","2"\n"10","9"\n',
 }
 
@@ -231,6 +238,55 @@ def test_edge_list_files(name, tmp_path):
     for given in (path, str(path)):
         # 2, 9, 10 are agents 0, 1, 2: the hub is the last.
         assert edges_of(graphs.make(given, 3)) == {(0, 2), (1, 2)}
+
+
+def test_edges_with_weights_are_no_matrix(tmp_path):
+    """Would catch a triangle with weights that is taken for a matrix of three rows."""
+    path = tmp_path / "triangle.txt"
+    for text in ("0 1 1\n1 2 1\n2 0 1\n", "0 1 0.5\n1 2 1\n2 0 1\n0 2 3\n"):
+        path.write_text(text)
+        assert edges_of(graphs.make(path, 3)) == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_weights_that_are_ignored_are_said(tmp_path, monkeypatch):
+    """Would catch weights that go unsaid: of a file, of networkx, of a component, in a sweep."""
+    monkeypatch.chdir(tmp_path)
+    weighted = {
+        "net.txt": "0 1 0.5\n1 2 0.5\n",
+        "net.csv": "source,target,weight\n0,1,2\n1,2,1\n",
+        "net.edgelist": "0 1 {'weight': 3}\n1 2 {}\n",
+    }
+    plain = {"even.txt": "0 1 1\n1 2 1.0\n", "bare.csv": "0,1\n1,2\n"}
+    plain["even.edgelist"] = "0 1 {'weight': 1}\n1 2 {'colour': 3}\n"
+    for name, text in (weighted | plain).items():
+        Path(name).write_text(text)
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, 0.5, "weight")
+    nx.write_graphml(graph, "net.graphml")
+
+    def told(maker, **given):
+        study = state(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
+        return ", ".join(facts(xr.Dataset(attrs=attributes_of(study)), given))
+
+    for name in (*weighted, "net.graphml", graph):
+        assert told(fmab.ddp_mab, graph=name).endswith(", edge weights ignored")
+    for name in plain:
+        assert "weights" not in told(fmab.ddp_mab, graph=name)
+    assert told(fmab.hdp_mab, components="3:net.txt").endswith(", edge weights ignored")
+    assert told(fmab.hdp_mab, components=[[graph]]).endswith(", edge weights ignored")
+    swept = told(fmab.ddp_mab, graph=["net.txt", "ring"])
+    assert swept.endswith(", net.txt (edge weights ignored)")
+
+
+def test_a_file_is_named_where_its_graph_is_refused(tmp_path, monkeypatch):
+    """Would catch "Graph with 4 nodes and 2 edges" for the name of a file."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.txt").write_text("0 1\n2 3\n")
+    assert refused(fmab.ddp_mab, 1.0, "net.txt") == f"graph='net.txt': {APART.format(2)}"
+    Path("net.txt").write_text("0 1\n1 2\n")
+    problem = fmab.Problem.uniform(2, 2)
+    due = f"graph='net.txt': {NODES.format(2, 3)}"
+    assert refused(fmab.simulate, fmab.ddp_mab(1.0, "net.txt"), problem, 9, 2) == due
 
 
 def test_networkx_files_come_back(tmp_path):
@@ -296,6 +352,20 @@ APART = "must be a connected graph (it has {} connected components); "
 APART += "add edges, or use hdp_mab for separate components"
 NODES = "must be a graph of {} nodes, one per agent (it has {}); "
 NODES += "match the number of agents to the graph"
+
+
+LIST = "must be an edge list of two labels a line, an optional weight after them"
+GEPHI = f"{LIST}; it is a table of edges, as of Gephi: keep its columns Source, Target and Weight"
+COMMAS = "it has {}: save it with commas, and points in decimal numbers"
+MARKET = f"{LIST}; it is of Matrix Market: delete all lines above the first edge"
+HEADER = f"{LIST}; line 1, {{!r}}, looks like a header: call it source and target"
+MATRIX = f"{LIST}; it is an adjacency matrix: write a line for each edge, "
+MATRIX += "as networkx.write_edgelist does"
+MATRICES = (
+    *(b"0,1,0\n1,0,1\n0,1,0\n", b"0,0.5,0\n0.5,0,2\n0,2,0\n"),
+    *(b"0,1,0,0\n1,0,1,0\n0,1,0,1\n0,0,1,0\n", b"a,b,c,d\n" + 4 * b"0,1,1,0\n"),
+    *(b"a,b,c\na,0,1,0\nb,1,0,1\nc,0,1,0\n", b"0,1,2,3\n" + 4 * b"0,1,1,0\n"),
+)
 
 
 def with_loops(*agents):
@@ -461,6 +531,18 @@ XML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
         ("a.csv", b"0,1,x,y\n", f"{LINES} 1: '0,1,x,y'"),
         ("a.csv", b'0,"' + b"1" * 200_000 + b'"\n', f"{LINES} 1: '0,\"{'1' * 37}'"),
         ("a.csv", b"0,1\nsource,target,kind\n", f"{LINES} 2: 'source,target,kind'"),
+        ("a.csv", b"source,target,weight\n0,1,x\n", f"{LINES} 2: '0,1,x'"),
+        ("a.csv", b"Source,Target,Type,Id,Label,Weight\n0,1,Undirected,0,,1.0\n", GEPHI),
+        ("a.csv", b"Id,Source,Target\n0,0,1\n", GEPHI),
+        ("a.csv", b",source,target\n0,0,1\n", GEPHI),
+        ("a.csv", b"source;target\n0;1\n", f"{LIST}; {COMMAS.format('semicolons')}"),
+        ("a.csv", b"Source\tTarget\tType\n", f"{LIST}; {COMMAS.format('tabs')}"),
+        ("a.txt", b"%%MatrixMarket matrix coordinate\n2 2 1\n2 1\n", MARKET),
+        ("a.txt", b"node1 node2\n0 1\n1 2\n", HEADER.format("node1 node2")),
+        ("a.csv", b"V1,V2\n0,1\n", HEADER.format("V1,V2")),
+        *(("a.txt", text.replace(b",", b" "), MATRIX) for text in MATRICES),
+        *(("a.csv", text, MATRIX) for text in MATRICES),
+        ("a.csv", b",a,b,c\na,0,1,0\nb,1,0,1\nc,0,1,0\n", MATRIX),
         (
             *("a.txt", b"0 1\n\xff\xfe"),
             "must be an edge list in UTF-8 text; save the file as UTF-8 text",

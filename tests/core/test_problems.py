@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import tracemalloc
 import zipfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from refusals import refused, refuses
 from scipy import stats
@@ -385,7 +387,16 @@ CSV = "must be a row of CSV; it has a {}"
 COMMAS = (
     "must be separated by commas; it has {}: save it with commas, and points in decimal numbers"
 )
-INDEX = "must be means alone; its first column {} the rows: save it with to_csv(index=False)"
+INDEX = "must be means alone; its first column {}: save it without, as {} does".format
+BARE = "to_csv(index=False, header=False)"
+POINT = ", or write means with a point, such as 1.0"
+HEADER = (
+    f"must be means or names, not whole numbers alone; drop that line ({BARE}), "
+    "or write means with a point, such as 1.0"
+)
+NAMELESS = "drop names of rows (in R, row.names=FALSE), or the header"
+AS_HEADER = "must be a row of {} cells, as the header; it has {}: {}".format
+QUOTES = "must be means as those below; its quotes make it names: drop the quotes, or that line"
 LABEL = "must be one label per agent; two labels are the same number: write it in one way"
 LIKE = (
     "must be the header agent,arm,value or one name for each arm; for ratings, use fmab problem "
@@ -395,6 +406,7 @@ SHORTENED = (
     "means='means.csv, agent 9.78014E+12': must be whole labels of each agent; "
     "a spreadsheet has shortened it: save the column as texts"
 )
+QUOTED = "must be a row of CSV; write quotes in a quoted cell twice, and a comma behind it"
 LONG_CELL = "cell of more than 131,072 characters, or a quote that nothing closes"
 RETURN = CSV.format("carriage return that ends no line")
 HEAD = b"agent,arm,value\n"
@@ -433,9 +445,7 @@ BAD_CSV = {
     "a carriage return in a row": (b"0.1,0.2\n0.3,0.4\r0.5,0.6\n", at(2, RETURN)),
     "carriage returns alone": (b"0.1,0.2\r0.3,0.4\r", at(1, RETURN)),
     "an open quote": (b'0.1,0.2\n"0.3,0.4\n', at(2, CSV.format("quote that nothing closes"))),
-    "a quote inside": (
-        *(b'0.1,"0."2\n', at(1, CSV.format("quote in a quoted cell; write it twice"))),
-    ),
+    "a quote inside": (*(b'0.1,"0."2\n', at(1, QUOTED)),),
     "a NUL": (HEAD + b"a,x,0\na\0,x,1\n", at(3, NUL)),
     "text": (b"a,b\n0.1,0.2\n0.3,oops\n", at(3, MEND)),
     "missing cell": (b"0.1,0.2\n0.3,\n", at(2, MEND)),
@@ -451,26 +461,70 @@ BAD_CSV = {
         for name, cell in NO_NUMBERS.items()
     },
     "a header of nothing but nan": (b"nan,nan\n0.1,0.2\n", at(1, DECIMAL.format("nan"))),
+    "blanks": (b"0.1 0.2\n0.3 0.4\n", at(1, COMMAS.format("blanks"))),
+    "blanks, as R writes them": (b'"V1" "V2"\n"1" 0.1 0.2\n', at(1, QUOTED)),
     **{
         f"pandas index {first!r}": (
             *(first + b",arm 1,arm 2\n0,0.1,0.2\n1,0.3,0.4\n",),
-            f"means='means.csv': {INDEX.format('counts')}",
+            f"means='means.csv': {INDEX('has no name', BARE)}",
         )
         for first in (b"", b"Unnamed: 0", b'""')
     },
-    "an unnamed column that counts nothing": (b",arm 1\n0.1,0.2\n", at(1, MEND)),
-    **{
-        f"index {header!r} from {first}": (
-            *(header + f"\n{first},0.1,0.2\n{first + 1},0.3,0.4\n".encode(),),
-            f"means='means.csv': {INDEX.format('counts')}",
-        )
-        for header in (b"index,0,1", b"agent,a,b", b"Index,a,b", b"id,a,b", b",0,1")
-        for first in (0, 1)
-    },
-    "an index of names": (
-        *(b"agent,a,b\nann,0.1,0.2\n", f"means='means.csv': {INDEX.format('names')}"),
+    "an unnamed column that counts nothing": (
+        *(b",arm 1\n0.1,0.2\n", f"means='means.csv': {INDEX('has no name', BARE)}"),
     ),
-    "an index that counts nothing, above numbers": (b"index,0,1\n0.5,0.1,0.2\n", at(1, MEND)),
+    **{
+        f"index {header!r} of {first}": (
+            *(header + "\n{},0.1,0.2\n{},0.3,0.4\n".format(*first).encode(),),
+            f"means='means.csv': {INDEX('counts the rows', BARE)}, or call it otherwise",
+        )
+        for header in (b"agent,a,b", b"Index,a,b", b"id,a,b")
+        for first in ((0, 1), (1, 2), (1, 0), (7, 7), ("0.0", "1.0"))
+    },
+    **{
+        f"index of {first}, above {header!r}": (
+            *(header + "{},0.1,0.2\n{},0.3,0.4\n".format(*first).encode(),),
+            f"means='means.csv': {INDEX('counts the rows', BARE)}{POINT}",
+        )
+        for header in (b"", b"player,a,b\n")
+        for first in ((0, 1), (1, 2), (1, 0), (7, 9))
+    },
+    "index of one row": (
+        *(
+            b"player,a,b\n1,0.1,0.2\n",
+            f"means='means.csv': {INDEX('counts the rows', BARE)}{POINT}",
+        ),
+    ),
+    "index in quotes, of one row": (
+        *(b'"1",0.1,0.2\n', f"means='means.csv': {INDEX('is in quotes, as names are', BARE)}"),
+    ),
+    **{
+        f"index of names, above {header!r}": (
+            *(header + b"ann,0.1,0.2\n", f"means='means.csv': {INDEX('names the rows', BARE)}"),
+        )
+        for header in (b"", b"agent,a,b\n", b"player,a,b\n", b"index,0,1\n")
+    },
+    **{
+        f"a header of {header}": (f"{header}\n0.1,0.2\n".encode(), at(1, HEADER))
+        for header in ("0,1", "1,2", "1,0", '"0","1"', "2019,2020")
+    },
+    "a header of one number": (b"0\n0.1\n", at(1, HEADER)),
+    "a header below an empty line": (b"\n0,1\n0.1,0.2\n", at(2, HEADER)),
+    "a header of quoted numbers": (b'"0.1","0.5"\n0.1,0.2\n', at(1, QUOTES)),
+    "a narrow header": (
+        *(b'"a","b"\n"1",0.1,0.2\n"2",0.3,0.4\n',),
+        at(2, AS_HEADER(2, 3, NAMELESS)),
+    ),
+    "a much narrower header": (*(b"# means\n0.1,0.2\n", at(2, AS_HEADER(1, 2, NAMELESS))),),
+    "a wide header": (*(b"a,b,c\n0.1,0.2\n", at(2, AS_HEADER(3, 2, "give one column per arm"))),),
+    "a row that is wider than the header": (
+        *(b"a,b\n0.1,0.2\n0.1,0.2,0.3,0.4\n",),
+        at(3, AS_HEADER(2, 4, "give one column per arm")),
+    ),
+    "a name that two columns have": (
+        *(b"a,b,a\n0,1,0\n",),
+        at(1, "must be a table with one column of each name; rename one 'a'"),
+    ),
     **{
         f"like ratings: {header}": (
             *(header.encode() + b"\n" + b",".join([b"0"] * (header.count(",") + 1)) + b"\n",),
@@ -489,6 +543,27 @@ BAD_CSV = {
     ),
     "endless cell": (b"0.1," + b"9" * 200_000 + b"\n", at(1, CSV.format(LONG_CELL))),
 }
+
+
+@pytest.mark.parametrize("arms", [1, 2, 3])
+@pytest.mark.parametrize("names", [None, "abc"])
+@pytest.mark.parametrize("index", [None, "agent", "player"])
+@pytest.mark.parametrize(
+    "how", [{}, {"index": False}, {"header": False}, {"index_label": False}], ids=str
+)
+def test_what_pandas_writes_is_what_is_read(arms, names, index, how, folder):
+    """Catches a header or an index that is read as means, and a remedy that is refused in turn."""
+    means = np.array([[0.5, 0.25, 1.0], [0.125, 0.0, 0.75]])[:, :arms]
+    frame = pd.DataFrame(means, columns=names and [*names[:arms]]).rename_axis(index)
+    frame.to_csv("means.csv", **how)
+    if how == {"index": False} and names:
+        assert Problem.from_file("means.csv").means.tolist() == means.tolist()
+    else:
+        # Of columns that have names, R's option leaves the header.
+        bare = f"in R, row.names=FALSE|{re.escape(BARE)}"
+        (remedy,) = re.findall(bare, refusal("means.csv"))
+        frame.to_csv("means.csv", index=False, header=remedy != BARE)
+        assert Problem.from_file("means.csv").means.tolist() == means.tolist()
 
 
 @pytest.mark.parametrize("first", [b"0.1,0.2x", b"0.1,0.2,", b"0.1,O.2", b"0.1,"])

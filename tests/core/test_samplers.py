@@ -301,6 +301,37 @@ def in_process(function, **environment):
     return fresh.script(call, timeout=300, **environment)
 
 
+# Not so large that a mistake would never end.
+MANY = 2.0**33
+
+
+def pair_of_binomials():
+    """Prints binomial quantiles of few trials, and of many beside them."""
+    with jax.enable_x64(True):
+        trials, u, p = jnp.array([[2.0], [MANY]]), jnp.full((2, 1), 0.3), jnp.full((2, 1), 1e-3)
+        print(json.dumps(jax.vmap(binomials.binomial_quantile)(u, trials, p).ravel().tolist()))
+
+
+def pair_of_sums():
+    """Prints sums of few Bernoulli rewards, and of many beside them."""
+    with jax.enable_x64(True):
+        pulls, means = jnp.array([[2.0], [MANY]]), jnp.full((2, 1), 0.5)
+        draw = jax.vmap(lambda n, mean: reward_sum(*words(2, 4), LANE, n, mean))
+        print(json.dumps(draw(pulls, means).ravel().tolist()))
+
+
+LANE = jnp.arange(1, dtype=jnp.uint32)
+
+
+@pytest.mark.parametrize("function", ["pair_of_binomials", "pair_of_sums"])
+def test_few_trials_do_not_make_many_beside_them_slow(function):
+    """Catches a search, for all lanes of a `vmap`, through as many values as the largest lane
+    has: these two took minutes."""
+    few, many = json.loads(in_process(function))
+    mean = MANY * (1e-3 if function == "pair_of_binomials" else 0.5)
+    assert few in (0.0, 1.0, 2.0) and abs(many / mean - 1) < 0.01
+
+
 # --- uniforms ---
 
 

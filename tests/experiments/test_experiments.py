@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, published, readable, rows_of, three
+from legibility import drawn, legible, published, readable, rows_of, three
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from pages import reader
 from refusals import refused
@@ -596,6 +597,53 @@ def test_a_line_leads_to_words_that_are_nearer_to_another_point():
     assert led(True)["w"] and not led(True)["a"] and not led(False)["w"]
 
 
+def test_names_of_many_points_above_each_other_are_led_to_them():
+    """Catches a name beside the marker of another one of its column, without a line to its own."""
+    page = pictures.Page(narrow=False)
+    (axes,) = page.places(1, height=2.5)
+    at = [(0.0, y) for y in (0.95, 0.94, 0.93, 0.92, 0.6, 0.58, 0.2)] + [(0.05, 0.935)]
+    axes.plot(*zip(*at, strict=True), "o", markersize=3)
+    axes.set(xlim=(-0.02, 1), ylim=(0, 1))
+    notes = [Note(each, f"name {i}", "black") for i, each in enumerate(at)]
+    page.fit = lambda: write_beside(axes, notes, crowded=True)
+    page.finish().canvas.draw()
+    led = {text.get_text(): text.arrow_patch is not None for text in axes.texts}
+    assert all(led[f"name {i}"] for i in range(7))
+    # From top to bottom as their points are.
+    heights = {t.get_text(): Text.get_window_extent(t).y0 for t in axes.texts}
+    column = [heights[f"name {i}"] for i in range(7)]
+    assert column == sorted(column, reverse=True)
+    # Whoever has no room beside is led to as well.
+    (last,) = (t for t in axes.texts if t.get_text() == "name 7")
+    box = Text.get_window_extent(last)
+    x, y = axes.transData.transform(at[7])
+    assert led["name 7"] or (box.x0 - x < 20 and box.y0 - 8 < y < box.y1 + 8)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_no_figure_is_higher_than_a_page(narrow):
+    """Catches panels that add up to more than 22 cm, and one that is cut to fit."""
+    heights = []
+
+    def draw(page):
+        panels = page.places(9, 1, height=1.6)
+        for panel in panels:
+            panel.plot([0, 1], [0, 1])
+            panel.set_xlabel("slot t")
+        heights.append(panels)
+
+    figure = pictures.fitted(draw, narrow)
+    assert 20.0 < 2.54 * figure.get_figheight() <= 22.0 and len(heights) > 1
+    legible(figure, pictures.COLUMN if narrow else pictures.PAGE)
+
+    def legends(page):
+        page.places(1)
+        page.handles = [Line2D([], [], label=f"line {i} " + "x" * 90) for i in range(80)]
+
+    with pytest.raises(ValueError, match="cm higher than a page: give it fewer panels"):
+        pictures.fitted(legends, narrow)
+
+
 def test_captions_count_what_went_wrong_and_where(monkeypatch):
     """Would catch events counted over the wrong seeds, merged, or placed in another cell."""
     data = made_up(monkeypatch, "fig06_rounds", 10**4, seeds=4)
@@ -674,7 +722,8 @@ def test_values_out_of_range_are_refused(capsys, arguments):
 def test_short_names_mean_their_experiments():
     """Catches one that cannot be asked for, is never run or checked, and two told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
-    others = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages", *ARENA}
+    others = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages"}
+    others |= {"theory_runs", *ARENA}
     assert {command.chosen(name) for name in short} | others == set(command.NAMES)
     others |= {"fig09_graphs"}
     assert [name for name in command.NAMES if name not in others] == list(SETTINGS)

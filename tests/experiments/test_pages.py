@@ -4,9 +4,10 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import report
+from benchmarks import report, twins
 from experiments import pages
 from experiments.verdicts import Measured
 
@@ -28,6 +29,31 @@ def test_speeds_say_what_the_benchmarks_measured():
         text = (ROOT / page).read_text("utf-8")
         inside = text.partition(report.BEGIN)[2].partition(report.END)[0]
         assert inside.strip() == write(results), page
+
+
+def test_twins_say_what_was_measured():
+    """Would catch a p-value, a power or a speed of docs/twins.md that was not measured."""
+    assert twins.PAGE.read_text("utf-8") == twins.page(json.loads(twins.RESULTS.read_text("utf-8")))
+
+
+def test_the_end_of_a_search_is_no_power():
+    """Would catch a share that is seen because half of the seeds have one regret, told as power."""
+    sizes = twins.Sizes(600, 20_000, 1e-6, False)
+    spread = 100.0 + np.arange(20_000) / 200.0
+    # All are larger by a share s: furthest apart at the largest regret, 200, by 2 s / (1 + s).
+    share = twins.least_difference(spread, sizes)
+    assert 2 * share / (1 + share) == pytest.approx(twins.least_distance(sizes), rel=1e-3)
+    assert twins.least_difference(np.where(spread < 150.0, 150.0, spread), sizes) is None
+    page = twins.page({"rows": ROW, "machine": "", "busy": False})
+    assert "| 1 of 2 | – | 18 |" in page
+
+
+ROW = {
+    "demab: x": {
+        **{"agents": 2, "arms": 3, "horizon": 9, "twin": 600, "package": 20_000, "p": 1.0, "of": 2},
+        **{"difference": None, "distance": 0.18, "package_rate": 1.0, "twin_rate": 1.0},
+    }
+}
 
 
 def test_a_block_is_replaced_and_nothing_else():

@@ -900,7 +900,7 @@ def _together(kinds):
     """Returns what a reading says in one word: holds in part, or else the worst."""
     if "holds" in kinds and {"does not hold", "not attained", "not reached"} & {*kinds}:
         return "holds in part"
-    order = ("does not hold", "not decided", "not attained", "not reached", "not proved")
+    order = ("does not hold", "not attained", "not reached", "not decided", "not proved")
     return next(each for each in (*order, "not contradicted", "holds") if each in kinds)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import fmab_jax as fmab
 from experiments import (
@@ -276,12 +277,12 @@ def write_arena(folder, replace):
 class Blank(pictures.Page):
     """A page on which nothing is drawn."""
 
-    def __init__(self, narrow):
+    def __init__(self, narrow, squeeze=1.0):
         self.narrow = narrow
 
     def finish(self):
-        """Returns no figure."""
-        return None
+        """Returns a figure without height."""
+        return Figure(figsize=(1, 1))
 
 
 def write(what, folder, replace=setattr):

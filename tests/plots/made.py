@@ -98,6 +98,21 @@ def swept():
     ).assign(seeds=(("epsilon", "graph"), [[40, 40], [40, 30]]))
 
 
+def leaking(data, dims, leaks, view="single messages", actions=0.0):
+    """Adds what messages leak, over some parameters, and one epsilon of actions, to data."""
+    ends = sorted({float(np.min(leaks)), float(np.max(leaks))})
+    rows = [(view, ends), ("actions", [actions])]
+    ledger = [
+        {
+            **{"who": "the server", "what": what, "why": "", "source": "", "where": ""},
+            "leaks": [[epsilon if epsilon < math.inf else None, 1] for epsilon in epsilons],
+        }
+        for what, epsilons in rows
+    ]
+    data = data.assign_attrs(ledger=json.dumps(ledger))
+    return data.assign_coords(epsilon_message=(dims, np.array(leaks, float)))
+
+
 BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
 EPSILONS = [0.1, 0.3, 0.5, 1.0]
 GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, Normalize, to_hex
 from matplotlib.text import Annotation, Text
-from plots.made import BAND, EPSILONS, GRAPHS, NAMES, caption, table
+from plots.made import BAND, EPSILONS, GRAPHS, NAMES, caption, leaking, table
 from refusals import refused
 
 from fmab_jax.plots import captions, pareto, style
@@ -204,7 +204,7 @@ def test_numbers_are_left_out_where_they_do_not_fit(columns, written):
 def test_the_front_is_what_nothing_beats(points, front):
     """Would catch beaten cells filled, ties that drop both cells, or a step of the wrong sense."""
     cost, regret = np.array(points, float).T
-    np.testing.assert_array_equal(pareto._front(cost, regret, 0 * cost), front)
+    np.testing.assert_array_equal(pareto._front(cost, regret, 0 * cost, 0 * cost), front)
     data = table(epsilon=list(range(1, len(points) + 1)))
     for name, values in (("cost", cost), ("regret", regret)):
         for end in ("", "_lower", "_upper"):
@@ -239,24 +239,102 @@ def test_equal_cells_share_one_label():
     }
 
 
+def marked(figure):
+    """Returns the texts beside points, by where they stand, with their colours."""
+    texts = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+    return {text.xy: (text.get_text(), text.get_color()) for text in texts if text.arrow_patch}
+
+
+@pytest.mark.as_users_see_it
+def test_unequal_leaks_are_printed_at_the_points():
+    """Would catch leaks of 10 and 50 side by side at one epsilon without a word, the leak of
+    another point or line, and numbers where epsilon on the axis is the leak."""
+    data = table(epsilon=[0.1, 0.5, 1.0], participation=[0.2, 1.0])
+    leaks = np.outer(data.epsilon, [10.0, 50.0])
+    dims = ("epsilon", "participation")
+    figure = plot_parameter(leaking(data, dims, leaks), "epsilon", "participation")
+    wanted = {}
+    for place, leak in np.ndenumerate(leaks):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        wanted[float(cell.epsilon), float(cell.regret)] = f"{leak:g}", style.COLOURS[place[1]]
+    assert marked(figure) == wanted
+    assert "Numbers at points: leak ε of one reward in single messages." in drawn(figure)
+    text = caption(figure)
+    assert "Numbers at points: the leak ε. Leak ε of one reward in single messages: 1 (ε = 0.1, p"
+    assert "50 (ε = 1, p = 1). " in text and "Trusted" not in text
+    # The other way round, the same cells have the same leaks.
+    turned = marked(plot_parameter(leaking(data, dims, leaks), "participation", "epsilon"))
+    assert {(y, text[0]) for (_, y), text in turned.items()} == {
+        (y, text[0]) for (_, y), text in wanted.items()
+    }
+    for same in (np.outer(data.epsilon, [1.0, 1.0]), np.full((3, 2), 7.0)):
+        plain = plot_parameter(leaking(data, dims, same), "epsilon", "participation")
+        assert marked(plain) == {} and "leak" not in caption(plain).lower()
+
+
+@pytest.mark.as_users_see_it
+def test_signs_stand_for_leaks_that_are_no_numbers():
+    """Would catch no bound, or nothing told, printed as a number or left out; and the order of the
+    table for that of the axis."""
+    data = table(epsilon=[math.inf, 0.5])
+    figure = plot_parameter(leaking(data, "epsilon", [np.inf, 2.0]), "epsilon")
+    texts = [text for text, _ in marked(figure).values()]
+    assert texts == ["2", "∞"] and "(∞: no bound)" in drawn(figure)
+    assert [xy[0] for xy in marked(figure)][0] == 0.5
+
+
+def drawn(figure):
+    """Returns the caption under a figure, on one line."""
+    return " ".join(" ".join(text.get_text().split()) for text in figure.texts)
+
+
+@pytest.mark.as_users_see_it
+def test_a_map_has_unequal_leaks_in_its_cells():
+    """Would catch the leak of another cell, rows for columns, and a map that says nothing of
+    leaks where they do not fit."""
+    data = table(epsilon=[0.5, 0.1], participation=[0.2, 0.4, 1.0])
+    dims, leaks = ("epsilon", "participation"), np.outer([0.5, 0.1], [10.0, 20.0, 50.0])
+    data = leaking(data, dims, leaks)
+    figure = plot_heat(data, "participation", "epsilon")
+    found = {
+        tuple(map(round, text.get_position())): text.get_text() for text in figure.axes[0].texts
+    }
+    assert {place: text.split("\n")[1] for place, text in found.items()} == {
+        (column, row): f"ε {leak:g}" for (row, column), leak in np.ndenumerate(leaks[::-1])
+    }
+    assert "Second number: leak ε of one reward in single messages." in caption(figure)
+    many = table(epsilon=np.linspace(0.1, 2, 12).tolist(), participation=[0.2, 1.0])
+    many = leaking(many, dims, np.outer(many.epsilon, [10.0, 50.0]))
+    figure = plot_heat(many, "epsilon", "participation")
+    assert not any("\n" in text.get_text() for text in figure.axes[0].texts)
+    assert "Leak ε of one reward in single messages: 1 to 100." in caption(figure)
+
+
 @pytest.mark.as_users_see_it
 def test_the_front_takes_the_leak():
-    """Catches a cell beaten by one that leaks more, or kept beside its equal, and other leaks."""
+    """Catches a cell beaten by one that leaks more, or that is trusted otherwise, or kept beside
+    its equal, and other leaks."""
     cost, regret, leak = np.array([[1, 9, 50], [2, 5, 50], [2, 8, 10], [2, 8, 20], [3, 9, 10]]).T
-    assert pareto._front(cost, regret, leak).tolist() == [0, 1, 2]
-    assert pareto._front(cost, regret, np.full(5, 7.0)).tolist() == [0, 1]
+    alone = np.zeros(5, int)
+    assert pareto._front(cost, regret, leak, alone).tolist() == [0, 1, 2]
+    assert pareto._front(cost, regret, np.full(5, 7.0), alone).tolist() == [0, 1]
+    trust = np.array([0, 0, 0, 1, 0])
+    assert pareto._front(cost, regret, leak, trust).tolist() == [0, 1, 2, 3]
     rng = np.random.default_rng(2)
     points = rng.integers(0, 5, (80, 3)).astype(float)
     beaten = [((points <= own).all(1) & (points < own).any(1)).any() for own in points]
-    assert sorted(pareto._front(*points.T)) == np.flatnonzero(~np.array(beaten)).tolist()
+    assert (
+        sorted(pareto._front(*points.T, np.zeros(80))) == np.flatnonzero(~np.array(beaten)).tolist()
+    )
 
     data = table(participation=[0.2, 0.4, 0.6, 0.8, 1.0])
     for name, values in (("cost", cost), ("regret", regret)):
         for end in ("", "_lower", "_upper"):
             data[name + end] = ("participation", values.astype(float))
-    data = data.assign_coords(epsilon_message=("participation", leak.astype(float)))
+    data = leaking(data, "participation", leak)
     # What a message leaks is not what a run does, which a table says.
-    assert "leak ε" not in caption(plot_pareto(data.assign(leak_epsilon=data.regret * 0 + 7)))
+    same = plot_pareto(data.assign(leak_epsilon=data.regret * 0 + 7))
+    assert len(same.axes[0].lines[0].get_xdata()) == 2
     data["leak_epsilon"] = "participation", leak.astype(float)
     figure = plot_pareto(data)
     line, hollow, filled = figure.axes[0].lines
@@ -267,13 +345,16 @@ def test_the_front_takes_the_leak():
     leaks = {f"p = {p}, leak ε = {leak}" for p, leak in ((0.2, 50), (0.4, 50), (0.6, 10))}
     assert set(labels) <= leaks and len(labels) >= 2
     text = caption(figure)
-    assert "Nε, what a message leaks: 50 (p = 0.2 / p = 0.4); 10 (p = 0.6 / p = 1); 20 (p" in text
+    assert (
+        "Leak ε of one reward in single messages: 50 (p = 0.2 / p = 0.4); 10 (p = 0.6 / p = 1); 20 "
+        "(p = 0.8). "
+    ) in text
     assert "Filled points: the Pareto front, of cost, regret and leak; 3 of 5 conf" in text
     assert "another configuration has no more cost, regret and leak, and less of one" in text
-    alike = data.assign_coords(epsilon_message=("participation", np.full(5, 7.0)))
+    alike = leaking(data, "participation", np.full(5, 7.0))
     alike["leak_epsilon"] = "participation", np.full(5, 7.0)
     assert len(plot_pareto(alike).axes[0].lines[0].get_xdata()) == 2
-    assert "leak ε" not in caption(plot_pareto(alike))
+    assert "leak" not in caption(plot_pareto(alike)).lower()
 
 
 def test_every_cell_has_a_point_and_both_bars():

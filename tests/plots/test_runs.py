@@ -1,5 +1,6 @@
 """Figures show the numbers they claim to, readable at column width, and are written whole."""
 
+import functools
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 import xarray as xr
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from plots.made import LINEAR, LOG, caption, result, swept
+from plots.made import LINEAR, LOG, caption, leaking, result, swept
 from refusals import refused
 
 import fmab_jax as fmab
@@ -221,16 +222,16 @@ def test_a_sweep_is_drawn_cell_by_cell():
 
 def test_a_sweep_says_what_messages_leak_where_they_differ():
     """Would catch a leak of another cell, one that all share in every label, or none in words."""
-    data = swept()
-    data = data.assign_coords(epsilon_message=("epsilon", [5.0, np.inf]))
+    data = leaking(swept(), "epsilon", [5.0, np.inf])
     assert list(cells(data)) == [
-        "ε = 0.1, ring, Nε = 5", "ε = 0.1, star, Nε = 5", "no noise, ring", "no noise, star",
-    ]  # fmt: skip
+        *("ε = 0.1, ring, leak ε = 5", "ε = 0.1, star, leak ε = 5"),
+        *("no noise, ring", "no noise, star"),
+    ]
     text = caption(plot_runs(data))
-    assert "Nε: what a message leaks of one reward. Lines" in text
+    assert "Leak ε: of one reward in single messages. Lines" in text
     assert "ε = 0.1 (5 per message)" not in text
-    same = data.assign_coords(epsilon_message=("epsilon", [5.0, 5.0]))
-    assert list(cells(same))[0] == "ε = 0.1, ring" and "Nε" not in caption(plot_runs(same))
+    same = leaking(swept(), "epsilon", [5.0, 5.0])
+    assert list(cells(same))[0] == "ε = 0.1, ring" and "eak ε" not in caption(plot_runs(same))
     one = caption(plot_runs({"own words": result(epsilon_message=25.0)}))
     assert one.startswith("CDP-MAB, ε = 0.5 (25 per message), M = 50 agents")
 
@@ -241,15 +242,50 @@ def test_a_leak_that_is_epsilon_is_not_told_again():
     given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4, "epsilon": [0.5]}
     shares = fmab.sweep("cdp", participation=[0.25, 1], **given)
     both = fmab.sweep(["cdp", "kl_se"], **given)
-    assert list(cells(shares)) == ["p = 0.25", "p = 1, Nε = 2"]
-    assert list(cells(both)) == ["cdp, Nε = 2", "kl_se"]
+    assert list(cells(shares)) == ["p = 0.25", "p = 1, leak ε = 2"]
+    assert list(cells(both)) == ["cdp, leak ε = 2", "kl_se"]
     for data in (shares, both):
-        assert "leaks of one reward; it is ε where none is told." in caption(plot_runs(data))
+        assert "single messages; it is ε where none is told." in caption(plot_runs(data))
     alone = fmab.sweep("kl_se", **given | {"epsilon": [0.5, 1]})
-    assert list(cells(alone)) == ["ε = 0.5", "ε = 1"] and "Nε" not in caption(plot_runs(alone))
+    assert list(cells(alone)) == ["ε = 0.5", "ε = 1"] and "eak ε" not in caption(plot_runs(alone))
     assert "(0.5 per message)" not in caption(plot_runs({"a": alone.isel(epsilon=0)}))
-    told = captions.leak_sentence(fmab.final_table(shares))
-    assert told == "Nε, what a message leaks: 2 (p = 1); ε elsewhere"
+    secure = functools.partial(fmab.kl_se, secure=True)
+    unlike = fmab.sweep({"one": "kl_se", "sum": secure}, **given)
+    # Epsilon does not say in which view.
+    wanted = "one, leak ε = 0.5 (single messages)", "sum, leak ε = 0.5 (sums over 4 agents)"
+    assert tuple(cells(unlike)) == wanted
+    (told,) = captions.leak_sentences(fmab.final_table(shares))
+    assert told == "Leak ε of one reward in single messages: 2 (p = 1); ε elsewhere"
+
+
+def test_a_sweep_of_leaks_names_them():
+    """Would catch a figure that fails, with its results written, where one leak is no bound."""
+    given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4}
+    data = fmab.sweep("cdp", epsilon_message=[0.5, None], **given)
+    assert list(cells(data)) == ["Nε = 0.5", "no noise"]
+    assert "Nε: what a message leaks of one reward. Lines" in caption(plot_runs(data))
+
+
+def test_runs_by_label_say_what_they_leak_and_whom_they_trust():
+    """Would catch runs of unlike leak or trust side by side without a word, the leak of another
+    run, and a leak of secure sums that reads as one of messages."""
+    runs = {
+        "a": leaking(result(seed=0), (), 25.0),
+        "b": leaking(result(seed=1), (), 5.0),
+        "c": leaking(result(seed=2), (), 5.0),
+    }
+    text = caption(plot_runs(runs))
+    assert "Leak ε of one reward in single messages: 25 (a); 5 (b / c). Lines" in text
+    assert "Trusted" not in text
+    runs["c"] = leaking(result(seed=2), (), 5.0, "sums over 50 agents", actions=np.inf)
+    text = caption(plot_runs(runs))
+    assert "in what is sent: 25 (single messages) (a); 5 (single messages) (b); 5 (sums" in text
+    assert (
+        "Trusted: “nobody, up to the epsilon of a message” (a / b); “secure aggregation: nobody "
+        "sees one agent's message; without a bound, whoever sees actions” (c). "
+    ) in text
+    same = {label: leaking(result(seed=i), (), 5.0) for i, label in enumerate("ab")}
+    assert "eak ε" not in caption(plot_runs(same))
 
 
 def test_a_sweep_of_algorithms_says_which_is_which():

@@ -338,6 +338,9 @@ def test_the_summary_says_what_was_kept(folder):
 # --- the command ---
 
 
+_DRY = ("--horizon", "100", "--seeds", "2", "--dry-run")
+
+
 def test_the_command_writes_what_runs_read(folder, capsys):
     """Would catch an option that is not passed on, or a file that holds another problem."""
     words = "problem ratings.csv --agent userId --arm genres --levels 1 2 3 4 5 --fill arm"
@@ -349,6 +352,12 @@ def test_the_command_writes_what_runs_read(folder, capsys):
     due = from_table("ratings.csv", agent="userId", arm="genres", **options)
     assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
     assert fmab.Problem.from_file("p.npz") == due.problem
+    one = "problem one.csv --agent agent --arm arm --value value --out one.npz"
+    Path("one.csv").write_text("agent,arm,value\na,x,1\na,y,2\n")
+    assert main(one.split()) == 0
+    command = capsys.readouterr().out.rstrip().rpartition("run it with fmab ")[2]
+    assert command == "run cdp --means one.npz --agents 50" and main([*command.split(), *_DRY]) == 0
+    capsys.readouterr()
     assert main((words + " --out p.npz").split()) == 2
     assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; it exists")
     assert main(f"{words} --groups 9".split()) == 2

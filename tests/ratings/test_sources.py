@@ -288,8 +288,10 @@ def test_lines_end_where_the_file_says():
 def test_parquet_needs_a_package(monkeypatch):
     """Would catch an ImportError in place of what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    told = refused(from_table, "x.parquet", "agent", "arm", "value")
-    assert 'pip install "fmab_jax[export]", or save the table' in told
+    assert refused(from_table, "x.parquet", "agent", "arm", "value") == (
+        "path='x.parquet': must be no .parquet file, since pyarrow is not installed; "
+        'pip install "fmab_jax[export]", or save the table as CSV'
+    )
 
 
 def test_flags_of_a_film_by_hand():

@@ -203,6 +203,7 @@ def hold(text, data):
 
 
 Cells = Sequence[Cell]
+LEAK = "leak ε of single messages"
 
 
 def finals(page, own, data):
@@ -210,16 +211,16 @@ def finals(page, own, data):
     caption = "Final values, a row for each configuration"
     heads, *rows = page.parts["finals"].tables[caption]
     _, *sorts = page.parts["finals"].sorts[caption]
-    names = ["privacy parameter ε", "round budget R", "leak ε", "regret", "interval, 95 %"]
+    names = ["privacy parameter ε", "round budget R", LEAK, "regret", "interval, 95 %"]
     assert heads[:5] == names
     assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in own]
     for cell, row, keys in zip(own, rows, sorts, strict=True):
         middle, low, high = mean(cell.regret)
         wanted = {"regret": middle, "rounds": cell.rounds.mean(), "seeds": len(cell.regret)}
         wanted |= {"links, server": cell.links.mean(), "cost": SERVER * cell.links.mean()}
-        leak = {"leak ε": float(cell.leak.replace("no bound", "inf"))}
+        leak = {LEAK: leak_of(cell)}
         for head, value in (wanted | leak | {"interval, 95 %": low}).items():
-            key = keys[heads.index(head)].replace("no bound", "inf")
+            key = keys[heads.index(head)]
             assert math.isclose(float(key), value, rel_tol=1e-9), (cell.label, head)
         assert all(told(row[heads.index(head)], value) for head, value in wanted.items()), row
         assert ends(row[heads.index("interval, 95 %")], low, high), row
@@ -229,8 +230,9 @@ def finals(page, own, data):
 SENTENCE = re.compile(
     r"With (?P<at>[^:]+): (?:(?P<first>.+?) costs (?P<cost>\S+) % (?P<verdict>more|less) regret "
     r"than (?P<second>.+?)|no difference in regret is shown between (?P<one>.+?) and "
-    r"(?P<other>.+?): (?P<none>\S+) %) (?P<ends>\[\S+, \S+\]); "
-    r"(?:leak (?P<leak>.+?)|no bound on either leak), links (?P<links>.+?)\."
+    r"(?P<other>.+?): (?P<none>\S+) %) (?P<ends>\[\S+, \S+\])"
+    r"(?:(?:, (?P<joint>and|but)|; (?P<whose>.+?)) leaks (?P<size>less|more): (?P<leak>.+?)"
+    r"|(?P<alike>; no bound on either leak))[;,] links (?P<links>.+?)\."
 )
 
 
@@ -268,8 +270,14 @@ def sentence(text, pair, adjusted):
     views = [leak if leak == "no bound" else f"ε = {leak} (single messages)" for leak in leaks]
     if cell.leak != base.leak:
         views = [f"{view} (messages)" if view == "no bound" else view for view in views]
+    # Of two without noise nothing is bounded; beside one of them, noise leaks less.
     due = None if views == 2 * ["no bound"] else both(*views)
     assert found["leak"] == due, f"{first} leaks {both(*views)}, not {found['leak']}"
+    assert bool(found["alike"]) == (due is None)
+    if due is not None:
+        joint = {"less": "and", "more": "but"}.get(found["verdict"] or "")
+        whose = None if found["verdict"] else first
+        assert (found["size"], found["joint"], found["whose"]) == ("less", joint, whose), first
     links = both(*(f"{each.links.mean():.4g}" for each in (cell, base)))
     assert found["links"] == links, f"{first} takes {links} links"
 
@@ -278,18 +286,45 @@ def p_values(found):
     return [float(stats.ttest_rel(one.regret, base.regret).pvalue) for one, base, *_ in found]
 
 
+def leak_of(cell):
+    """Returns a leak as a number."""
+    return float(cell.leak.replace("no bound", "inf"))
+
+
 def shortly(page, own, _):
     """Holds the section "In short": the smallest, the comparisons, what went wrong."""
-    smallest, *items = page.parts["short"].texts["li"]
-    best = min(own, key=lambda cell: cell.regret.mean())
-    found = re.fullmatch(
-        r"The smallest mean regret at the horizon, of (\d+) configurations, is (\S+) (\[.*?\]) "
-        r"\(95 %\): (.*)\.",
-        smallest,
-    )
-    middle, low, high = mean(best.regret)
-    assert found and (int(found[1]), found[4]) == (len(own), best.label), best.label
-    assert told(found[2], middle) and ends(found[3], low, high), middle
+    texts = page.parts["short"].texts["li"]
+    smallest, items = texts[:2], texts[2:]
+    # Whoever reads messages is told nothing sure, or all.
+    groups = {
+        trust: [cell for cell in own if (cell.leak == "no bound") == open_]
+        for trust, open_ in (
+            ("nobody, up to the epsilon of a message", False),
+            ("the server and the agents, with messages", True),
+        )
+    }
+    least = {trust: min(cell.regret.mean() for cell in cells) for trust, cells in groups.items()}
+    for text, trust in zip(smallest, sorted(groups, key=least.get), strict=True):
+        among = groups[trust]
+        best = min(among, key=lambda cell: cell.regret.mean())
+        safest = [cell for cell in among if leak_of(cell) == min(map(leak_of, among))]
+        safest = min(safest, key=lambda cell: cell.regret.mean())
+        number = r"(\S+) (\[.*?\]) \(95 %\): "
+        pattern = (
+            rf"Trusted “{trust}”: the smallest mean regret at the horizon, of {len(among)} "
+            rf"configurations, is {number}{re.escape(best.label)}"
+        )
+        if best.leak != "no bound":
+            pattern += rf", which leaks ε = {best.leak} \(single messages\)"
+        if safest.leak != best.leak:
+            pattern += rf"\. The smallest leak, ε = {safest.leak} \(single messages\), has {number}"
+            pattern += re.escape(safest.label)
+        found = re.fullmatch(rf"{pattern}\.", text)
+        assert found, f"{text} is not {pattern}"
+        numbers = zip(found.groups()[::2], found.groups()[1::2], strict=True)
+        for cell, (shown, around) in zip((best, safest), numbers, strict=False):
+            middle, low, high = mean(cell.regret)
+            assert told(shown, middle) and ends(around, low, high), middle
     compared_ = pairs(own)
     adjusted = holm(p_values(compared_))
     for pair, value in zip(compared_, adjusted, strict=True):
@@ -297,12 +332,16 @@ def shortly(page, own, _):
         (text,) = [item for item in items if any(start in item for start in starts)]
         sentence(text, pair, value)
         items.remove(text)
-    lost, worse, exploring = items
+    lost, worse, exploring, unspent = items
     _wrong_in_all(lost, own, "lost the best arm", [int(cell.lost.sum()) for cell in own])
     _wrong_in_all(worse, own, "play a worse arm", [int(cell.worse.sum()) for cell in own])
     shares = [100 * cell.exploring / len(cell.regret) for cell in own]
     ranged = re.match(r"(\d+) to (\d+) % of the seeds still explore at T", exploring)
     assert ranged and all(map(told, ranged.groups(), (min(shares), max(shares))))
+    short = [cell for cell in own if cell.ticks[1] == "2" and 0 < cell.rounds.mean() < 2]
+    assert unspent.startswith(
+        f"A budget of 2 rounds does not fit T in {len(short)} of {len(own)} rows: "
+    )
 
 
 def _wrong_in_all(text, own, what, many):
@@ -327,7 +366,8 @@ def price(page, own, _):
     asked = [pair for pair in pairs(own) if pair[4] == TICKS["epsilon"]]
     adjusted = holm(p_values(asked))
     assert heads == [
-        *("at", "compared with", "leaks ε", "regret", "regret, no noise", "extra regret"),
+        *("at", "compared with", "leaks ε of single messages", "regret", "regret, no noise"),
+        "extra regret",
         *("interval", "per cent", "interval, 95 %"),
     ]
     for (cell, base, at, first, second), row in zip(asked, rows, strict=True):
@@ -358,7 +398,8 @@ def compared(page, own, _):
         sentence(text, pair, value)
     heads, *rows = part.tables["Differences of mean regret at the horizon"]
     assert heads == [
-        *("at", "first", "second", "leaks ε", "difference", "interval", "per cent"),
+        *("at", "first", "second", "leaks ε of single messages", "difference", "interval"),
+        "per cent",
         *("interval of it", "p-value", "p-value, Holm"),
     ]
     numbers = zip(rows, asked, values, adjusted, strict=True)
@@ -402,7 +443,7 @@ def wrong(page, own, _):
     heads, *rows = page.parts["wrong"].tables["Seeds that went wrong"]
     worst = ["share, 95 %", "largest regret of these"]
     assert heads == [
-        *("privacy parameter ε", "round budget R", "leak ε", "seeds", "lost the best arm", *worst),
+        *("privacy parameter ε", "round budget R", LEAK, "seeds", "lost the best arm", *worst),
         *("play a worse arm at T", *worst, "still exploring"),
     ]
     assert [row[:3] for row in rows] == [[*cell.ticks, cell.leak] for cell in own]
@@ -432,7 +473,8 @@ def pictures(page, own, data):
     by = {cell.leak: cell.ticks[0] for cell in own}
     leaks = [f"{leak} ({t if leak == 'no bound' else f'ε = {t}'})" for leak, t in by.items()]
     leaks = "; ".join(leaks)
-    assert f"Nε, what a message leaks: {leaks}." in points, f"the leaks are {leaks}"
+    told_leaks = f"Leak ε of one reward in single messages: {leaks}."
+    assert told_leaks in points, f"the leaks are {leaks}"
     for cell in own:
         if cell.leak != "no bound":
             pattern = rf"{re.escape(cell.label)}(?: / [^:;]*)?: ε = (\S+) \((\S+) per"
@@ -467,13 +509,24 @@ def settings(page, own, data):
         "confidence level": "95 %",
     }
     assert {name: pairs_.get(name) for name in wanted} == wanted
-    assert "trusted: " in pairs_["CDP-MAB"]
+    trusts = (
+        "“nobody, up to the epsilon of a message” or “the server and the agents, with messages”"
+    )
+    assert f"; trusted: {trusts} (" in pairs_["CDP-MAB"]
 
 
 def embedded(page, own, data):
     """Holds the final values that a figure draws."""
     drawn = json.loads(page.data)
     assert [each["label"] for each in drawn["cells"]] == [cell.label for cell in own]
+    leaks = ["without a bound" if c.leak == "no bound" else f"ε = {c.leak}" for c in own]
+    leaks = [
+        f"leaks {leak} (single messages)" if "=" in leak else f"leaks {leak}" for leak in leaks
+    ]
+    assert [each["leak"] for each in drawn["cells"]] == leaks
+    marks = [cell.leak.replace("no bound", "∞") for cell in own]
+    assert [each["mark"] for each in drawn["cells"]] == marks
+    assert "Numbers at points: what leaks" in " ".join(page.parts["finals"].texts["figcaption"])
     for name, field in (("regret", "regret"), ("rounds_made", "rounds")):
         for cell, final in zip(own, drawn["finals"][name]["values"], strict=True):
             assert np.allclose(final, mean(getattr(cell, field)), rtol=1e-9), (cell.label, name)
@@ -545,7 +598,7 @@ BROKEN = {
         rf"{FINALS}.*?data-v=.(\d{{4}}\.\d\d)",  # a key of sorting
         rf"{FINALS}.*?>(\d,\d+)</td>",  # a regret
         rf"{FINALS}.*?>\[[\d,]+, (\d[\d,]+)\]",
-        r"alt=.*?message leaks: ([\d.]+) ",
+        r"alt=.*?in single messages: ([\d.]+) ",
         r"alt=.*?M.=.(4) agents",
     ),
     "price": (
@@ -581,9 +634,14 @@ BROKEN = {
             r"no difference in regret is shown between (ε.=.1) and (no noise): (\d+)",
             lambda m: f"{m[1]} costs {m[3]}\xa0% more regret than {m[2]}",
         ),
-        r"leak ε.=.([\d.]+) ",
+        r"leaks less: ε.=.([\d.]+) ",
+        (r"leaks (less): ε", to("more")),
+        (r", (but) leaks", to("and")),
+        r"which leaks ε.=.([\d.]+) ",
+        r"smallest leak, ε.=.([\d.]+) ",
+        (r"Trusted “(nobody).*?”", to("everybody")),
         r"links ([\d.]+) and",
-        r"of (6) configurations",
+        r"of (4) configurations",
         r"is ([\d.,]+) \[",  # the smallest
         (r"\(95.%\): (no noise)", to("ε = 1")),
         r"of (96) seeds lost",

@@ -1,6 +1,7 @@
 """The report says what its results hold, and is a page that can be read by anybody."""
 
 import base64
+import functools
 import gzip
 import hashlib
 import html
@@ -20,6 +21,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis.statements import Comparison
+from fmab_jax.analysis.words import short
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.run import Options as RunOptions
@@ -169,13 +171,39 @@ def test_the_best_configuration_and_what_its_command_computes(written, grid):
     """Catches the largest regret as the smallest, and a command that computes more, unsaid."""
     text = plain(Reader(written).text)
     means = grid.regret.values[..., -1].mean(-1)
-    i, j = np.unravel_index(means.argmin(), means.shape)
-    label = [["ε = 0.1", "ε = 1", "no noise"][i], ["R = 2", "no round budget"][j]]
-    told = re.search(r"regret at the horizon, of 6 configurations, is (\S+) \[.*?\): (.*?)\.", text)
-    assert float(told[1].replace(",", "")) == pytest.approx(means.min(), rel=5e-4)
-    assert told[2] == ", ".join(label)
+    pattern = r"regret at the horizon, of {} configurations, is (\S+) \[.*?\): (.*?)(?:\.|, which)"
+    # Without noise everybody who gets messages has to be trusted: those are ranked by themselves.
+    for own, first in ((means[:2], 0), (means[2:], 2)):
+        i, j = np.unravel_index(own.argmin(), own.shape)
+        label = [["ε = 0.1", "ε = 1", "no noise"][first + i], ["R = 2", "no round budget"][j]]
+        told = re.search(pattern.format(own.size), text)
+        assert float(told[1].replace(",", "")) == pytest.approx(own.min(), rel=5e-4)
+        assert told[2] == ", ".join(label)
     assert "It computes all" not in text
     assert "It computes all 6 configurations" in made({"": grid.isel(epsilon=[0, 1])})[1]
+
+
+def test_the_smallest_regret_is_told_with_leak_and_trust():
+    """Catches a leak of 4 ranked above one of 1, or a secure sum above single messages, without a
+    word; and the trust of a class told of a run."""
+    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 10**4, "seeds": 20, "epsilon": [1.0]}
+    secure = functools.partial(fmab.kl_se, secure=True)
+    data = fmab.sweep({"one": "cdp", "two": "kl_se", "sum": secure}, **given, progress=False)
+    text = made({"": data})[1]
+    means = fmab.final_table(data).regret.values[:, 0]
+    best, safest = ("one", "two")[int(means[:2].argmin())], "two"
+    leak = {"one": 4, "two": 1}[best]
+    start = "Trusted “nobody, up to the epsilon of a message”: the smallest mean regret at the "
+    assert f"{start}horizon, of 2 configurations, is {short(means[:2].min())} [" in text
+    assert f": {best}, which leaks ε = {leak} (single messages). " in text
+    said = "None of them leaks less." if best == safest else "The smallest leak, ε = 1 (single"
+    assert said in text
+    start = "Trusted “secure aggregation: nobody sees one agent's message”: the mean regret at the "
+    assert f"{start}horizon is {short(means[2])} [" in text
+    assert "): sum, which leaks ε = 1 (sums over 4 agents)." in text
+    assert "; trusted: “nobody, up to the epsilon of a message” or “secure aggregation: nob" in text
+    alone = made({"": data.isel(algorithm=[1])})[1]
+    assert "The mean regret at the horizon is " in alone and "which leaks" not in alone
 
 
 def test_what_went_wrong_is_told_at_the_level_that_is_asked_for(grid):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import fresh
 import pytest
@@ -150,3 +151,42 @@ def test_a_child_of_a_process_that_used_jax_is_refused(work, found):
     assert found[f"{work} after fork"].startswith(
         "Refusal: process='forked': must be one in which JAX was not started before a fork; "
     )
+
+
+PLATFORMS = """
+import sys
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+
+problem = fmab.Problem.uniform(2, 2)
+works = {
+    "simulate": lambda: fmab.simulate(fmab.ucb1(), problem, 10, 2),
+    "sweep": lambda: fmab.sweep("ucb1", problem, horizon=10, seeds=2),
+    "fixed": lambda: problem.fixed(3),
+}
+for name, work in works.items():
+    try:
+        work()
+    except ValueError as error:
+        print(error)
+print(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("told", ["nowhere", "cpu,nowhere"])
+def test_platforms_that_do_not_start_are_refused_by_name(told):
+    """Would catch a traceback, and what runs on another platform the second time it is asked."""
+    done = fresh.python("-c", PLATFORMS, "doctor", JAX_PLATFORMS=told)
+    allowed = r"must be made of platforms that start here: ([a-z]+, )*cpu(, [a-z]+)*; set it to"
+    *lines, status = done.stdout.splitlines()
+    assert re.fullmatch(rf"JAX_PLATFORMS='{told}': {allowed} these", lines[0])
+    assert lines == 3 * [lines[0]] and status == "2"
+    assert done.stderr == f"fmab: {lines[0]}\n"
+
+
+def test_a_setting_that_jax_does_not_take_is_one_line():
+    """Would catch a traceback where a variable of JAX is misspelt."""
+    done = fresh.python("-m", "fmab_jax", "doctor", JAX_ENABLE_X64="maybe")
+    start = "fmab: JAX_ENABLE_X64 maybe: must be what JAX takes; change or unset it"
+    assert done.returncode == 2 and done.stderr.startswith(start)
+    assert done.stderr.count("\n") == 1

@@ -15,8 +15,8 @@ from refusals import refused, refuses
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
-from fmab_jax.parameters import Kind
-from fmab_jax.run import netcdf
+from fmab_jax.parameters import Kind, Real
+from fmab_jax.run import batches, netcdf
 
 
 def result(**attrs):
@@ -208,6 +208,131 @@ def test_what_the_package_writes_is_read(tmp_path):
     wrong.regret.attrs["long_name"] = 5
     path = fmab.save(wrong, tmp_path / "y.nc")
     refuses("its attribute 'regret.long_name' is none", fmab.load, path)
+
+
+def changed(name=None, **attrs):
+    """Returns something as small as a result with attributes of one variable, or its own."""
+    data = result(**(attrs if name is None else {}))
+    if name is not None:
+        data[name].attrs.update(attrs)
+    return data
+
+
+UNKEPT = {
+    "a NUL": (lambda: changed(note="a\0b"), "note"),
+    "half a letter": (lambda: changed(note="\ud800"), "note"),
+    "a long title": (lambda: changed(title="x" * 1001), "title"),
+    "a long label": (lambda: changed("regret", long_name="x" * 4097), "regret.long_name"),
+    "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "agent"),
+    "a NUL at the end": (lambda: result().assign(who=("seed", ["a", "b\0"])), "who"),
+    "a list": (lambda: changed(note=[1, 2]), "attrs"),
+    "bytes": (lambda: changed(note=b"x"), "attrs"),
+    "a dictionary": (lambda: changed(note={"a": 1}), "..."),
+    "a truth value": (lambda: changed(note=True), "..."),
+    "a date": (lambda: changed("regret", units="days since 2000-01-01"), "regret"),
+    "a scale": (lambda: changed("regret", scale_factor=2.0), "regret"),
+    "a value that is none": (lambda: changed("regret", _FillValue=0.0), "regret"),
+    "bytes in another order": (
+        *(lambda: result().assign(own=("seed", np.array([1, 2], ">f8"))), "own"),
+    ),
+    "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "..."),
+}
+
+
+@pytest.mark.parametrize("what", UNKEPT)
+def test_what_a_file_would_not_give_back_is_not_written(tmp_path, what):
+    """Would catch a file that is called damaged, or something else, when it is read."""
+    data, name = UNKEPT[what][0](), UNKEPT[what][1]
+    due = f"data={name}: must be a result that a file gives back as it is; "
+    assert refused(fmab.save, data, tmp_path / "x.nc").startswith(due)
+    assert os.listdir(tmp_path) == []
+
+
+LONG, NUL, HALF = "x" * 4097, "a\0b", "\ud800"
+
+
+def words(**told):
+    """Returns an algorithm of one's own whose parameter is called so."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Mine(fmab.ucb1):
+        name = "mine"
+        q: float | None = fmab.parameter(
+            Real(none=told.pop("none", "off")), "Of nothing.", default=1.0, **told
+        )
+
+    return lambda: fmab.sweep(Mine, q=[1.0, None], **SMALL)
+
+
+def heading(**told):
+    """Returns a run with an output of one's own that is called so."""
+    told = {"label": "regret", "units": "reward"} | told
+    own = fmab.Output("own", of=lambda record: record["regret"][:, -1], **told)
+    return lambda: fmab.sweep(fmab.ucb1, outputs=[own], **SMALL)
+
+
+def titled(title):
+    """Returns a run of an algorithm of this title."""
+    owner = dataclasses.make_dataclass("Mine", [], bases=(fmab.ucb1,), frozen=True)
+    owner.name, owner.title = "mine", title
+    return lambda: fmab.sweep(owner, **SMALL)
+
+
+SMALL = {"horizon": 10, "seeds": 2, "agents": 2, "arms": 2}
+REFUSED = {
+    **{
+        f"{what} {text[:2]!r}": (make(text), field)
+        for text in (LONG, NUL, HALF)
+        for what, make, field in (
+            ("a label", lambda text: words(label=text), "q.label"),
+            ("a symbol", lambda text: words(symbol=text), "q.label"),
+            ("words for none", lambda text: words(none=text), "q.none"),
+            ("an output's label", lambda text: heading(label=text), "Output.label"),
+            ("an output's units", lambda text: heading(units=text), "Output.units"),
+            ("a title", titled, "title"),
+        )
+    },
+    **{
+        f"{what} {text!r}": (lambda what=what, text=text: labelled(what, text), what)
+        for text in (NUL, "a\0", HALF)
+        for what in ("algorithm", "problem", "failure")
+    },
+}
+
+
+def labelled(what, label):
+    """Sweeps a parameter under a label."""
+    given = {"algorithm": fmab.dp_se, "problem": fmab.Problem.uniform, "epsilon": 1.0, **SMALL}
+    value = given.get(what, 0.1)
+    fmab.sweep(**given | {what: {label: value, "b": value}})
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_no_file_holds_is_refused_before_anything_runs(what, monkeypatch):
+    """Would catch a run whose results can be saved and not loaded, or not be saved at all."""
+    monkeypatch.setattr(batches, "executable", None)
+    run, field = REFUSED[what]
+    line = refused(run)
+    assert line.startswith(f"{field}=") and "without a NUL" in line and "no file" in line
+
+
+def test_an_output_with_a_date_for_its_unit_is_refused():
+    """Would catch numbers that are read back as dates."""
+    with pytest.raises(ValueError, match="^units='days since 2000': must be a unit, without 'sin"):
+        heading(units="days since 2000")
+
+
+def test_labels_may_be_long_and_titles_many(tmp_path):
+    """Would catch a limit on what files hold well, and on titles that are joined."""
+
+    def named(number):
+        owner = dataclasses.make_dataclass("Mine", [], bases=(fmab.ucb1,), frozen=True)
+        owner.name, owner.title = f"mine{number}", f"{number} {'x' * 600}"
+        return owner
+
+    data = fmab.sweep({LONG: named(1), "äöü": named(2)}, **SMALL)
+    assert fmab.load(fmab.save(data, tmp_path / "x.nc")).identical(data)
+    assert data.algorithm.values.tolist() == [LONG, "äöü"] and len(data.attrs["title"]) < 1000
 
 
 @pytest.mark.parametrize("place", [slice(None), [1], 0, 1], ids=str)

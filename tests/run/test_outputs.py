@@ -1,8 +1,10 @@
 """What comes out besides the usual: every algorithm, sweeps, stores, summaries, plug-ins."""
 
+import contextlib
 import functools
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from fmab_jax.core.outputs import Gauge, Record
 from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs
+from fmab_jax.run.outputs.pulls import PULLS
 
 ROOT = Path(__file__).parents[2]
 ALL = ["regret_by_agent", "pulls", "fairness", "bits_sent"]
@@ -224,6 +227,15 @@ def test_one_configuration_and_short_horizons_are_summarised():
     np.testing.assert_allclose(curves.regret_by_agent.sum("agent"), curves.regret, rtol=1e-12)
     for name in (*ALL, "linked"):
         np.testing.assert_allclose(summary[f"{name}_mean"], curves[name].mean("seed"), rtol=1e-12)
+
+
+def test_a_refusal_names_the_output_that_was_asked_for():
+    """Would catch the name of a gauge, which nobody asked for."""
+    stretch = page()["STRETCH"]
+    own = replace(stretch, name="mine", gauges=(stretch.gauges[0]._replace(name="inner"),))
+    algorithm, problem = fmab.kl_se(1.0, split=True), fmab.Problem(MEANS, AGENTS)
+    line = "^outputs='mine': must be left out with KL-SE, whose agents share the arms out; what "
+    refuses(line, fmab.simulate, algorithm, problem, 100, 2, outputs=["pulls", own])
 
 
 def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
@@ -456,3 +468,221 @@ def test_the_index_is_one_where_nobody_has_regret():
     assert of(record).tolist() == [1, 1]
     regret[0, 0, -1] = 1e308
     assert of(record).tolist() == [1 / 3, 1]
+
+
+# Means of their own: else all seeds have the same regret.
+DRAWN = fmab.Problem.uniform(**sizes.SMALL)
+SHORT = {"horizon": 1500, "seeds": 8, "times": 7, "progress": False}
+
+
+def own(of, name="own", **more):
+    """Returns an output of one's own."""
+    return fmab.Output(name, "", "", of, **more)
+
+
+def changing(name):
+    """Returns what changes a field of a record in place, if it can, and is zero."""
+
+    def of(record):
+        values = record.links if name == "links" else record[name]
+        with contextlib.suppress(ValueError):
+            values[:] = 7
+        return np.zeros(len(record["regret"]))
+
+    return of
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_an_output_changes_nothing_beside_it(keep):
+    """Would catch regret, links or another output's gauge with what an output has written there."""
+    names = ("regret", "rounds_by", "chosen_arm", "links", "pulls")
+    asked = [own(changing(name), f"of_{name}", gauges=PULLS.gauges) for name in names]
+    plain = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls"], **SHORT)
+    data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls", *asked], **SHORT)
+    # Its own outputs first: they are read when they are used.
+    data[[name for name in data if str(name).startswith("of_")]].load()
+    for name in plain.variables:
+        np.testing.assert_array_equal(data[name], plain[name], str(name))
+
+
+def test_an_output_that_writes_into_its_record_is_told():
+    """Would catch an output that goes wrong silently, since its record is not what it takes it for,
+    and a traceback in place of the line."""
+
+    def of(record):
+        record["regret"][:] = 0.0
+
+    refuses(
+        r"own\.of: must return, not end in ValueError: assignment destination is read-only, line",
+        partial(fmab.simulate, fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)]),
+    )
+    # What a run returns is the caller's.
+    data = fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7)
+    data.regret[:] = 0.0
+    assert not data.regret.any()
+
+
+def last(record):
+    """Returns the regret at the horizon, in which seeds differ."""
+    return record["regret"][:, -1]
+
+
+REAL = "must be real numbers; NaN for none"
+ALONE = "must be the same for a seed, whatever seeds are beside it; compare seeds in the result"
+BROKEN = {
+    "one row": (lambda r: np.ones(1), r"an array \(1,\): must be \[seed\], here \(8,\)"),
+    "one number": (lambda r: 3.0, r"an array \(\): must be \[seed\]"),
+    "a row too many": (lambda r: np.append(last(r), 0.0), r"an array \(9,\): must be \[seed\]"),
+    "complex": (lambda r: 1j * last(r), f"values of type complex128: {REAL}"),
+    "none": (lambda r: [None] * len(last(r)), f"values of type object: {REAL}"),
+    "texts": (lambda r: ["1"] * len(last(r)), f"values of type <U1: {REAL}"),
+    "times": (lambda r: last(r).astype("m8[s]"), f"values of type .*: {REAL}"),
+    "masked": (lambda r: np.ma.masked_less(last(r), 1e9), f"masked values: {REAL}"),
+    "rows of unequal lengths": (lambda r: [[1], [1, 2]], "must return, not end in ValueError"),
+    "an error": (lambda r: last(r) / None, r"\.of: must return, not end in TypeError: .*, line"),
+    "less the mean": (lambda r: last(r) - last(r).mean(), ALONE),
+    "over the mean": (lambda r: last(r) > last(r).mean(), ALONE),
+    "the worst": (lambda r: last(r) == last(r).max(), ALONE),
+    "the rank": (lambda r: last(r).argsort().argsort(), ALONE),
+    "the rank of one": (
+        lambda r: last(r).argsort().argsort() + 0.0,
+        r"(?P<a>[\d.]+) of a seed beside itself, else (?!(?P=a):).*" + ALONE,
+    ),
+    "the sum so far": (lambda r: last(r).cumsum(), ALONE),
+    "less the one before": (lambda r: np.diff(last(r), prepend=0.0), ALONE),
+    "by chance": (lambda r: np.random.default_rng().uniform(size=len(last(r))), ALONE),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch):
+    """Would catch one row for all seeds, values that are bent into numbers, and an output that has
+    another value where results are read in parts; and a store that holds what cannot be read."""
+    of, line = BROKEN[name]
+    with pytest.raises(ValueError, match=f"^own.*{line}"):
+        fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)])
+    with pytest.raises(ValueError, match=f"^own.*{line}"):
+        fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep="summary", outputs=[own(of)], **SHORT)
+    # As an output of a plug-in, in a store.
+    monkeypatch.setattr(outputs, "further", lambda: {"own": own(of)})
+    with pytest.raises(ValueError, match=f"^own.*{line}"):
+        fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=["own"], store=tmp_path / "s", **SHORT)
+    assert not list((tmp_path / "s" / "chunks").iterdir())
+
+
+def test_an_output_of_one_seed_is_looked_at_too():
+    """Would catch one row for all seeds that passes where there is one."""
+    with pytest.raises(ValueError, match=r"^own.of=an array \(1,\): must be \[seed\]"):
+        asked = [own(lambda record: np.ones(1))]
+        fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, [3], times=7, outputs=asked)
+
+
+SOUND = {
+    "truth values": lambda r: last(r) > 100.0,
+    "whole numbers": lambda r: r["rounds_by"][:, -1] * 100_000,
+    "short numbers": lambda r: last(r).astype(np.float32),
+    "a list": lambda r: last(r).tolist(),
+    "nothing masked": lambda r: np.ma.masked_less(last(r), -1.0),
+    "labelled": lambda r: xr.DataArray(last(r), dims="seed"),
+    "NaN and infinity": lambda r: np.where(last(r) > 100.0, np.nan, np.inf),
+    "an index": lambda r: MEANS[r["chosen_arm"]],
+    # Another order of the sum in another number of rows.
+    "rounded": lambda r: np.asfortranarray(r["pulls"]) @ MEANS - 1e6,
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_an_output_may_return_what_is_real_numbers(name):
+    """Would catch an output that is refused for its rounding or its type; counts that overflow the
+    few bytes in which a summary holds rounds, and real numbers where an index is meant."""
+    asked = own(SOUND[name], gauges=PULLS.gauges)
+    data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[asked], **SHORT)
+    summary = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[asked], keep="summary", **SHORT)
+    assert data.own.dtype == np.float64
+    np.testing.assert_allclose(data.own.mean(skipna=False), summary.own_mean, rtol=1e-12)
+    if name == "whole numbers":
+        np.testing.assert_array_equal(data.own, 100_000.0 * data.rounds_made)
+    assert data.own.isel(seed=slice(0, 0)).shape == (0,)
+
+
+def test_an_output_is_looked_at_when_results_are_read(tmp_path):
+    """Would catch an output that looks across seeds, read from a store that an older version wrote;
+    and an output that is asked for seeds which nobody has run, or for an index that is no number
+    of an arm."""
+    from fmab_jax.sweeps import chunks, grid, results, study
+
+    given = {"epsilon": [0.5], "outputs": ["pulls"], **SHORT}
+    fmab.sweep(fmab.cdp_mab, DRAWN, store=tmp_path / "s", **given)
+    there = results.open_results(tmp_path / "s")
+    entries, _ = there.source.entries()
+    given |= {"epsilon": [0.5, 1.0], "seeds": 11}
+    del given["progress"]
+    header = grid.header_of(study.state(fmab.cdp_mab, DRAWN, **given), study.made_with("cpu"))
+
+    def read(asked):
+        known = there.source, entries, outputs.chosen(["pulls", asked])
+        return results.dataset(chunks.Results(header, *known), "here", partial=True).own
+
+    for cut in (slice(None), slice(2, 5)):
+        with pytest.raises(ValueError, match=ALONE):
+            read(own(lambda r: last(r) - last(r).mean())).isel(seed=cut).load()
+    seen = []
+
+    def of(record):
+        seen.append((len(record["chosen_arm"]), record["chosen_arm"].dtype))
+        return MEANS[record["chosen_arm"]]
+
+    assert np.isnan(read(own(of))).values.tolist() == [[False] * 8, [True] * 8]
+    assert {kind for _, kind in seen} == {np.dtype(np.int32)}
+    assert sorted({number for number, _ in seen}) == [2, 8]
+
+
+def names_of_results():
+    """Returns the names of variables, dimensions and columns of results and of their tables."""
+    from fmab_jax.sweeps.exports import tidy
+
+    given = dict(outputs=["fairness"], epsilon=[0.5, 1.0], **SHORT)
+    curves = fmab.sweep(fmab.cdp_mab, DRAWN, **given)
+    precise = fmab.until_precise(0.9, max_seeds=16)
+    summary = fmab.sweep(fmab.cdp_mab, DRAWN, keep="summary", until=precise, **given)
+    difference = fmab.paired_difference(*(curves.regret.isel(epsilon=i) for i in (0, 1)))
+    tables = curves, summary, fmab.confidence_band(summary), difference
+    tables = (*tables, *map(fmab.final_table, (curves, summary)))
+    columns = *fmab.overview(curves).named, *map(dict, map(next, map(tidy, (curves, summary))))
+    found = {str(name) for each in tables for name in (*each.variables, *each.dims)}
+    found |= {name for each in columns for name in each}
+    return {name for name in found if not name.startswith("fairness")}
+
+
+def test_no_name_of_a_result_or_its_tables_is_free():
+    """Would catch a table that prints an output's values in a column of its own, such as the ends
+    of an interval of regret; and an axis with such a name."""
+    found = names_of_results()
+    assert {"regret_lower", "cost_upper", "links_mean", "relative_width", "lower"} <= found
+    for name in found:
+        refuses(f"Output.name='{name}': must be a short", outputs.chosen, [own(len, name)])
+    parameters = {"epsilon", "epsilon_message", "algorithm", "agents", "arms", "horizon", "seeds"}
+    for name in found - parameters:
+        maker = eval(f"lambda {name}: 0")
+        line = f"{name}=.*: must be left out; it is a name of results"
+        refuses(line, fmab.sweep, maker, DRAWN, **{"horizon": 100, "seeds": 2, name: [1, 2]})
+
+
+def test_outputs_take_no_name_from_each_other():
+    """Would catch a table in which one output stands in the column of another's interval."""
+    for pair in (["fairness", own(len, "fairness_upper")], [own(len, "x_mean"), own(len, "x")]):
+        for asked in (pair, pair[::-1]):
+            refuses(r"Output.name='\w+': must be a short", outputs.chosen, asked)
+    refuses("Output.name='pulls': must be a short", outputs.chosen, [own(len, "pulls")])
+    maker = eval("lambda fairness_lower: 0")
+    given = dict(horizon=100, seeds=2, outputs=["fairness"], fairness_lower=[1, 2])
+    refuses("Output.name='fairness': must be no parameter", fmab.sweep, maker, DRAWN, **given)
+    # A word that no table derives is free.
+    assert outputs.chosen([own(len, "agent_mean"), own(len, "regretful")])
+
+
+@pytest.mark.parametrize("text", ["x" * 1001, "a\0b"])
+def test_a_label_that_no_file_gives_back_is_refused(text):
+    """Would catch a run that is computed, saved, and never opened again."""
+    refuses("Output.label=", outputs.chosen, [fmab.Output("own", text, "", len)])
+    refuses("Output.units=", outputs.chosen, [fmab.Output("own", "", text, len)])

@@ -84,7 +84,7 @@ def table(path):
         return pd.DataFrame(
             {
                 name: texts[name]
-                if name in ("algorithm", "epsilon")
+                if name in ("algorithm", "epsilon", "leak_view")
                 else [numbers[x] if x in numbers else float(x) for x in texts[name]]
                 for name in texts
             }
@@ -98,10 +98,12 @@ def test_tables_of_curves_hold_a_row_for_each_cell_seed_and_slot(swept, ending, 
     data = swept["curves"]
     frame = table(export(data, tmp_path / f"x{ending}"))
     sizes = ["algorithm", "agents", "arms"]
-    assert frame.columns[:7].tolist() == [*sizes, "epsilon", "horizon", "leak_epsilon", "seed"]
+    leak = ["leak_epsilon", "leak_view"]
+    assert frame.columns[:8].tolist() == [*sizes, "epsilon", "horizon", *leak, "seed"]
     assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 800}
     # All four agents are heard.
     assert frame.leak_epsilon.tolist() == [2.0] * 400 + [math.inf] * 400
+    assert frame.leak_view.tolist() == ["single messages"] * 400 + ["messages"] * 400
     labels = [
         (epsilon, horizon, seed, slot)
         for epsilon in ("0.5", "none")
@@ -130,7 +132,8 @@ def test_tables_of_summaries_hold_a_row_for_each_cell_and_slot(swept, ending, tm
     data = swept["summary"]
     frame = table(export(data, tmp_path / f"x{ending}"))
     sizes = ["algorithm", "agents", "arms"]
-    assert frame.columns[:6].tolist() == [*sizes, "epsilon", "horizon", "leak_epsilon"]
+    leak = ["leak_epsilon", "leak_view"]
+    assert frame.columns[:7].tolist() == [*sizes, "epsilon", "horizon", *leak]
     assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 40}
     assert frame.epsilon.tolist() == ["0.5"] * 20 + ["none"] * 20
     assert frame.horizon.tolist() == ([2000] * 10 + [20_000] * 10) * 2
@@ -151,8 +154,8 @@ def test_a_single_run_is_exported_too(tmp_path):
     )
     frame = table(export(data, tmp_path / "x.parquet"))
     what = {"algorithm": "cdp", "agents": 4, "arms": 3, "horizon": 20_000, "epsilon": 0.5}
-    what["leak_epsilon"] = 2.0
-    assert frame.columns[:8].tolist() == [*what, "seed", "time"]
+    what |= {"leak_epsilon": 2.0, "leak_view": "single messages"}
+    assert frame.columns[:9].tolist() == [*what, "seed", "time"]
     assert frame[list(what)].drop_duplicates().to_dict("records") == [what]
     np.testing.assert_array_equal(frame.seed, np.repeat(np.arange(20), 10))
     np.testing.assert_array_equal(frame.time, np.tile(data.time.values, 20))
@@ -272,11 +275,14 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
 
 @pytest.mark.parametrize("ending, package", [(".zarr", "zarr"), (".parquet", "pyarrow")])
 def test_a_missing_package_is_named(swept, ending, package, tmp_path, monkeypatch):
-    """Would catch a traceback where an optional package is not installed."""
+    """Would catch a traceback where an optional package is not installed, and a line that names no
+    file."""
     monkeypatch.setitem(sys.modules, package, None)
-    said = refused(export, swept["summary"], tmp_path / f"x{ending}")
-    assert f"path='in need of {package}'" in said and "\n" not in said
-    assert said.endswith('pip install "fmab_jax[export]", or choose .nc or .csv')
+    monkeypatch.chdir(tmp_path)
+    assert refused(export, swept["summary"], f"x{ending}") == (
+        f"path='x{ending}': must be a .nc or .csv file, since {package} is not installed; "
+        'pip install "fmab_jax[export]", or choose .nc or .csv'
+    )
     assert list(tmp_path.iterdir()) == []
 
 

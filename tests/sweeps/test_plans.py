@@ -123,6 +123,32 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
     assert made.plan(found, tmp_path, in_memory=False).disk_bytes == disk
 
 
+@pytest.mark.parametrize(
+    "keep, chunk, memory",
+    [
+        # Regret, rounds and four numbers of a slot of 25 trials, and four copies of what is kept.
+        ("curves", None, 25 * (8 * 9 + 32 + 4 * 8) + 4 * 25 * (8 * 9 + 32)),
+        # Ten copies of what is kept of a cell, of which five are read in the end, four times.
+        ("summary", 5, 5 * (8 * 9 + 32 + 4 * 8) + (10 + 4 * 5) * (8 * 8 * (8 + 8) + 24_000)),
+    ],
+)
+def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, tmp_path):
+    """Would catch a plan that counts what is kept once, and memory that gives out in the middle."""
+    made = work(study(keep=keep), None, chunk)
+    made.cluster = object.__new__(cluster.Cluster)
+    found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
+    assert made.plan(found, tmp_path, in_memory=False).memory_bytes == memory
+
+
+def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
+    """Would catch cells that go on together until the last of them is precise."""
+    changes = {"seeds": 4, "keep": "summary"}
+    for until, cells in ((None, {5}), (until_precise(0.1, max_seeds=8), {1})):
+        made = work(study(**changes, until=until))
+        found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
+        assert {len(block.cells) for block in made.layout.todo(found)} == cells
+
+
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)

@@ -395,6 +395,11 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     assert table.best_arm_lost_upper.isnull().values.tolist() == [[False, False], [False, True]]
     expected = curves.regret.values[0, 1, :16, -1].mean()
     assert float(table.regret[0, 1]) == pytest.approx(expected, rel=1e-12)
+    # A configuration with fewer seeds than others is not one of runs that were joined.
+    for place in np.ndindex(2, 2):
+        alone = {dim: index for dim, index in zip(data.seeds.dims, place, strict=True)}
+        leaks = [final_table(each.isel(alone)).leak_epsilon for each in (data, curves)]
+        assert float(leaks[0]) == float(leaks[1]) > 0.0
     nothing = results.dataset(subset(stores, "curves", {}), "here", partial=True)
     assert nothing.sizes["seed"] == 0 and np.isnan(final_table(nothing).regret.values).all()
 
@@ -664,6 +669,15 @@ def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path):
 def told(figure):
     """Returns a figure's caption in one line."""
     return figure.get_label()
+
+
+def test_what_has_an_attribute_of_its_own_is_no_setting():
+    """Would catch title and epsilon told twice, once among the settings."""
+    problem = fmab.Problem.uniform(2, 2)
+    plain, other = (fmab.simulate(fmab.cdp_mab(1.0, scale=x), problem, 30, 2) for x in (1, 0.5))
+    assert json.loads(plain.attrs["settings"]) == {}
+    assert [*json.loads(other.attrs["settings"])] == ["scale"]
+    assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
 
 
 def test_what_one_algorithm_takes_is_told_with_its_name():

@@ -6,6 +6,7 @@ import math
 import os
 import random
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,29 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     for law in ("gaussian:0.1", "bernoulli"):
         with pytest.raises(ValueError, match=f"^rewards='{law}': must be left out with a f"):
             asked_for(f'means = "r.csv"\nrewards = "{law}"')
+
+
+def test_one_row_of_means_asks_for_the_number_of_agents(tmp_path, monkeypatch):
+    """Would catch a federation of one agent where the command line says that 50 is the default."""
+    monkeypatch.chdir(tmp_path)
+    rows = [[0.9, 0.2]]
+    Path("row.csv").write_text("0.9,0.2\n")
+    np.savez("row.npz", means=rows)
+    Path("rated.csv").write_text("agent,arm,value\na,x,1\na,y,2\n")
+    Path("two.csv").write_text("0.9,0.2\n0.9,0.2\n")
+    document = tomllib.loads(TOP + PARAMETERS)
+    for name in ("row.csv", "row.npz", "rated.csv", ["two.csv", "row.csv"]):
+        asked = document | {"problem": {"means": name}}
+        named = name if isinstance(name, str) else name[1]
+        assert refused(study_of, asked) == (
+            f"agents=<not given>: must be given with {named}, whose one row all agents share; "
+            "such as agents=50"
+        )
+        if isinstance(name, str):
+            asked["problem"]["agents"] = 50
+            assert study_of(asked).points[0].config.problem.agents == 50
+    two = study_of(document | {"problem": {"means": "two.csv"}})
+    assert two.points[0].config.problem.agents == 2
 
 
 def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(tmp_path, monkeypatch):

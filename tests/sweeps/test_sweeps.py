@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import refuses
+from refusals import refused, refuses
 
 import fmab_jax as fmab
 from fmab_jax.run import batches, resources
@@ -132,6 +133,15 @@ def test_numbers_of_agents_and_graphs_share_two_programs():
     assert len(set(final.values.ravel().tolist())) == 18
     waits = data.wait.transpose("agents", "graph").values.tolist()
     assert waits == [[agents // 2 - 1, 1, 0] for agents in range(10, 61, 10)]
+
+
+def test_compilations_are_those_of_the_call():
+    """Would catch a run that is told with the compilations of all runs before it."""
+    how = {"problem": fmab.Problem([0.2, 0.9], agents=2), "horizon": 30, "seeds": 2}
+    batches.executable.cache_clear()
+    told = [fmab.simulate(each(), **how).compilations for each in (fmab.ucb1, fmab.uniform_play)]
+    told += [fmab.sweep(fmab.ucb1, **how).compilations]
+    assert told == [1, 1, 0]
 
 
 def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
@@ -289,6 +299,55 @@ def test_another_study_is_refused_in_a_used_store(whole, field):
         changed = {**GRID, **SMALL, **CHANGES[field]}
         fmab.sweep(maker, changed.pop("problem", PROBLEM), seeds=20, store=whole, **changed)
     assert files(whole) == before
+
+
+def test_what_a_store_was_made_with_is_told_in_words(tmp_path, monkeypatch):
+    """Would catch a graph or a problem as a dictionary, all of it where one part differs, or None
+    for what is left out."""
+    monkeypatch.chdir(tmp_path)
+    given = dict(horizon=20, seeds=2, epsilon=1.0, progress=False)
+
+    def net(text="0 1\n1 2\n", **more):
+        Path("net.txt").write_text(text)
+        small = {"agents": 3, "arms": 2, "graph": "net.txt", "store": "net"}
+        fmab.sweep(fmab.ddp_mab, **given | small | more)
+
+    def row(means, **more):
+        problem = fmab.Problem(means, 3, **more)
+        fmab.sweep(fmab.cdp_mab, problem, **given | {"epsilon": None}, store="row")
+
+    net()
+    row([0.5, 0.25])
+    end = ", as in the store net; use another store, or let it change: allow_changes=['graph']"
+    digest = "[0-9a-f]{8}"
+    for call, asked, kept in (
+        (lambda: net("0 1\n1 2\n2 0\n"), f"edges 3, sha256 {digest}", f"edges 2, sha256 {digest}"),
+        (lambda: net("0 2\n1 2\n"), f"sha256 {digest}", f"sha256 {digest}"),
+        (lambda: net(graph="ring"), "'ring'", f"nodes 3, edges 2, sha256 {digest}"),
+    ):
+        line = refused(call)
+        assert re.fullmatch(f"graph={asked}: must be {kept}{re.escape(end)}", line), line
+    drawn = (
+        "problem=drawn by each seed: must be kind fixed, agents 3, arms 2, rewards law bernoulli"
+    )
+    for call, words in (
+        (lambda: row([0.5, 0.125]), f"problem=means {digest}: must be means {digest}, as in"),
+        (
+            lambda: row([0.5, 0.25], rewards="gaussian:1"),
+            "problem=rewards law gaussian, sd 1.0: must be rewards law bernoulli, as in",
+        ),
+        (lambda: net(store="row", epsilon=None, graph="star"), "algorithm='ddp': must be 'cdp', "),
+        (
+            lambda: fmab.sweep(
+                fmab.cdp_mab, agents=3, arms=2, store="row", **given | {"epsilon": None}
+            ),
+            f"{drawn}, means {digest}, as in",
+        ),
+        (lambda: net(outputs=["pulls"]), r"outputs=\['pulls'\]: must be left out, as in"),
+        (lambda: net(epsilon=None), "epsilon=None: must be 1.0, as in"),
+        (lambda: net(epsilon=[1.0, 2.0]), r"epsilon=\[1.0, 2.0\]: must be 1.0, as in"),
+    ):
+        assert re.match(words, refused(call)), refused(call)
 
 
 @pytest.mark.parametrize("field", ["fmab_jax", "jax", "jaxlib", "numpy", "platform"])

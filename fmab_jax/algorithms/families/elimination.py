@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from fmab_jax import draws
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
@@ -28,6 +28,7 @@ from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.elimination import Heard as Heard
 from fmab_jax.errors import NONE, flag, refuse, setting
+from fmab_jax.parameters import Flag, parameters_of
 
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
@@ -171,13 +172,12 @@ class Elimination(Algorithm):
         reports and nobody waits; noise where everybody reports.
         """
         flag("sum_agents", sum_agents)
-        values = self.values(exchange, horizon)
         if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
             name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"
             refuse(name, "some agents", "one that hears all, where sums_securely = True", remedy)
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
-            self._check_shared(problem, exchange)
+            self._check_shared(problem, exchange, sum_agents)
         padded = problem.agents if room is None else room
         waits, noisy = exchange.wait > 0, self.noisy and math.isfinite(problem.rewards.sensitivity)
         drawn = draws.choose(
@@ -202,12 +202,15 @@ class Elimination(Algorithm):
             agents=np.float64(problem.agents),
             reporting=np.float64(exchange.reporting),
             wait=np.int64(exchange.wait),
-            own={name: np.float64(value) for name, value in values.items()},
+            own=collect_numbers(self, exchange, horizon),
         )
 
-    def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
+    def _check_shared(self, problem: Problem, exchange: Exchange, sum_agents: bool) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""
-        name = f"{type(self).__name__}.shares_arms"
+        name = self._sharing_flag
+        if not sum_agents:
+            allowed = "True where agents share the arms out"
+            refuse("sum_agents", False, allowed, "who pulls what is not worked out")
         if not problem.homogeneous:
             remedy = "let every agent pull every arm where agents differ"
             refuse(name, True, "for agents with the same means", remedy)
@@ -215,6 +218,15 @@ class Elimination(Algorithm):
             refuse(name, True, "for a server that hears everybody", "drop it")
         if exchange.agents > _MOST_SHARING:
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
+
+    @property
+    def _sharing_flag(self) -> str:
+        """The flag by which agents share the arms out, where a parameter is one."""
+        for name, each in parameters_of(type(self)).items():
+            if isinstance(each.kind, Flag) and getattr(self, name):
+                if not replace(self, **{name: False}).shares_arms:
+                    return name
+        return f"{type(self).__name__}.shares_arms"
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
         """Refuses noise that no result states, and noise for rewards that have no range."""

@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, checked
+from fmab_jax.algorithms.base import Algorithm, Outcome, checked, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
@@ -162,7 +162,6 @@ class Episodes(Algorithm):
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         flag("sum_agents", sum_agents)
         room = problem.agents if room is None else room
-        own = self.values(exchange, horizon)
         return EpisodesTrial(
             filling=type(self),
             law=problem.rewards.bind()[0],
@@ -170,7 +169,7 @@ class Episodes(Algorithm):
             shared=self.shared,
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
-            own={name: np.float64(value) for name, value in own.items()},
+            own=collect_numbers(self, exchange, horizon),
         )
 
 
@@ -267,7 +266,7 @@ def _run(
         agents_lost=jnp.zeros_like(whole),
         agents_worse=jnp.where(gap > 0.0, whole, 0),
         final_gap=gap,
-        gauged=gauges_end(trial.gauges, run.gauges),
+        gauged=gauges_end(trial.gauges, run.gauges, 1, arms, len(grid)),
     )
 
 

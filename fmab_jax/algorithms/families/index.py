@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.index_trial import IndexTrial
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.algorithms.families.slots import (
@@ -225,7 +225,7 @@ class IndexPolicy(Algorithm):
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         room = problem.agents if room is None else room
         rows = 1 if self.shared else room
-        own = {name: np.float64(value) for name, value in self.values(exchange, horizon).items()}
+        own = collect_numbers(self, exchange, horizon)
         neighbours = _neighbours(self.network(problem.agents), room)
         filling: Any = type(self)
         return IndexTrial(

@@ -303,5 +303,5 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         agents_lost=counted(~best),
         agents_worse=counted(gap > 0.0),
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
-        gauged=gauges_end(trial.gauges, run.gauges),
+        gauged=gauges_end(trial.gauges, run.gauges, *shape, len(run.regret_curve)),
     )

@@ -83,6 +83,7 @@ class PaperElimination(NoisyMessages):
         remedy="1 is the paper's; theorems hold for no smaller one",
         symbol="scale",
         label="factor of the confidence radius",
+        proven=Real(low=1.0),
     )
 
     def check(self) -> None:

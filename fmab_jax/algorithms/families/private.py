@@ -135,6 +135,7 @@ def _shares(
     epsilon = laplace.share_epsilon(algorithm.noise_level, left, exchange.agents)
     shares = f"{left:,} of {exchange.agents:,} shares of the noise"
     why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
+    hidden: tuple[float, int, int] | None = (algorithm.noise_level, left, exchange.agents)
     if math.isinf(algorithm.noise_level):
-        why = "no noise"
-    return (Seen(who, what, epsilon, why, source=OWN),)
+        why, hidden = "no noise", None
+    return (Seen(who, what, epsilon, why, source=OWN, shares=hidden),)

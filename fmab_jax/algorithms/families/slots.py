@@ -116,9 +116,8 @@ class Slot(NamedTuple):
             return so_far + arrays.rounded(along(weight[:, place]) * values[said])
 
         own = 1.0 - jnp.sum(weight, axis=1)
-        mixed: Float[Array, "agent ..."] = self.over_neighbours(
-            hear, arrays.rounded(along(own) * values)
-        )
+        kept = arrays.rounded(along(own) * values)
+        mixed: Float[Array, "agent ..."] = self.over_neighbours(hear, kept)
         return mixed
 
 

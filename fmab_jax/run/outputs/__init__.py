@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import ModuleType
 from typing import Any
 
@@ -19,17 +20,39 @@ import numpy as np
 
 from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
-from fmab_jax.errors import Shown, did_you_mean, refuse, setting
-from fmab_jax.run import schema
+from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, setting, shown
+from fmab_jax.run import contract, schema
+from fmab_jax.run.attributes import LONGEST, holds
 from fmab_jax.run.outputs.usual import USUAL
 
-_NAME_WANTED = "a short plain name that no other variable has"
-# What results, and tables of them, call something else.
+# Relative to a seed's largest value, or to 1.
+_ROUNDING = 1e-9
+_NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
+# How tables and summaries call what they make of a variable.
+_ENDINGS = ("lower", "upper", "mean", "variance", "covariance", "quantile", "histogram")
+
+
+def derive_names(names: Iterable[str]) -> set[str]:
+    """Returns the names of what tables and summaries make of some variables."""
+    return {f"{name}_{ending}" for name in names for ending in _ENDINGS}
+
+
+RESULT_NAMES: frozenset[str] = frozenset(
+    {
+        *(*OF_RESULTS, *(each.name for each in USUAL)),
+        *("row", "seeds", "means", "slot", "side", "priced", "counts", "undecided", "cost"),
+        *("leak_epsilon", "leak_view", "level", "lower", "upper", "mean", "relative_width"),
+        *("bin_low", "bin_high", "rounds_histogram", "arm_at_T", "arm_at_T_seeds"),
+        *derive_names(("cost", *(each.name for each in USUAL))),
+    }
+)
+"""Names of dimensions, variables and columns of results and of tables of them; besides, meters
+have columns that begin with "links_"."""
+# What columns of tables, parameters and records are called; an axis may have these names.
 _TAKEN = {
-    *(*OF_RESULTS, "seeds", "means", "slot"),
-    *("side", "priced", "counts", "algorithm", "problem", "undecided", "cost", "leak", "rounds"),
-    *("leak_epsilon", "interval", "percent", "lost", "worse", "epsilon", "epsilon_message"),
-    *("agents", "arms", "horizon", "reporting", "wait", "title", *schema.FIELDS),
+    *("algorithm", "problem", "leak", "rounds", "interval", "percent", "lost", "worse", "arm"),
+    *("epsilon", "epsilon_message", "agents", "arms", "horizon", "reporting", "wait", "title"),
+    *schema.FIELDS,
 }
 
 
@@ -80,7 +103,7 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
     found: list[Output] = []
-    taken = {each.name for each in USUAL} | _TAKEN
+    taken = RESULT_NAMES | _TAKEN
     for each in asked:
         if isinstance(each, str):
             if each not in further():
@@ -95,8 +118,11 @@ def chosen(asked: Any) -> tuple[Output, ...]:
         if not isinstance(each, Output):
             refuse("outputs", each, "names, or an fmab_jax.Output of one's own", remedy)
         _check(each, taken)
-        taken.add(each.name)
+        taken |= {each.name}
         found.append(each)
+    names = {each.name for each in found}
+    for name in names & derive_names(names):
+        refuse("Output.name", name, _NAME_WANTED, "rename it")
     gauges = [each.name for each in gauges_of(found)]
     for name in gauges:
         if name in schema.FIELDS or gauges.count(name) > 1:
@@ -105,11 +131,19 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     return tuple(sorted(found, key=lambda each: each.name))
 
 
-def _check(output: Output, taken: set[str]) -> None:
+def _check(output: Output, taken: Set[str]) -> None:
     """Refuses an output that results could not hold."""
     name = output.name
-    if name in taken:
+    other = _shipped().get(name, output) is not output
+    if other or name in taken or name.startswith("links_"):
         refuse("Output.name", name, _NAME_WANTED, "rename it")
+    for field in ("label", "units"):
+        text = getattr(output, field)
+        if len(text) > LONGEST or not holds(text):
+            allowed_text = f"a text of at most {LONGEST:,} letters, without a NUL"
+            refuse(
+                f"Output.{field}", text, allowed_text, "write it otherwise: no file would hold it"
+            )
     allowed = tuple(each for each in DIMENSIONS if each != "meter")
     if output.dims != tuple(each for each in allowed if each in output.dims):
         refuse("Output.dims", output.dims, f"some of {allowed} in this order", "reorder them")
@@ -138,6 +172,13 @@ def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
     if not callable(getattr(trial, "gauging", None)):
         needy = next(each.name for each in outputs if each.gauges)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
+    for each in outputs:
+        try:
+            trial.gauging(each.gauges)
+        except Refusal as error:
+            # What was asked for is the output, not what it needs.
+            named = Refusal(error.field, each.name, *error.marked)
+            raise (named if error.field == "outputs" else error) from None
     return trial.gauging(gauges)
 
 
@@ -170,28 +211,85 @@ def of_study(said: Sequence[str]) -> tuple[Output, ...]:
     return tuple(known[each] for each in said)
 
 
+def is_shipped(output: Output) -> bool:
+    """Tells whether an output is this package's; by name, since processes have their own."""
+    return output.name in _shipped() or output.name in {each.name for each in USUAL}
+
+
 def made(
     output: Output,
     arrays: Callable[[str], np.ndarray],
     facts: Mapping[str, Any],
     size: Callable[[str], int],
+    seeds: int,
 ) -> np.ndarray:
     """Returns an output of what is recorded.
+
+    A plug-in sees arrays that it cannot change, and is held to what it promises: real numbers of
+    its shape, which of a seed are the same whatever seeds are beside it.
 
     Args:
         output: Which.
         arrays: Returns what some seeds have recorded, by name.
         facts: The attributes of their `Record`.
         size: Returns the length of a dimension.
+        seeds: How many there are, at least 1.
 
     Raises:
-        ValueError: If it has another shape than it says, or asks for what is not recorded.
+        ValueError: If it breaks a promise, fails, or asks for what is not recorded.
     """
-    found = np.asarray(output.of(Record(arrays, facts, output.gauges)))
-    wanted = tuple(map(size, output.dims))
-    if found.ndim != 1 + len(wanted) or found.shape[1:] != wanted:
-        allowed = f"[seed, {', '.join(map(str, wanted))}]" if wanted else "[seed]"
-        refuse(f"{output.name}.of", Shown(f"an array {found.shape}"), allowed, "mend it")
-    # Counts of one's own are kept as real numbers, which have a NaN.
-    counts = found.dtype.kind in "biu" and output.dtype == np.float64
-    return found.astype(np.float64) if counts else found
+    if is_shipped(output):
+        usual = np.asarray(output.of(Record(arrays, facts, output.gauges)))
+        # What is asked for is kept as real numbers, which have a NaN.
+        return usual.astype(np.float64, copy=False) if output.name in _shipped() else usual
+    sizes, field = tuple(map(size, output.dims)), f"{output.name}.of"
+    facts = {**facts, "links": _lock(facts["links"])}
+
+    @functools.cache
+    def fetch(name: str) -> np.ndarray:
+        return _lock(arrays(name))
+
+    def compute(rows: Any, number: int) -> np.ndarray:
+        with contract.asking(output):
+            result = output.of(Record(lambda name: fetch(name)[rows], facts, output.gauges))
+            values = np.asarray(result)
+        shape = number, *sizes
+        if values.shape != shape:
+            asked = f"here {shape}" if number == seeds else f"here {shape}, for {number} seeds"
+            allowed = f"[seed{''.join(f', {dim}' for dim in output.dims)}], {asked}"
+            refuse(field, Shown(f"an array {values.shape}"), allowed, "mend it")
+        if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
+            kind = "masked values" if np.ma.is_masked(result) else f"values of type {values.dtype}"
+            refuse(field, Shown(kind), "real numbers; NaN for none", "mend it")
+        return values.astype(np.float64, copy=False)
+
+    values = compute(slice(None), seeds)
+    width = math.prod(sizes)
+    # An output that compares seeds shows it at the first, the last and the extreme ones.
+    extremes = (int(values.argmin()) // width, int(values.argmax()) // width) if width else ()
+    for seed in {0, seeds - 1, *extremes}:
+        # Twice, so that an array of one row is not taken for one of all seeds.
+        pair = compute([seed, seed], 2)
+        if not _is_close(pair, values[seed : seed + 1]):
+            place = int(_is_close(pair[:1], values[seed : seed + 1]))
+            alone, beside = (shown(each.tolist()) for each in (pair[place], values[seed]))
+            name = output.name
+            remedy = f"compare seeds in the result: data.{name} - data.{name}.mean('seed')"
+            allowed = "the same for a seed, whatever seeds are beside it"
+            other = f"{alone} of a seed beside itself, else {beside}"
+            refuse(field, Shown(other), allowed, remedy)
+    return values
+
+
+def _lock(values: np.ndarray) -> np.ndarray:
+    """Returns a view that cannot be changed in place."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _is_close(one: np.ndarray, other: np.ndarray) -> bool:
+    """Tells whether values are equal up to rounding, which may depend on the size of an array."""
+    finite = np.abs(other, where=np.isfinite(other), out=np.zeros_like(other))
+    spare = _ROUNDING * max(1.0, float(finite.max(initial=0.0)))
+    return bool(np.allclose(one, other, rtol=_ROUNDING, atol=spare, equal_nan=True))

@@ -1,0 +1,105 @@
+"""How Ctrl-C, and a request to end (SIGTERM), end a command: at once, and in one line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fmab_jax.files import error_stream, is_writing
+
+# How long a command may take to end by itself, and how long a file to become whole.
+_END_S, _WRITE_S = 1.0, 8.0
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, or a request to end.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+@contextmanager
+def stoppable(end: Callable[[int], object]) -> Iterator[None]:
+    """Has signals raise `Stopped`, and ends the process where that does not end it.
+
+    Python raises between two of its own steps, and not while the main thread compiles a program or
+    runs a batch. A second signal ends the process at once.
+
+    Args:
+        end: Says the last line; takes the number of the signal. A thread of its own calls it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread is told of signals.
+        return
+    # Whoever started the command may have it ignore Ctrl-C, as shells do in the background.
+    both = (signal.SIGINT, signal.SIGTERM)
+    numbers = [each for each in both if signal.getsignal(each) is not signal.SIG_IGN]
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+    stopped = False
+
+    def stop(number: int, _: Any) -> None:
+        nonlocal stopped
+        if not stopped:  # else what ends the command is interrupted
+            stopped = True
+            raise Stopped(number)
+
+    def report(error: Any) -> None:
+        # Where nobody catches it, such as while garbage is collected, the other thread ends all.
+        if not isinstance(error.exc_value, Stopped):
+            hook(error)
+
+    hook, sys.unraisablehook = sys.unraisablehook, report
+    before = {number: signal.signal(number, stop) for number in numbers}
+    listener = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(ear, numbers, end), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(listener)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook
+        mouth.close()
+
+
+def _watch(ear: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
+    """Waits for a signal, and then for the process to end; ends it after a second one, or a while.
+
+    Args:
+        ear: Gets the number of every signal, whatever the main thread is doing.
+        numbers: Of the signals that end the process.
+        end: See `stoppable`.
+    """
+    first, since = 0, 0.0
+    with ear:
+        while True:
+            try:
+                heard = ear.recv(1)
+            except TimeoutError:
+                heard = b"\0"
+            if not heard:
+                return
+            again = heard[0] in numbers and first
+            if heard[0] in numbers and not first:
+                first, since = heard[0], time.monotonic()
+                ear.settimeout(0.05)
+            waited = time.monotonic() - since
+            patient = waited < (_WRITE_S if is_writing() else _END_S)
+            if first and (again or not patient):
+                if error_stream().isatty():
+                    error_stream().write("\x1b[?25h\n")  # a bar has hidden the cursor
+                end(first)
+                os._exit(128 + first)

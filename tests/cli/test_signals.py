@@ -1,0 +1,189 @@
+"""Ctrl-C and SIGTERM end a command at once, in one line, and keep what is computed."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import fresh
+import pytest
+from spoken import said
+
+from fmab_jax.cli import signals
+from fmab_jax.cli.signals import Stopped, stoppable
+from fmab_jax.files import mark_write
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+# Programs that are compiled in no time, one for each number of arms.
+RUN = "run uniform_play --agents 4 --arms 3 --horizon 1000 --times 10 --seeds 8 --out x"
+PAIR = "sweep uniform_play --agents 4 --arms 3 5 --horizon 1000 --times 10 --seeds 8 --out kept"
+# Stands for a compiler: what is called releases Python's lock, looks at no signal and takes hours.
+STUCK = """
+import hashlib, signal, sys
+import programs
+from fmab_jax.run import batches
+from fmab_jax.cli.main import main
+
+batches._OPTIONS["cpu"] |= programs.UNOPTIMISED
+compiled, seen = batches.executable, []
+
+def executable(program, *rest):
+    if program not in seen:
+        seen.append(program)
+    if seen.index(program) == {place}:
+        print("stuck", file=sys.stderr, flush=True)
+        for _ in range(100):
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+    return compiled(program, *rest)
+
+executable.cache_info = compiled.cache_info
+batches.executable = executable
+# Of a process in the background it may be ignored, and then is by those that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main())
+"""
+
+
+def stopped_at(place: int, words: str, numbers: list[int], until: str = "err") -> tuple[int, str]:
+    """Sends signals to a command while it compiles the program of a place, and a file has text.
+
+    Returns the exit status, and the last line of standard error.
+    """
+    text, other = Path("err"), Path(until)
+    with text.open("w") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-c", STUCK.format(place=place), *shlex.split(words)],
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+            env=fresh.surroundings(),
+        )
+        try:
+            while process.poll() is None:
+                time.sleep(0.01)
+                if "stuck\n" in text.read_text() and other.exists() and other.stat().st_size:
+                    break
+            for each in numbers:
+                process.send_signal(each)
+            status = process.wait(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+    return status, text.read_text().splitlines()[-1]
+
+
+def test_a_run_ends_while_its_program_compiles(folder):
+    """Would catch Ctrl-C that waits until the main thread comes back from a compiler."""
+    found = stopped_at(0, RUN, [signal.SIGINT])
+    assert found == (130, "fmab: stopped; nothing written")
+    assert [path.name for path in folder.iterdir()] == ["err"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_sweep_ends_while_a_thread_compiles(times, folder, capsys):
+    """Would catch an interpreter that waits for the thread, or dies of a second Ctrl-C."""
+    status, line = stopped_at(1, PAIR, times * [signal.SIGINT], "kept/manifest-main.jsonl")
+    told = f"fmab: stopped; what is computed is kept; go on with: fmab {PAIR}"
+    assert (status, line) == (130, told)
+    (chunk,) = (folder / "kept/chunks").iterdir()
+    before = chunk.read_bytes()
+    _, err = said(capsys, PAIR)
+    assert "16 trials, 8 of them to do" in err and chunk.read_bytes() == before
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """The statuses with which the process would have ended by now, and the signals told of."""
+    found: list[Any] = []
+    monkeypatch.setattr(os, "_exit", found.append)
+    monkeypatch.setattr(signals, "_END_S", 0.0)
+    return found
+
+
+def wait_for(ended: list[Any]) -> None:
+    """Waits until the process would have ended, or for long."""
+    for _ in range(3000):
+        if ended:
+            return
+        time.sleep(0.01)
+
+
+def test_what_is_being_written_becomes_whole(ended, monkeypatch):
+    """Would catch a chunk that is computed, and lost because the process does not wait for it."""
+    monkeypatch.setattr(signals, "_WRITE_S", math.inf)
+    with stoppable(lambda number: None):
+        with mark_write():
+            with pytest.raises(Stopped):
+                signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            assert ended == []
+            # Whoever asks again does not want to wait.
+            signal.raise_signal(signal.SIGTERM)
+            wait_for(ended)
+    assert set(ended) == {143}
+
+
+def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeypatch):
+    """Would catch Ctrl-C that goes by in what collects garbage, its traceback, and a terminal that
+    is left without a cursor."""
+    seen: list[Any] = []
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(signals, "error_stream", lambda: terminal)
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    told: list[int] = []
+
+    class Raises:
+        def __init__(self, error: int | None = None) -> None:
+            self.error = error
+
+        def __del__(self) -> None:
+            if self.error is not None:
+                raise ValueError(self.error)
+            signal.raise_signal(signal.SIGINT)
+
+    with stoppable(told.append):
+        Raises()
+        wait_for(ended)
+        Raises(1)
+    assert set(ended) == {130} and set(told) == {signal.SIGINT}
+    assert [str(each.exc_value) for each in seen] == ["1"]
+    assert terminal.getvalue().startswith("\x1b[?25h\n")
+
+
+def test_another_thread_is_told_of_no_signal():
+    """Would catch a command that cannot run in a thread of a program."""
+    found: list[Any] = []
+
+    def command() -> None:
+        with stoppable(found.append):
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=command)
+    thread.start()
+    thread.join()
+    assert found == [signal.SIG_DFL]
+
+
+def test_what_a_process_did_with_signals_it_does_again():
+    """Would catch Ctrl-C of what runs in the background, which its shell has ignored."""
+    hook, before = sys.unraisablehook, signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stoppable(lambda number: None):
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert sys.unraisablehook is hook and signal.set_wakeup_fd(-1) == -1
+    finally:
+        signal.signal(signal.SIGINT, before)
