@@ -2,7 +2,8 @@
 
 Lines are the paper's. `Elimination` states the equations: how long an epoch is (line 4), the radius
 (5), who leaves (13-14). `fmab_jax.draws` says how agents add up (9-12), `fmab_jax.layouts` how arms
-are held. No pull is drawn by itself: an epoch draws one sum of rewards per arm, or per arm and agent.
+are held. No pull is drawn by itself: an epoch draws one sum of rewards per arm, or one per arm and
+agent.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Waits(Uploads):
 
     def groups(self) -> list[list[Stream]]:
         """Returns the wait of the first round."""
-        bare = not self.trial.private or not noisy(self.trial, 1)
+        bare = not self.trial.draws.merged or not noisy(self.trial, 1)
         words, shift = "arm pulled while waiting", self.row.epsilon
         return [[Stream(self.row, words, -1, 0, (0,), 2, shift, waiting=True, bare=bare)]]
 
@@ -223,14 +223,19 @@ def _regret(
     """Returns the regret of whole runs, numbered from the last of three words on."""
     root, side, first = words
 
-    def one(number: Array) -> Array:
+    def given(number: Array) -> tuple[Instance, Array]:
         key = jax.random.fold_in(keys.seed_key(root, side), number)
         marks = _marks(trial, key, when, value)
         parameters = (base[None, :], *(jnp.broadcast_to(x, (1, ARMS)) for x in marks))
-        found: Array = trial.run(instance_of(base, parameters), grid, key).regret
-        return found
+        return instance_of(base, parameters), key
 
-    return jax.vmap(one)(first + jnp.arange(size, dtype=jnp.uint32))
+    instance, key = jax.vmap(given)(first + jnp.arange(size, dtype=jnp.uint32))
+    if isinstance(trial, EliminationTrial):
+        many, slots = jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (size, *jnp.shape(x))), (trial, grid)
+        )
+        return many.run_batch(instance, slots, key).regret
+    return jax.vmap(lambda instance, key: trial.run(instance, grid, key).regret)(instance, key)
 
 
 def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
@@ -296,7 +301,7 @@ def rounds_of(
     if trial.waits:
         (uploads,) = uploads_of(algorithm, exchange, row, root, Sight("messages"))
         found = [Waits(**vars(uploads))]
-        if not trial.private:
+        if not trial.draws.merged:
             # Pulls during the wait are not covered, so there is nothing to try.
             return found
     wait = int(exchange.wait)
@@ -321,27 +326,29 @@ def rounds_of(
     rng = np.random.default_rng(0)
     tried = []
     weights = np.asarray(exchange.weights, np.float64)
-    heaviest = 1.0 / exchange.reporting if trial.scarce else float(weights.max())
+    some_report = exchange.reporting < exchange.agents and not trial.alone
+    heaviest = 1.0 / exchange.reporting if some_report else float(weights.max())
     per_agent = (weights / weights.max())[: exchange.reporting]
     for at in decisive:
         noise = np.zeros(1)
-        if trial.noisy:
+        if trial.draws.noisy:
             terms = 1 if algorithm.sums_securely or trial.alone else len(per_agent)
             terms *= at + 1 if algorithm.remembers else 1
             gammas = [rng.standard_gamma(2.0 * terms, 10**6) for _ in range(2)]
             noise = rounds.scale[at] * (gammas[0] - gammas[1])
         held = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
-        alike = not trial.scarce and np.ptp(per_agent) == 0.0
-        for chance in _CHANCES if trial.noisy else _CHANCES[:1]:
+        alike = not some_report and np.ptp(per_agent) == 0.0
+        for chance in _CHANCES if trial.draws.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
             lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / held
             data = _Data((min(max(lead, 0.0), 1.0), 0.0), at + 1)
-            tried.append((data, 2.0 * terms if trial.noisy and alike else None))
-    row_of = int(np.argmax(trial.reward_weights)) if np.size(trial.reward_weights) else 0
-    agents = max(1, trial.room)
+            tried.append((data, 2.0 * terms if trial.draws.noisy and alike else None))
+    weights = np.asarray(getattr(trial.draws, "weights", ()))
+    row_of = int(np.argmax(weights)) if weights.size else 0
+    agents = trial.elements()
     whole = Actions(
         row,
-        replace(trial, law=_Given(row_of * ARMS + ARM)),
+        replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM))),
         root,
         max(1, streams.BATCH // agents),
         slots.astype(np.int64),
@@ -349,6 +356,6 @@ def rounds_of(
         tuple(names),
         tuple(tried),
         f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
-        not trial.scarce and not (trial.noisy and rounds.scale.any()),
+        not some_report and not noisy(trial, decisive[-1] + 1),
     )
     return [*found, whole]

@@ -11,20 +11,34 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from fmab_jax import elimination
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families import epochs
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
-from fmab_jax.algorithms.families.epochs import count_pieces
-from fmab_jax.algorithms.families.rounds import planned
 from fmab_jax.analysis import streams
 from fmab_jax.analysis.streams import ARM, ARMS, Numbers, Stream
-from fmab_jax.core import keys, samplers
+from fmab_jax.core import keys, laplace, samplers
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.rare import Table
+from fmab_jax.draws import ByAgent, Draws, SplitArms
 
 STRONGER = ", and the noisy sums that they follow from"
 """What a viewer sees that is stronger than the one that a row of the ledger is about."""
+
+
+class Messages(NamedTuple):
+    """The messages of agents in the first rounds, while no arm leaves.
+
+    Attributes:
+        sent: [round, row, arm] noisy mean of each arm, as a message holds it.
+        length: [round] rewards that a mean is over: S_r, or n_r where old epochs are forgotten.
+        played: [round, row] arm that a row plays while messages travel, if it does.
+    """
+
+    sent: Any
+    length: Any
+    played: Any
 
 
 class Sight(NamedTuple):
@@ -40,7 +54,7 @@ class Sight(NamedTuple):
 
 @dataclass(frozen=True)
 class Uploads:
-    """Messages of an elimination algorithm, or their sums; rows of the loop's arrays are agents."""
+    """Messages of an elimination algorithm, or their sums; a row of the draws is one of them."""
 
     row: Seen  # of the ledger
     # With as many rows as a batch needs, but N and the noise of the real agents.
@@ -77,7 +91,9 @@ class Uploads:
             left, shares = sight.shares
             one, some = "sum over agents", "sums over agents"
             if left < shares:
-                shift = 1.0 / float(scheduled(self.trial, 1).scale[0]) if self.trial.noisy else 0.0
+                shift = 0.0
+                if self.trial.draws.noisy:
+                    shift = 1.0 / float(scheduled(self.trial, 1).scale[0])
                 one, some = f"{one} less one share", f"{some} less one share each"
                 noises = left / shares
         elif self.noises is not None and sight.view == "sums":
@@ -99,7 +115,7 @@ class Uploads:
         if last and not sight.redrawn:
             found.append((f"{last + 1} {some}, reward of round {last + 1}", last, every, noises))
         # Agents that share the arms out are all asked in every round.
-        skips = self.trial.filling.remembers and not alone and not self.trial.shared
+        skips = self.trial.draws.remembers and not alone and self.noises is None
         skips = skips and sight.view == "messages"
         if last > 1 and skips:
             heard = "uploads of rounds 1 and 3, reward of round"
@@ -116,12 +132,15 @@ class Uploads:
         """Returns a batch of runs in which the reward of one round, -1 for none, is 1."""
         if self.sight.shares is not None and self.sight.shares[0] < self.sight.shares[1]:
             return self._drawn_shares(data, batch)
-        rows = len(self.trial.reward_sizes)
+        rows = self.each * self.size
         added = np.zeros((self.rounds, rows, ARMS))
         if data >= 0:
             added[data, :: self.each, ARM] = 1.0
         seed = streams.seed_of(data, batch)
-        found = _uploads(self.trial, self.problem, self.root, seed, added, self.noises)
+        shapes = None
+        if self.noises is not None:
+            shapes = np.stack([_shapes_of(rows, number) for number in self.noises])
+        found = _messages(self.trial, self.problem, self.root, seed, added, shapes)
         heard = None
         if self.sight.redrawn:
             counts = {"rounds": self.rounds, "runs": self.size, "agents": self.each}
@@ -140,12 +159,12 @@ class Uploads:
         if data >= 0:
             sums[data, :, ARM] += 1.0
         length = schedule.fresh
-        if self.trial.filling.remembers:
+        if self.trial.draws.remembers:
             sums, length = np.cumsum(sums, axis=0), schedule.pulls
         played = np.zeros(shape[:2], np.int32)
         sent: Any = sums / length[:, None, None]
         known: Any = length
-        return epochs.Uploads(sent, known, played), None  # type: ignore[arg-type]
+        return Messages(sent, known, played), None
 
     def seen(self, stream: Stream, drawn: Any) -> Numbers:
         """Returns what is seen of a batch."""
@@ -161,7 +180,7 @@ class Uploads:
             if heard is not None:
                 split = split * np.asarray(heard)[rounds][..., None]
             split, agents = np.einsum("a,xrak->xrk", self.weights, split)[:, :, None, :], 1
-        if self.trial.filling.remembers and heard is None:
+        if self.trial.draws.remembers and heard is None:
             split = np.diff(split, axis=0, prepend=0)
             lengths = np.diff(lengths, prepend=0)
         names = [
@@ -176,18 +195,72 @@ class Uploads:
         return Numbers(values, np.repeat(lengths, agents * ARMS), names, first)
 
 
+def _shapes_of(rows: int, number: int) -> np.ndarray:
+    """Returns the shapes of sums of so many Laplace variables, one sum for each row."""
+    return np.tile(laplace.laplace_sum_shape(int(number)), rows)
+
+
 @jax.jit
-def _uploads(
+def _messages(
     trial: EliminationTrial,
     problem: Any,
     root: UInt32[Array, ""],
     seed: UInt32[Array, ""],
     added: Float[Array, "round row arm"],
-    noises: Int[Array, " round"] | None,
-) -> epochs.Uploads:
+    shapes: Float[Array, "round shape"] | None,
+) -> Messages:
+    """Draws the messages of the first rounds as a run does, while all arms stay.
+
+    Where agents are heard now and then, they are so in law: here all are drawn in each epoch.
+
+    Args:
+        trial: As `repeated` returns it.
+        problem: Of the rewards.
+        root: Root seed.
+        seed: Of a batch.
+        added: To the sums of rewards of each epoch.
+        shapes: Of the noise of each epoch, where its number of variables is another in each.
+    """
     key = keys.seed_key(root, seed)
     instance = problem.draw(key)
-    return epochs.uploads(trial.settled(instance), instance, key, added, noises)
+    trial = _settled(trial, instance)
+    draws = trial.draws
+    arms = {**_all_arms(), **draws.fixed(instance)}
+
+    def round_of(carry: Any, given: Any) -> tuple[Any, Messages]:
+        state, before = carry
+        added, shape = given
+        plan = elimination.plan_epoch(trial, state, key, trial.horizon)
+        now = plan.round._replace(fresh=plan.epoch.fresh)
+        drawn: Any = draws
+        if shape is not None:
+            drawn = replace(drawn, shapes=Table(shape[None], jnp.int32(0)))
+        fresh = drawn.sample(arms, now)
+        fresh["rewards"] = fresh["rewards"] + added.T
+        sums = {name: before[name] + x for name, x in fresh.items()}
+        kept, length = (sums, now.pulls) if draws.remembers else (fresh, now.fresh)
+        sent = kept["rewards"] + kept.get("noise", 0.0)
+        played = jnp.argmax(sums["rewards"], axis=0)
+        state = state._replace(number=now.number, pulls=now.pulls)
+        return (state, sums), Messages(sent.T / length, length, played)
+
+    sums = {name: jnp.zeros((ARMS, *shape)) for name, shape in draws.sums.items()}
+    start = _before(trial, instance), sums
+    return jax.lax.scan(round_of, start, (added, shapes))[1]
+
+
+def _settled(trial: EliminationTrial, instance: Instance) -> EliminationTrial:
+    return replace(trial, own=trial.algorithm.settled(trial.own, instance))
+
+
+def _before(trial: EliminationTrial, instance: Instance) -> elimination.State:
+    none = jnp.zeros(0, jnp.int64)
+    return elimination.begin(trial, instance.gaps, none, jnp.float64(1.0))
+
+
+def _all_arms() -> dict[str, Any]:
+    arm = jnp.arange(ARMS, dtype=jnp.uint32)
+    return {"alive": jnp.ones(ARMS, bool), "arm": arm, "rank": arm.astype(jnp.int32)}
 
 
 @partial(jax.jit, static_argnames=("rounds", "runs", "agents"))
@@ -230,18 +303,19 @@ def scheduled(trial: EliminationTrial, rounds: int) -> Schedule:
 
 @partial(jax.jit, static_argnames="rounds")
 def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
-    trial = trial.settled(instance_of(jnp.zeros(ARMS), ()))
+    instance, key = instance_of(jnp.zeros(ARMS), ()), jax.random.key(0)
+    trial = _settled(trial, instance)
 
-    def round_of(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Schedule]:
-        number, epoch = planned(trial, ARMS, carry[0], jnp.int32(ARMS), carry[1])
-        radius = jnp.asarray(trial.filling.radius(epoch), jnp.float64)
-        scale = jnp.asarray(trial.filling.noise_scale(epoch), jnp.float64)
+    def round_of(state: elimination.State, _: None) -> tuple[elimination.State, Schedule]:
+        plan = elimination.plan_epoch(trial, state, key, trial.horizon)
+        now = plan.round._replace(fresh=plan.epoch.fresh)
         pieces = jnp.zeros((), jnp.int64)
-        if trial.shared:
-            pieces = count_pieces(trial, epoch, jnp.ones(ARMS, bool))[ARM]
-        return (number, epoch.pulls), Schedule(epoch.pulls, epoch.fresh, radius, scale, pieces)
+        if isinstance(trial.draws, SplitArms):
+            pieces = trial.draws.count_parts(_all_arms(), now)[ARM]
+        after = state._replace(number=now.number, pulls=now.pulls)
+        return after, Schedule(now.pulls, now.fresh, plan.radius, now.scale, pieces)
 
-    return jax.lax.scan(round_of, (jnp.int32(0), jnp.float64(0.0)), None, length=rounds)[1]
+    return jax.lax.scan(round_of, _before(trial, instance), None, length=rounds)[1]
 
 
 def instance_of(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Instance:
@@ -252,7 +326,7 @@ def instance_of(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> In
 
 def noisy(trial: EliminationTrial, rounds: int) -> bool:
     """Tells whether any of the first rounds has noise."""
-    return bool(trial.noisy and scheduled(trial, rounds).scale.any())
+    return bool(trial.draws.noisy and scheduled(trial, rounds).scale.any())
 
 
 def budget(algorithm: Elimination, trial: EliminationTrial) -> float:
@@ -284,17 +358,37 @@ def uploads_of(
     rounds = int(min(streams.UPLOADS, budget(algorithm, trial)))
     bound, heard = problem.bind(None), exchange.reporting
     noises = None
-    if shared and not secure and trial.noisy:
+    if shared and not secure and trial.draws.noisy:
         # An agent that looks pulls the arm as well, where another one does.
         pulling = scheduled(trial, rounds).pieces
         noises = np.maximum(pulling - sight.inside, 1) if sight.view == "sums" else 0 * pulling + 1
     made = Uploads(row, trial, bound, root, rounds, each, weights, heard, sight, noises)
-    rows, shapes = each * made.size, trial.noise_shapes
-    repeated = replace(
-        trial,
-        room=rows if trial.room else 0,
-        reward_sizes=np.full(rows, trial.reward_sizes[0]),
-        noise_sizes=np.full(rows, trial.noise_sizes[0]) if trial.noisy else trial.noise_sizes,
-        noise_shapes=shapes if noises is not None else np.repeat(shapes[:, :1], rows, axis=1),
+    rows, summed = each * made.size, secure or noises is not None
+    drawn = by_agent(trial.draws, rows, _shapes_of(rows, 1) if summed else None)
+    return [replace(made, trial=replace(trial, draws=drawn))]
+
+
+def by_agent(draws: Draws, rows: int, shapes: np.ndarray | None) -> ByAgent:
+    """Returns draws of so many agents that have sums of their own, and are all heard.
+
+    Args:
+        draws: Whose rewards, noise and memory.
+        rows: How many.
+        shapes: Of the noise of each, where it is not one Laplace variable.
+    """
+    one = shapes is None or not draws.noisy
+    return ByAgent(
+        law=draws.law,
+        noisy=draws.noisy,
+        remembers=draws.remembers,
+        secure=False,
+        arms=draws.arms,
+        agents=draws.agents,
+        reporting=draws.reporting,
+        partial=False,
+        merged=one and getattr(draws, "merged", False),
+        real=np.ones(rows, bool),
+        weights=np.empty(0),
+        noise_weights=np.ones(0 if one else rows),
+        shapes=None if one else Table(shapes[None], np.int32(0)),
     )
-    return [replace(made, trial=repeated)]

@@ -171,7 +171,7 @@ def summed(
     probability: Float[Array, ...],
     steps: int = _MOST_STEPS,
 ) -> Float[Array, ...]:
-    """Returns counts by summing the mass from zero, for a variance below 40; exact up to rounding."""
+    """Sums the mass from zero, for a variance below 40; exact up to rounding."""
     n, p, flip, _ = _rarer(trials, probability)
     u = jnp.where(flip, 1.0 - u, u)
     odds = p / (1.0 - p)
@@ -254,7 +254,7 @@ def _compared(
 
 
 def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array, Array]:
-    """Returns trials, the chance of the rarer outcome, whether it is a failure, and what is valid."""
+    """Returns trials, the chance of the rarer outcome, whether that is a failure, and validity."""
     n, p = trials, probability
     valid = (n >= 0) & (n <= MAX_TRIALS) & (jnp.floor(n) == n) & (p >= 0) & (p <= 1)
     # 1 - p is exact for p >= 1/2.

@@ -1,8 +1,8 @@
 """Work that few elements need, loops that end early, long tables: what samplers know of platforms.
 
 On a processor every element costs, so loops end as soon as they may. An accelerator pays for each
-launch, and for a trip to the host each time that a loop asks whether it is over: there, work is laid
-out in a straight line.
+launch, and for a trip to the host each time that a loop asks whether it is over: there, work is
+laid out in a straight line.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class SplitArms(Draws):
         """Draws rewards, and the noise of whoever pulled an arm."""
         pulls = jnp.where(arms["alive"], now.fresh, 0.0)
         rewards = self.law.total(*now.rewards, arms["arm"], pulls, *arms["parameters"])
-        parts = self._parts(arms, now)
+        parts = self.count_parts(arms, now)
         found = {"rewards": rewards, "noises": parts.astype(jnp.float64)}
         if not self.noisy:
             return found
@@ -66,7 +66,7 @@ class SplitArms(Draws):
         shape = self.shapes.at(parts * 0 if self.secure else parts)
         return found | {"noise": rounded(now.scale * laplace.laplace_sum(z, shape.T))}
 
-    def _parts(self, arms: Arms, now: Round) -> Int[Array, " arm"]:
+    def count_parts(self, arms: Arms, now: Round) -> Int[Array, " arm"]:
         """Returns how many agents pull each arm in play.
 
         All pulls of an epoch lie in one line, arm by arm, which is cut into equal parts: each agent

@@ -100,7 +100,7 @@ class Ragged:
     def _applied(
         self, body: Callable[..., Any], arms: Arms, values: Any, source: str, done: Array
     ) -> tuple[Array, Array, Array, Any]:
-        """Returns which places of a chunk are arms, their lanes, their trials, and what is found."""
+        """Returns which places of a chunk are arms, their lanes and trials, and what is found."""
         place = done + jnp.arange(self.chunk, dtype=jnp.int32)
         real = place < arms["size"]
         fields = {name: _cut(x, done, self.chunk) for name, x in arms[source].items()}

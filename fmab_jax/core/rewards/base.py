@@ -166,7 +166,7 @@ class Law:
         raise NotImplementedError
 
     def total(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
-        """Samples sums of ``pulls`` rewards of one distribution; elementwise, of shapes that broadcast.
+        """Samples sums of ``pulls`` rewards of one distribution; elementwise, with broadcasting.
 
         Args:
             k0: First word of a stream's key.
