@@ -41,10 +41,10 @@ def checked_seed(field: str, value: Any) -> int:
         ValueError: Outside the range, where the generator would reuse another seed's stream.
     """
     remedy = "larger seeds would repeat the streams of smaller ones"
-    number = count(field, value, 0, 2**32 - 1, remedy)
-    if isinstance(value, (float, np.floating)):
+    # A larger number may be one that somebody else made a float of.
+    if (type(value) is float or isinstance(value, np.floating)) and not value >= 2**32:
         refuse(field, value, "a whole number in [0, 4,294,967,295]", "pass an int, not a float")
-    return number
+    return count(field, value, 0, 2**32 - 1, remedy)
 
 
 def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
