@@ -148,7 +148,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         last: Slot at which a run is over.
     """
     draws, gaps = trial.draws, instance.gaps
-    layout = choose(*gaps.shape, trial.algorithm.elementwise)
+    layout = choose(*gaps.shape, trial.elementwise)
     each = layout.each
     found = {"best": "max", **({"play": "first_max"} if trial.waits else {})}
     left = {"active": "sum", "gaps": "sum", "optimal": "sum", "chosen": "first_max"}
@@ -288,7 +288,7 @@ def judge(arms: Any, now: Any) -> tuple[Any, Any]:
 
 def prepare(trial: Any, plan: Plan) -> Any:
     """Returns what `Elimination.prepared` does, for all trials."""
-    read = {name: getattr(plan.epoch, name) for name in trial.algorithm.prepared_from}
+    read = {name: getattr(plan.epoch, name) for name in trial.prepared_from}
 
     def one(read: dict[str, Array], radius: Scalar, own: dict[str, Scalar]) -> Any:
         unread = Epoch(*[jnp.full((), jnp.nan)] * len(Epoch._fields))

@@ -49,6 +49,7 @@ class DistDPSE(Private, Elimination):
     trusted: ClassVar[str] = "secure aggregation: nobody sees one agent's message"
     examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 0.5 1 --base 4")
     noisy: ClassVar[bool] = True
+    elementwise: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
     sums_securely: ClassVar[bool] = True
 

@@ -48,6 +48,7 @@ class DPSE(Private, Elimination):
         "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1",
     )
     noisy: ClassVar[bool] = True
+    elementwise: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
 
     failure: float | None = failure_parameter("Chance that a confidence interval may fail.")

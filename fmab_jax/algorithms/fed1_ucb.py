@@ -40,6 +40,7 @@ class Fed1UCB(Elimination):
     heard: ClassVar[str] = "a server hears all agents after each phase"
     trusted: ClassVar[str] = "the server, with means"
     examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--pulls 50 200")
+    elementwise: ClassVar[bool] = True
 
     pulls: int | None = parameter(
         Whole(none="10 log T pulls", low=1, high=10**12),

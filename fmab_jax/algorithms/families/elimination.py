@@ -30,6 +30,8 @@ from fmab_jax.elimination import Heard as Heard
 from fmab_jax.errors import NONE, flag, refuse, setting
 from fmab_jax.parameters import Flag, parameters_of
 
+# What an epoch says besides the algorithm's values.
+_CHANGING = tuple(name for name in Epoch._fields if name != "own")
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
 
@@ -47,6 +49,9 @@ class Elimination(Algorithm):
         lasting_scale: Whether `noise_scale` is the same in all epochs of a run.
         prepared_from: Fields of `Epoch` that `prepared` reads; all others are NaN for it.
 
+    The last three make runs faster. Each is about one function: a class that restates the function
+    restates what is said of it, or nothing is.
+
     Example:
         An oracle knows the smallest gap, and so how long its epochs must be. Arms are judged by the
         variance of their rewards. Messages are not noisy; ``docs/own_algorithm.md`` shows noise.
@@ -58,6 +63,7 @@ class Elimination(Algorithm):
         >>> @dataclass(frozen=True)
         ... class Oracle(fmab.Elimination):
         ...     name = "oracle"
+        ...     elementwise = True
         ...     rounds: int = 20
         ...
         ...     def exchange(self, agents):
@@ -100,7 +106,7 @@ class Elimination(Algorithm):
     sums_securely: ClassVar[bool] = False
     elementwise: ClassVar[bool] = True
     lasting_scale: ClassVar[bool] = True
-    prepared_from: ClassVar[tuple[str, ...]] = tuple(x for x in Epoch._fields if x != "own")
+    prepared_from: ClassVar[tuple[str, ...]] = _CHANGING
 
     @property
     def waits_privately(self) -> bool:
@@ -189,11 +195,14 @@ class Elimination(Algorithm):
             secure=self.sums_securely,
             splits=self.shares_arms,
             private_waits=self.waits_privately,
-            lasting_scale=self.lasting_scale,
+            lasting_scale=self._says("lasting_scale", "noise_scale"),
             sum_agents=sum_agents,
         )
+        restated = not self._says("prepared_from", "prepared")
         return EliminationTrial(
             algorithm=type(self),
+            elementwise=self._says("elementwise", "worse", "leaves"),
+            prepared_from=_CHANGING if restated else self.prepared_from,
             alone=exchange.alone,
             waits=waits,
             padded_agents=padded if exchange.alone else 0,
@@ -204,6 +213,15 @@ class Elimination(Algorithm):
             wait=np.int64(exchange.wait),
             own=collect_numbers(self, exchange, horizon),
         )
+
+    def _says(self, name: str, *functions: str) -> bool:
+        """Tells whether an attribute is true of some functions, by the class that states these."""
+        order = type(self).__mro__
+
+        def place(name: str) -> int:
+            return next(n for n, owner in enumerate(order) if name in vars(owner))
+
+        return bool(getattr(self, name)) and place(name) <= min(map(place, functions))
 
     def _check_shared(self, problem: Problem, exchange: Exchange, sum_agents: bool) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""

@@ -26,6 +26,8 @@ class EliminationTrial:
 
     Attributes:
         algorithm: Its class, for its equations.
+        elementwise: Whether arms are judged one by one.
+        prepared_from: Fields of an epoch that `Elimination.prepared` reads.
         alone: Whether every agent runs by itself, with nobody to hear.
         waits: Whether agents play their own best arm while messages travel.
         padded_agents: Rows that agents are padded to where each runs by itself.
@@ -39,6 +41,8 @@ class EliminationTrial:
     """
 
     algorithm: type[Any] = static()
+    elementwise: bool = static()
+    prepared_from: tuple[str, ...] = static()
     alone: bool = static()
     waits: bool = static()
     padded_agents: int = static()

@@ -44,6 +44,8 @@ class LikelihoodElimination(NoisyMessages):
 
     source: ClassVar[str] = "this project, docs/theory.md"
     noisy: ClassVar[bool] = True
+    elementwise: ClassVar[bool] = True
+    lasting_scale: ClassVar[bool] = True
     prepared_from: ClassVar[tuple[str, ...]] = ("number", "pulls")
     # `NoisyMessages` states these for any noisy sums, so they hold here as well.
     ledger = NoisyMessages.ledger

@@ -43,6 +43,7 @@ class PaperElimination(NoisyMessages):
     """
 
     noisy: ClassVar[bool] = True
+    lasting_scale: ClassVar[bool] = True
     source: ClassVar[str] = _SOURCE
     shown_by: ClassVar[str] = "Theorem 1"
     # `NoisyMessages` states these for any noisy sums, so they hold here as well.
