@@ -17,6 +17,7 @@ class Bernstein(fmab.Elimination):
     source = "Audibert, Munos and Szepesvari, 2009"
     heard = "a server hears all agents after each epoch"
     trusted = "the server, with sums"
+    elementwise = True
 
     first: int = 8
 
