@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
+from fmab_jax.accounts import State, close_epoch, finish_run, goes_on, power_of_two_above, start_run
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.core import arrays, keys
-from fmab_jax.core.curves import NEVER, Curves, Line, blank, draw_line
+from fmab_jax.core.curves import Line, blank
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.rare import mapped_in_blocks, once_for_all
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
 from fmab_jax.draws.base import Round
@@ -77,42 +76,6 @@ class Heard(NamedTuple):
     prepared: Any = ()
 
 
-class State(NamedTuple):
-    """A run between two epochs.
-
-    Attributes:
-        number: r, of the last epoch.
-        pulls: S_r, of each arm in play.
-        slot: The last that is over.
-        regret: By then, of all agents.
-        waited: The part of it that was collected in waits.
-        active: Arms in play.
-        gaps: Their gaps, summed.
-        chosen: The best of them, by the last aggregate.
-        lost: Whether every best arm has left.
-        rounds: Completed rounds.
-        reported: Arms that these began with, summed.
-        memory: Of the draws.
-        playing: [arm] which are in play, where outputs ask for it.
-        gauges: What is added up for outputs.
-    """
-
-    number: Integer
-    pulls: Scalar
-    slot: Integer
-    regret: Scalar
-    waited: Scalar
-    active: Integer
-    gaps: Scalar
-    chosen: Integer
-    lost: Truth
-    rounds: Integer
-    reported: Integer
-    memory: Any
-    playing: Bool[Array, " place"]
-    gauges: tuple[Any, ...]
-
-
 class Plan(NamedTuple):
     """The next epoch of a run.
 
@@ -160,10 +123,10 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         arms = layout.keep(arms, plan.draws)
         arms, heard = layout.sweep(hear, arms, (draws, plan.round), **found)  # lines 6-12
         if draws.counts_noises:
-            heard |= layout.sweep(lead, arms, heard, best_noises="max")[1]
+            heard |= layout.sweep(count_noises, arms, heard, best_noises="max")[1]
         plan = plan._replace(prepared=prepare(trial, plan))
         arms, after = layout.sweep(judge, arms, (trial, plan, heard, scale), **left)  # lines 13-15
-        state, lines = each(pass_epoch)(trial, gaps, grid, state, plan, heard, after, scale)
+        state, lines = each(close_epoch)(trial, gaps, grid, state, plan, heard, after, scale)
         return state, arms, lines
 
     def active(state: State) -> Array:
@@ -173,48 +136,9 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
     arms = layout.start({"gap": gaps, **fixed(draws, instance)}, draws.sums, draws.ranked)
     curves = each(lambda grid: blank(grid, trial.waits))(grid)
     state, curves = layout.loop(
-        epoch, active, each(begin)(trial, gaps, grid, scale), arms, curves, grid
+        epoch, active, each(start_run)(trial, gaps, grid, scale), arms, curves, grid
     )
-    return each(outcome)(trial, gaps, grid, state, curves)
-
-
-def power_of_two_above(gaps: PerArm) -> Scalar:
-    """Returns a power of two that no gap exceeds."""
-    return jnp.ldexp(jnp.ones(()), jnp.frexp(jnp.max(gaps))[1])
-
-
-def begin(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
-    """Returns a run before its first epoch (lines 1-2)."""
-    none, zero, long = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
-    arms = len(gaps)
-    return State(
-        number=none,
-        pulls=zero,
-        slot=long,
-        regret=zero,
-        waited=zero,
-        active=jnp.int32(arms),
-        gaps=arrays.exact_sum(gaps, scale),
-        chosen=none,
-        lost=jnp.bool_(False),
-        rounds=none,
-        reported=long,
-        memory=trial.draws.memory(),
-        playing=jnp.ones(arms if trial.gauges else 0, bool),
-        gauges=gauges_start(trial.gauges, trial.gauge_rows, arms, grid),
-    )
-
-
-def is_spent(trial: Any, state: State) -> Truth:
-    """Tells whether the round budget R is spent."""
-    return state.rounds.astype(jnp.float64) >= trial.algorithm.budget(trial.own)
-
-
-def goes_on(trial: Any, state: State, last: Integer) -> Truth:
-    """Tells whether there is time, budget and doubt left for another epoch."""
-    # An equation that returns NaN ends the run, which would never end.
-    more = (state.slot < last) & ~jnp.isnan(state.pulls)
-    return more & (state.active > 1) & ~is_spent(trial, state)
+    return each(finish_run)(trial, gaps, grid, state, curves)
 
 
 def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
@@ -257,7 +181,7 @@ def hear(arms: Any, now: Any) -> tuple[Any, Any]:
     return {**sums, "mean": mean}, {"best": mean, "play": sums.get("rewards", mean)}
 
 
-def lead(arms: Any, heard: Any) -> tuple[Any, Any]:
+def count_noises(arms: Any, heard: Any) -> tuple[Any, Any]:
     """Returns the noises in the best arm's sum; where several tie, the most."""
     return {}, {"best_noises": jnp.where(arms["mean"] == heard["best"], arms["noises"], 0.0)}
 
@@ -295,98 +219,3 @@ def prepare(trial: Any, plan: Plan) -> Any:
         return trial.algorithm.prepared(unread._replace(own=own, **read), radius)
 
     return once_for_all(one, read, plan.radius, plan.epoch.own)
-
-
-def pass_epoch(
-    trial: Any,
-    gaps: PerArm,
-    grid: Array,
-    state: State,
-    plan: Plan,
-    heard: Any,
-    left: Any,
-    scale: Scalar,
-) -> tuple[State, tuple[Line, ...]]:
-    """Returns a run after an epoch and the wait that closes it, and how its regret grew."""
-    number, never, zero = plan.round.number, jnp.int64(NEVER), jnp.zeros(())
-    slot, regret, waited, gauges = plan.explored, state.regret, state.waited, state.gauges
-    completed = plan.draws & (slot + trial.wait <= trial.horizon)
-    rate = trial.agents * (state.gaps / plan.epoch.active)
-    ended = never if trial.waits else jnp.where(completed, slot, never)
-    start = jnp.where(plan.runs, state.slot, never)
-    lines: tuple[Line, ...] = (Line(start, regret, rate, waited, zero, ended, number),)
-    regret = regret + arrays.rounded(rate * (slot - state.slot).astype(jnp.float64))
-    gauges = gauged(trial.gauges, gauges, lambda: exploring(trial, state, plan, rate), grid)
-    if trial.waits:
-        gap = gaps[jnp.minimum(heard["play"], len(gaps) - 1)]
-        real = trial.draws.real
-        rate = arrays.padded_sum(jnp.where(real, gap, 0.0))
-        over = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
-        start, ended = (jnp.where(x, y, never) for x, y in ((plan.runs, slot), (completed, over)))
-        lines += (Line(start, regret, rate, waited, rate, ended, number),)
-        gained = arrays.rounded(rate * (over - slot).astype(jnp.float64))
-        regret, waited = regret + gained, waited + gained
-        played = jax.nn.one_hot(heard["play"], len(gaps), dtype=jnp.float64)
-        stretch = Stretch(slot, over, gap, played, real.astype(jnp.float64))
-        gauges, slot = gauged(trial.gauges, gauges, lambda: stretch, grid), over
-    after = state._replace(
-        active=left["active"],
-        gaps=arrays.exact_total(*left["gaps"], scale),
-        chosen=jnp.where(left["chosen"] < len(gaps), left["chosen"], 0),
-        lost=left["optimal"] == 0,
-        rounds=number,
-        reported=state.reported + state.active.astype(jnp.int64),
-        playing=left.get("playing", state.playing),
-    )
-    state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
-    pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
-    return state._replace(
-        number=jnp.where(plan.runs, number, state.number),
-        pulls=jnp.where(plan.runs, pulls, state.pulls),
-        slot=slot,
-        regret=regret,
-        waited=waited,
-        memory=plan.memory,
-        gauges=gauges,
-    ), lines
-
-
-def exploring(trial: Any, state: State, plan: Plan, rate: Scalar) -> Stretch:
-    """Returns the slots of an epoch, in which all agents play the arms in play in turn."""
-    rows, each = trial.gauge_rows, jnp.where(state.playing, 1.0, 0.0)
-    share = jnp.broadcast_to(each / jnp.sum(each), (rows, len(each)))
-    gap = jnp.full(rows, rate / trial.agents)
-    return Stretch(state.slot, plan.explored, gap, share, trial.agents_by_row)
-
-
-def outcome(trial: Any, gaps: PerArm, grid: Array, state: State, curves: Curves) -> Outcome:
-    """Returns a run's outcome, with the best arm played to the end (lines 16-17)."""
-    rows, zero, never = trial.gauge_rows, jnp.zeros(()), jnp.int64(NEVER)
-    gap = gaps[state.chosen]
-    decided = (state.active == 1) | is_spent(trial, state)
-    rate = trial.agents * gap
-    line = Line(state.slot, state.regret, rate, state.waited, zero, never, state.rounds)
-    curves = draw_line(curves, grid, line)
-
-    def committed() -> Stretch:
-        share = jax.nn.one_hot(state.chosen, len(gaps), dtype=jnp.float64)
-        share = jnp.broadcast_to(share, (rows, len(gaps)))
-        now = state.slot, trial.horizon, jnp.full(rows, gap), share
-        return Stretch(*now, trial.agents_by_row)
-
-    gauges = gauged(trial.gauges, state.gauges, committed, grid)
-    exploring = state.gaps / state.active.astype(jnp.float64)
-    return Outcome(
-        # If an equation returned NaN, the regret is NaN.
-        regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, curves.regret),
-        waiting_regret=curves.waiting,
-        rounds_by=curves.rounds,
-        rounds=state.rounds,
-        arms_reported=state.reported,
-        active_arms=state.active,
-        chosen_arm=jnp.where(decided, state.chosen, -1),
-        agents_lost=jnp.where(state.lost, trial.agents, 0.0).astype(jnp.int32),
-        agents_worse=jnp.where(decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
-        final_gap=jnp.where(decided, gap, exploring),
-        gauged=gauges_end(trial.gauges, gauges, rows, len(gaps), len(grid)),
-    )

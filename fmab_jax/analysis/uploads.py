@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from fmab_jax import elimination
+from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
@@ -253,9 +253,9 @@ def _settled(trial: EliminationTrial, instance: Instance) -> EliminationTrial:
     return replace(trial, own=trial.algorithm.settled(trial.own, instance))
 
 
-def _before(trial: EliminationTrial, instance: Instance) -> elimination.State:
+def _before(trial: EliminationTrial, instance: Instance) -> accounts.State:
     none = jnp.zeros(0, jnp.int64)
-    return elimination.begin(trial, instance.gaps, none, jnp.float64(1.0))
+    return accounts.start_run(trial, instance.gaps, none, jnp.float64(1.0))
 
 
 def _all_arms() -> dict[str, Any]:
@@ -306,7 +306,7 @@ def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
     instance, key = instance_of(jnp.zeros(ARMS), ()), jax.random.key(0)
     trial = _settled(trial, instance)
 
-    def round_of(state: elimination.State, _: None) -> tuple[elimination.State, Schedule]:
+    def round_of(state: accounts.State, _: None) -> tuple[accounts.State, Schedule]:
         plan = elimination.plan_epoch(trial, state, key, trial.horizon)
         now = plan.round._replace(fresh=plan.epoch.fresh)
         pieces = jnp.zeros((), jnp.int64)
