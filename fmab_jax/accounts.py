@@ -131,7 +131,7 @@ def close_epoch(
         gauges, slot = gauged(trial.gauges, gauges, lambda: stretch, grid), over
     after = state._replace(
         active=left["active"],
-        gaps=arrays.exact_total(*left["gaps"], scale),
+        gaps=arrays.exact_total(left["gaps"][0], left["gaps"][1], scale),
         chosen=jnp.where(left["chosen"] < len(gaps), left["chosen"], 0),
         lost=left["optimal"] == 0,
         rounds=number,

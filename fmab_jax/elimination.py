@@ -111,7 +111,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         last: Slot at which a run is over.
     """
     draws, gaps = trial.draws, instance.gaps
-    layout = choose(*gaps.shape, trial.elementwise)
+    layout = choose(gaps.shape[0], gaps.shape[1], trial.elementwise)
     each = layout.each
     found = {"best": "max", **({"play": "first_max"} if trial.waits else {})}
     left = {"active": "sum", "gaps": "sum", "optimal": "sum", "chosen": "first_max"}
@@ -165,9 +165,9 @@ def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
     runs, end = goes_on(trial, state, last), state.slot + slots
     fits = runs & (end <= trial.horizon)
     radius = checked("radius", algorithm.radius(epoch), (), "f")
-    words = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
+    rewards, noise = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     scale = algorithm.noise_scale(epoch) * draws.law.sensitivity
-    now = Round(number, pulls, jnp.where(fits, epoch.fresh, 0.0), slots, *words, scale)
+    now = Round(number, pulls, jnp.where(fits, epoch.fresh, 0.0), slots, rewards, noise, scale)
     seen, memory = draws.remember(state.memory, key, now)
     until = jnp.where(runs, jnp.minimum(end, trial.horizon), state.slot)
     return Plan(runs, fits, until, epoch, radius, now._replace(seen=seen), memory)
@@ -215,7 +215,7 @@ def prepare(trial: Any, plan: Plan) -> Any:
     read = {name: getattr(plan.epoch, name) for name in trial.prepared_from}
 
     def one(read: dict[str, Array], radius: Scalar, own: dict[str, Scalar]) -> Any:
-        unread = Epoch(*[jnp.full((), jnp.nan)] * len(Epoch._fields))
-        return trial.algorithm.prepared(unread._replace(own=own, **read), radius)
+        fields: dict[str, Any] = dict.fromkeys(Epoch._fields, jnp.full((), jnp.nan))
+        return trial.algorithm.prepared(Epoch(**fields | read | {"own": own}), radius)
 
     return once_for_all(one, read, plan.radius, plan.epoch.own)

@@ -32,6 +32,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rewards import Law
+from fmab_jax.draws import ByAgent
 
 # Actions of index policies and of episodes are those of so many slots; elimination decides in one
 # of its first rounds in which a mean can be far enough behind.
@@ -39,6 +40,11 @@ _SLOTS, _MOST_ROUNDS, _DECISIONS = 32, 30, 2
 _FAR_ENOUGH = 0.95
 # How often noise leads to a decision, in the data sets that are tried.
 _CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
+
+
+def _acts_on_noise(trial: EliminationTrial) -> bool:
+    """Tells whether agents that wait go by their noisy sums."""
+    return isinstance(trial.draws, ByAgent) and trial.draws.merged
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Waits(Uploads):
 
     def groups(self) -> list[list[Stream]]:
         """Returns the wait of the first round."""
-        bare = not self.trial.draws.merged or not noisy(self.trial, 1)
+        bare = not _acts_on_noise(self.trial) or not noisy(self.trial, 1)
         words, shift = "arm pulled while waiting", self.row.epsilon
         return [[Stream(self.row, words, -1, 0, (0,), 2, shift, waiting=True, bare=bare)]]
 
@@ -301,7 +307,7 @@ def rounds_of(
     if trial.waits:
         (uploads,) = uploads_of(algorithm, exchange, row, root, Sight("messages"))
         found = [Waits(**vars(uploads))]
-        if not trial.draws.merged:
+        if not _acts_on_noise(trial):
             # Pulls during the wait are not covered, so there is nothing to try.
             return found
     wait = int(exchange.wait)

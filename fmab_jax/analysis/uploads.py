@@ -20,7 +20,7 @@ from fmab_jax.analysis.streams import ARM, ARMS, Numbers, Stream
 from fmab_jax.core import keys, laplace, samplers
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import Table
+from fmab_jax.core.rare import Table, table
 from fmab_jax.draws import ByAgent, Draws, SplitArms
 
 STRONGER = ", and the noisy sums that they follow from"
@@ -377,6 +377,8 @@ def by_agent(draws: Draws, rows: int, shapes: np.ndarray | None) -> ByAgent:
         shapes: Of the noise of each, where it is not one Laplace variable.
     """
     one = shapes is None or not draws.noisy
+    rows_of: dict[str, Any] = {"real": np.ones(rows, bool), "weights": np.empty(0)}
+    rows_of["noise_weights"] = np.ones(0 if one else rows)
     return ByAgent(
         law=draws.law,
         noisy=draws.noisy,
@@ -387,8 +389,6 @@ def by_agent(draws: Draws, rows: int, shapes: np.ndarray | None) -> ByAgent:
         reporting=draws.reporting,
         partial=False,
         merged=one and getattr(draws, "merged", False),
-        real=np.ones(rows, bool),
-        weights=np.empty(0),
-        noise_weights=np.ones(0 if one else rows),
-        shapes=None if one else Table(shapes[None], np.int32(0)),
+        shapes=None if shapes is None or one else table(shapes[None]),
+        **rows_of,
     )

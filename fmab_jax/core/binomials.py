@@ -87,8 +87,8 @@ def binomials_at_most(
 
     zero = jnp.zeros(k.shape)
     wide = jnp.zeros((_FREQUENCIES, *k.shape))
-    start = (wide, wide, zero, zero)
-    re, im, mean, sure = lax.fori_loop(0, len(probability), multiply, start)
+    none = (wide, wide, zero, zero)
+    re, im, mean, sure = lax.fori_loop(0, len(probability), multiply, none)
     power = trials[None, :]
     size = jnp.exp(0.5 * power * jnp.log1p(jnp.maximum(2.0 * re + re * re + im * im, -1.0)))
     turn = power * jnp.arctan2(im, 1.0 + re)
@@ -133,7 +133,8 @@ def binomials(
 
     def search(steps: int) -> Any:
         def exact(k0: Array, k1: Array, lane: Array, draw: Array, *law: Array) -> Array:
-            return summed(uniform(k0, k1, lane, draw), *law, steps)
+            trials, probability = law
+            return summed(uniform(k0, k1, lane, draw), trials, probability, steps)
 
         return exact
 
@@ -244,9 +245,9 @@ def _compared(
         return *further(*at), k + functools.reduce(jnp.add, above)
 
     first = jnp.exp(n * jnp.log1p(-p))
-    at = (jnp.zeros_like(n), first, first)
+    at: tuple[Array, ...] = (jnp.zeros_like(n), first, first)
     at = lax.while_loop(lambda s: anywhere(jnp.any(s[0] < start)), skip, at)
-    state = (*further(*at), jnp.broadcast_to(start, u.shape))
+    state: tuple[Array, ...] = (*further(*at), jnp.broadcast_to(start, u.shape))
     # Above the largest uniform there is nothing to count.
     most = jnp.max(u, axis=-1)
     k = lax.while_loop(lambda s: anywhere(jnp.any(most > s[-2][..., 0])), climb, state)[-1]

@@ -71,7 +71,7 @@ def few_summed(
         return draw + 1, rest, total + found
 
     total, left = drawn(jnp.uint32(0), count)
-    start = (jnp.uint32(1), left, total)
+    start: tuple[Array, ...] = (jnp.uint32(1), left, total)
     return lax.while_loop(lambda state: anywhere(jnp.any(state[1] > 0)), more, start)[2]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int
@@ -83,6 +84,12 @@ class Table:
             lambda row, *own: function(self.values[row], *own),
             *(self.row, *operands),
         )
+
+
+def table(values: Any) -> Table:
+    """Returns a table of NumPy's numbers, with its first row for every element."""
+    row: Any = np.int32(0)
+    return Table(values, row)
 
 
 def rare(

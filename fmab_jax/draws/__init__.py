@@ -16,13 +16,13 @@ import numpy as np
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rare import Table
+from fmab_jax.core.rare import Table, table
 from fmab_jax.draws.base import Draws as Draws
-from fmab_jax.draws.by_agent import ByAgent
-from fmab_jax.draws.groups import Groups
-from fmab_jax.draws.since_heard import SinceHeard
-from fmab_jax.draws.split_arms import SplitArms
-from fmab_jax.draws.summed import Summed
+from fmab_jax.draws.by_agent import ByAgent as ByAgent
+from fmab_jax.draws.groups import Groups as Groups
+from fmab_jax.draws.since_heard import SinceHeard as SinceHeard
+from fmab_jax.draws.split_arms import SplitArms as SplitArms
+from fmab_jax.draws.summed import Summed as Summed
 
 
 def choose(
@@ -71,21 +71,20 @@ def choose(
     partial, waits = exchange.reporting < agents, exchange.wait > 0
     real = np.arange(padded_agents) < agents
     if partial and not waits and (lasting_scale or not remembers or not noisy):
-        return SinceHeard(**given, real=real)
+        return SinceHeard(**given | {"real": real})
     by_group = (sum_agents or secure) and not partial and not (waits and private_waits)
     groups = [np.flatnonzero(weights == x) for x in np.unique(weights)] if by_group else []
     sizes = np.array([len(group) for group in groups], np.float64)
-    of_groups = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
+    of_groups: Any = np.array([weights[group[0]] for group in groups] if len(groups) > 1 else [])
     shapes = _row_of_shapes([1] if secure else sizes) if by_group else None
     if waits or partial or not (sum_agents and by_group):
         uniform = partial or len(groups) == 1
         of_agents = np.pad(weights, (0, padded_agents - agents))
+        given |= {"real": real, "weights": np.empty(0) if uniform else of_agents}
         return ByAgent(
             **given,
             partial=partial,
             merged=noisy and (private_waits if waits else partial),
-            real=real,
-            weights=np.empty(0) if uniform else of_agents,
             noise_weights=of_groups,
             shapes=shapes,
         )
@@ -95,21 +94,15 @@ def choose(
     member = np.zeros((len(groups), padded_agents if differ else 0))
     for row, group in zip(member, groups if differ else [], strict=False):
         row[group] = 1.0
-    return Groups(
-        **given,
-        differ=differ,
-        sizes=sizes,
-        weights=of_groups,
-        first=np.array([group[0] for group in groups], np.int32),
-        member=Table(member, np.int32(0)),
-        shapes=shapes,
-    )
+    first = np.array([group[0] for group in groups], np.int32)
+    given |= {"sizes": sizes, "weights": of_groups, "first": first, "shapes": shapes}
+    return Groups(**given, differ=differ, member=table(member))
 
 
 def _shapes(numbers: Any) -> Table:
     """Returns a row for the sum of so many Laplace variables."""
     rows = [laplace.laplace_sum_shape(int(number)) for number in numbers]
-    return Table(np.stack(rows), np.int32(0))
+    return table(np.stack(rows))
 
 
 def _row_of_shapes(numbers: Any) -> Table:

@@ -19,9 +19,8 @@ Arms = dict[str, Any]
 Sums = dict[str, Float[Array, "arm ..."]]
 
 
-def static(**more: Any) -> Any:
-    """Returns a field that a program is compiled for; all other fields hold arrays."""
-    return field(metadata={"static": True}, **more)
+STATIC = {"static": True}
+"""Metadata of a field that a program is compiled for; all other fields hold arrays."""
 
 
 class Round(NamedTuple):
@@ -62,11 +61,11 @@ class Draws:
         reporting: N, the agents heard in a round.
     """
 
-    law: Law = static()
-    noisy: bool = static()
-    remembers: bool = static()
-    secure: bool = static()
-    arms: int = static()
+    law: Law = field(metadata=STATIC)
+    noisy: bool = field(metadata=STATIC)
+    remembers: bool = field(metadata=STATIC)
+    secure: bool = field(metadata=STATIC)
+    arms: int = field(metadata=STATIC)
     agents: Scalar
     reporting: Scalar
 
@@ -111,16 +110,19 @@ class Draws:
         """Returns what the draws of an epoch see of the memory, and the memory after it."""
         return (), memory
 
-    @abstractmethod
     def sample(self, arms: Arms, now: Round) -> Sums:
         """Draws what an epoch adds to each sum (line 9)."""
+        raise NotImplementedError
 
-    @abstractmethod
     def total(self, sums: Sums, now: Round) -> PerArm:
         """Returns the sum of rewards and noise that is heard, of a mean agent (lines 10-12)."""
+        raise NotImplementedError
 
     def hear(self, arms: Arms, now: Round) -> tuple[Sums, PerArm]:
-        """Returns the sums after an epoch, and the aggregate of each arm."""
+        """Returns the sums after an epoch, and the aggregate of each arm.
+
+        By default from `sample` and `total`.
+        """
         fresh = self.sample(arms, now)
         sums = {name: arms[name] + x for name, x in fresh.items()}
         if self.remembers:

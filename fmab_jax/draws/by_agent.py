@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import Table
 from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, noise_of_groups, participants, static
+from fmab_jax.draws.base import STATIC, Arms, Draws, Round, Sums, noise_of_groups, participants
 
 
 @jax.tree_util.register_dataclass
@@ -33,8 +33,8 @@ class ByAgent(Draws):
             agent has its own.
     """
 
-    partial: bool = static()
-    merged: bool = static()
+    partial: bool = field(metadata=STATIC)
+    merged: bool = field(metadata=STATIC)
     real: Bool[Array, " agent"]
     weights: Float[Array, " agent"]
     noise_weights: Float[Array, " group"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from fmab_jax.core.arrays import padded_sum, rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import Table
 from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, noise_of_groups, static
+from fmab_jax.draws.base import STATIC, Arms, Draws, Round, Sums, noise_of_groups
 
 
 @jax.tree_util.register_dataclass
@@ -30,7 +30,7 @@ class Groups(Draws):
         shapes: [1, group x 24] of the law of their noise (`laplace.laplace_sum`).
     """
 
-    differ: bool = static()
+    differ: bool = field(metadata=STATIC)
     sizes: Float[Array, " group"]
     weights: Float[Array, " group"]
     first: Int[Array, " group"]
@@ -62,9 +62,9 @@ class Groups(Draws):
         lane = group * jnp.uint32(self.arms) + arm
         if self.differ:
             members = Table(self.member.values, self.member.row + group.astype(jnp.int32))
-            parameters = (Table(x.values, x.row[:, None]) for x in arms["parameters"])
+            tables = [Table(x.values, x.row[:, None]) for x in arms["parameters"]]
             first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
-            fixed = (sizes, arms["cumulants"], self.arms, members, *parameters)
+            fixed = (sizes, arms["cumulants"], self.arms, members, *tables)
             rewards = sums.group_sum(self.law, now.rewards, first, arm, pulls, *fixed)
         else:
             parameters = [x[:, None] for x in arms["parameters"]]

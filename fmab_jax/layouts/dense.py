@@ -108,11 +108,15 @@ class Dense:
         for width, enough in zip(widths, [*widths[1:], 0], strict=True):
             arms = jax.vmap(partial(_cut, width))(arms)
             state, arms, curves = lax.while_loop(
-                lambda given, enough=enough: jnp.any(active(given[0]) > enough),
+                partial(_any_above, active, enough),
                 lambda given: draw(*given),
                 (state, arms, curves),
             )
         return state, curves
+
+
+def _any_above(active: Callable[[Any], Array], enough: int, given: tuple[Any, ...]) -> Array:
+    return jnp.any(active(given[0]) > enough)
 
 
 def _cut(width: int, arms: Arms) -> Arms:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -118,7 +118,7 @@ class Ragged:
         fields = jax.tree.map(lambda x: _one(x), fields, is_leaf=_is_table)
         here = jax.tree.map(lambda x: _of(x, owner), values, is_leaf=_is_table)
         axes = jax.tree.map(
-            lambda x: Table(None, 0) if _is_table(x) else 0, (fields, here), is_leaf=_is_table
+            lambda x: _TABLE_AXES if _is_table(x) else 0, (fields, here), is_leaf=_is_table
         )
         return real, lane, owner, jax.vmap(body, axes)(fields, here)
 
@@ -294,4 +294,10 @@ def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, found: _Forem
     return lax.fori_loop(0, len(owner), one, found)
 
 
-_REDUCTIONS = {"sum": _add, "max": _raise, "first_max": _lead, "by_arm": _mark}
+_TABLE_AXES: Any = Table(cast(Any, None), cast(Any, 0))  # rows differ, values do not
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": _add,
+    "max": _raise,
+    "first_max": _lead,
+    "by_arm": _mark,
+}

@@ -336,7 +336,7 @@ def one_trial(
         seed: Selects the trial's; nothing else does.
     """
     key = keys.seed_key(root_seed, seed)
-    owner = getattr(trial, "algorithm", None) or getattr(trial, "filling", type(trial))
+    owner: Any = getattr(trial, "algorithm", getattr(trial, "filling", type(trial)))
     name = getattr(owner, "name", "") or owner.__name__
     with contract.asking(type(problem.law)):
         instance = problem.draw(key)
@@ -446,12 +446,11 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     # A data-dependent loop over sharded inputs would synchronise the devices at every step.
     mesh = Mesh(np.array(devices), ("trials",))
     split = PartitionSpec("trials")
-
     platform = devices[0].platform
-
-    specs = {"in_specs": split, "out_specs": split}
     # All that enters or leaves is split: nothing is the same on all devices.
-    sharded = jax.shard_map(many_trials, mesh=mesh, **specs, check_vma=False)
+    sharded = jax.shard_map(
+        many_trials, mesh=mesh, in_specs=split, out_specs=split, check_vma=False
+    )
     sharding = NamedSharding(mesh, split) if spans_processes(devices) else None
 
     def each(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:

@@ -199,6 +199,13 @@ class Elimination(Algorithm):
             sum_agents=sum_agents,
         )
         restated = not self._says("prepared_from", "prepared")
+        values: dict[str, Any] = {
+            "horizon": np.int64(horizon),
+            "agents": np.float64(problem.agents),
+            "reporting": np.float64(exchange.reporting),
+            "wait": np.int64(exchange.wait),
+            "own": collect_numbers(self, exchange, horizon),
+        }
         return EliminationTrial(
             algorithm=type(self),
             elementwise=self._says("elementwise", "worse", "leaves"),
@@ -207,11 +214,7 @@ class Elimination(Algorithm):
             waits=waits,
             padded_agents=padded if exchange.alone else 0,
             draws=drawn,
-            horizon=np.int64(horizon),
-            agents=np.float64(problem.agents),
-            reporting=np.float64(exchange.reporting),
-            wait=np.int64(exchange.wait),
-            own=collect_numbers(self, exchange, horizon),
+            **values,
         )
 
     def _says(self, name: str, *functions: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -15,7 +15,7 @@ from fmab_jax.algorithms.families import alone
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.draws import ByAgent, Draws, SplitArms
-from fmab_jax.draws.base import static
+from fmab_jax.draws.base import STATIC
 from fmab_jax.errors import refuse
 
 
@@ -40,19 +40,19 @@ class EliminationTrial:
         gauges: What is added up for outputs.
     """
 
-    algorithm: type[Any] = static()
-    elementwise: bool = static()
-    prepared_from: tuple[str, ...] = static()
-    alone: bool = static()
-    waits: bool = static()
-    padded_agents: int = static()
+    algorithm: type[Any] = field(metadata=STATIC)
+    elementwise: bool = field(metadata=STATIC)
+    prepared_from: tuple[str, ...] = field(metadata=STATIC)
+    alone: bool = field(metadata=STATIC)
+    waits: bool = field(metadata=STATIC)
+    padded_agents: int = field(metadata=STATIC)
     draws: Draws
     horizon: Array
     agents: Array
     reporting: Array
     wait: Array
     own: dict[str, Array]
-    gauges: tuple[Gauge, ...] = static(default=())
+    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
     @property
     def gauge_rows(self) -> int:

@@ -181,6 +181,7 @@ class Law:
             return sums
         # Rewards without variance are all the mean.
         few = ~self.smooth(cumulants) & (cumulants[1] != 0.0)
+        few = jnp.broadcast_to(few, sums.shape)
         return rare(few, self.exact, sums, k0, k1, lane, pulls, *parameters)
 
     def exact(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
