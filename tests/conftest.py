@@ -34,22 +34,18 @@ gc.set_threshold(200_000, 50, 100)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-# Array shapes and records are checked at every call, under pytest only, where signatures hold
-# arrays: elsewhere mypy has seen as much, and a fifth of the time of some files went into it.
-# Numbers and strings are left to checks.py, whose refusals the tests want to see, and to mypy. The
-# hook stays installed because the package imports its modules lazily.
+# Array shapes are checked at every call, under pytest only, where signatures hold arrays: elsewhere
+# mypy has seen as much, and a fifth of the time of some files went into it. The hook stays installed
+# because the package imports its modules lazily.
 # Ruff would write one name a line.
 # fmt: off
 ARRAYS = (
-    "core", "algorithms", "run", "analysis.audit", "analysis.exposures", "analysis.likelihood",
-    "analysis.pulls", "analysis.streams", "analysis.theory", "analysis.uploads",
+    "accounts", "algorithms", "core", "draws", "elimination", "layouts", "run", "analysis.audit",
+    "analysis.exposures", "analysis.likelihood", "analysis.pulls", "analysis.streams",
+    "analysis.theory", "analysis.uploads",
 )
 # fmt: on
-install_import_hook(
-    [f"fmab_jax.{room}" for room in ARRAYS],
-    "beartype.beartype(conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict("
-    "{bool: object, int: object, float: object, str: object})))",
-)
+install_import_hook([f"fmab_jax.{room}" for room in ARRAYS], "signatures.check")
 
 
 # What JAX keeps the machine code of, the package keeps as it was traced.
