@@ -36,7 +36,7 @@ _FREQUENCIES = 80
 MAX_TRIALS = 2**53
 
 
-def doubtful_step(u: Float[Array, " lane"], cumulants: Sequence[Array]) -> Float[Array, " lane"]:
+def doubtful_step(u: Float[Array, "*lane"], cumulants: Sequence[Array]) -> Float[Array, "*lane"]:
     """Returns the k for which `lattice_quantile` may give k + 1 for k, or k for k + 1; else NaN.
 
     For sums of binomials; from a variance of 10 on the expansion errs by less than half a count,
@@ -46,17 +46,17 @@ def doubtful_step(u: Float[Array, " lane"], cumulants: Sequence[Array]) -> Float
     z = normal.quantile(u)
     edge = smooth_quantile(u, smooth) - 0.5
     nearest = jnp.round(edge)
-    # Twice the bound of `binomial_quantile`; agents that differ err by up to 1.6 of it.
+    # Twice the bound of `expanded`; agents that differ err by up to 1.6 of it.
     error = (0.04 + 0.006 * z * z * z * z * z * z) / (cumulants[1] * cumulants[1])
     return jnp.where(jnp.abs(edge - nearest) < error, nearest, jnp.nan)
 
 
 def binomials_at_most(
-    k: Float[Array, " lane"],
-    trials: Float[Array, " lane"],
+    k: Float[Array, "*lane"],
+    trials: Float[Array, "*lane"],
     inside: Float[Array, "row lane"],
     probability: Float[Array, "row lane"],
-) -> Float[Array, " lane"]:
+) -> Float[Array, "*lane"]:
     """Returns P(sum over rows of Binomial(trials, probability) <= k), for a variance below 64.
 
     By Fourier: the sum's characteristic function at equidistant frequencies gives its mass on as
@@ -200,8 +200,8 @@ def _by_row(
     Below a variance of 40 each uniform is compared with every step of the distribution function,
     which is summed once a row.
     """
-    n, p, _, _ = _rarer(trials, probability)
-    small = n * p * (1.0 - p) < SMOOTH_VARIANCE
+    n, p, _, valid = _rarer(trials, probability)
+    small = valid & (n * p * (1.0 - p) < SMOOTH_VARIANCE)
     k = where_any(~small, lambda *own: expanded(*own)[0], jnp.zeros_like(u), u, trials, probability)
     return where_any(small, _compared, k, u, jnp.where(small, trials, 0.0), probability)
 

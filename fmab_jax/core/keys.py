@@ -140,7 +140,7 @@ def folded(key: Words, data: Int[Array, ""] | int) -> Words:
 def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
     """Does what `_threefry` does, four rounds at a time."""
 
-    def four(group: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+    def four(group: Array | int, state: tuple[Array, ...]) -> tuple[Array, ...]:
         x0, x1, *schedule = state
         for odd, even in zip(*_ROTATIONS, strict=True):
             turn = jnp.where(group % 2 == 0, jnp.uint32(odd), jnp.uint32(even))

@@ -54,11 +54,11 @@ def participants(
 
 
 def lattice_quantile(
-    u: Float[Array, " lane"], cumulants: Sequence[Array] | Float[Array, "order lane"]
-) -> Float[Array, " lane"]:
+    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *lane"]
+) -> Float[Array, "*lane"]:
     """Returns the quantile of a whole-numbered variable from its first six cumulants.
 
-    The fourth-order Cornish-Fisher expansion of `binomial_quantile`, for any sum of independent
+    The fourth-order Cornish-Fisher expansion of `binomials.expanded`, for any sum of independent
     lattice variables: their cumulants add up. To be believed only where `is_smooth`.
 
     Args:
@@ -68,15 +68,15 @@ def lattice_quantile(
     return jnp.ceil(smooth_quantile(u, smoothed(cumulants)) - 0.5)
 
 
-def smoothed(cumulants: Sequence[Array] | Float[Array, "order lane"]) -> tuple[Array, ...]:
+def smoothed(cumulants: Sequence[Array] | Float[Array, "order *lane"]) -> tuple[Array, ...]:
     """Applies Sheppard's corrections: the smooth law with these cumulants rounds to this one."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     return mean, k2 - 1.0 / 12.0, k3, k4 + 1.0 / 120.0, k5, k6 - 1.0 / 252.0
 
 
 def smooth_quantile(
-    u: Float[Array, " lane"], cumulants: Sequence[Array] | Float[Array, "order lane"]
-) -> Float[Array, " lane"]:
+    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *lane"]
+) -> Float[Array, "*lane"]:
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     # A variable without variance is its mean.
@@ -121,12 +121,12 @@ def is_smooth(
 
 
 def normal_to_skewed(
-    z: Float[Array, " lane"],
-    g1: Float[Array, " lane"],
-    g2: Float[Array, " lane"],
-    g3: Float[Array, " lane"],
-    g4: Float[Array, " lane"],
-) -> Float[Array, " lane"]:
+    z: Float[Array, "*lane"],
+    g1: Float[Array, "*lane"],
+    g2: Float[Array, "*lane"],
+    g3: Float[Array, "*lane"],
+    g4: Float[Array, "*lane"],
+) -> Float[Array, "*lane"]:
     """Maps standard normal quantiles to those of a law with standardised cumulants g1..g4."""
     s = z * z
     second = g1 * (s - 1.0) / 6.0

@@ -233,7 +233,8 @@ def _of(values: Any, place: Int[Array, " lane"]) -> Any:
     rows = values.values
     if rows.ndim == 2:
         return Table(rows, place)
-    return Table(rows.reshape(-1, rows.shape[-1]), place * rows.shape[1] + values.row[place])
+    trials, count, width = rows.shape
+    return Table(rows.reshape(trials * count, width), place * count + values.row[place])
 
 
 def _one(values: Any) -> Any:
