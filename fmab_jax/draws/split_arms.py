@@ -63,7 +63,7 @@ class SplitArms(Draws):
         if not self.noisy:
             return found
         z = normal.quantile(keys.uniform(*now.noise, arms["arm"]))
-        shape = self.shapes.at(parts * 0 if self.secure else parts)
+        shape = self.shapes.at((parts * 0 if self.secure else parts).astype(jnp.int32))
         return found | {"noise": rounded(now.scale * laplace.laplace_sum(z, shape.T))}
 
     def count_parts(self, arms: Arms, now: Round) -> Int[Array, " arm"]:
