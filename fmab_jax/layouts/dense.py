@@ -13,6 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Int
 
 from fmab_jax.core.curves import Curves, draw_line
+from fmab_jax.core.rare import Table
 
 Arms = dict[str, Any]
 
@@ -126,5 +127,11 @@ def _cut(width: int, arms: Arms) -> Arms:
         return arms
     rank = jnp.cumsum(alive, dtype=jnp.int32)
     source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
-    moved = jax.tree.map(lambda x: jnp.take(x, source, axis=0, mode="clip"), arms)
+
+    def move(x: Any) -> Any:
+        if isinstance(x, Table):  # its numbers stay where they lie
+            return Table(x.values, move(x.row))
+        return jnp.take(x, source, axis=0, mode="clip")
+
+    moved = jax.tree.map(move, arms, is_leaf=lambda x: isinstance(x, Table))
     return {**moved, "alive": jnp.arange(width, dtype=jnp.int32) < rank[-1]}
