@@ -30,11 +30,11 @@ from experiments import (
 )
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis import costs, several
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import graphs
+from fmab_jax.elimination import Epoch
 from fmab_jax.files import whole_file
 
 # What was read how; one paragraph for each algorithm. Numbers are computed, none is typed.

@@ -26,12 +26,12 @@ from experiments import common, pictures
 from fmab_jax.algorithms.adap_ucb import AdaPUCB
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.cdp_mab import CDP
-from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis.audit import Audit, Finding
 from fmab_jax.analysis.privacy import epsilon_at
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Scalar
+from fmab_jax.elimination import Epoch
 from fmab_jax.plots import style
 
 AGENTS, FEW_AGENTS, CLAIMS = 50, 6, (0.5, 1.0, 2.0, 4.0)
@@ -162,16 +162,17 @@ class Hasty(CDP):
 @contextmanager
 def one_noise() -> Iterator[None]:
     """Has the noise of every round be that of the first."""
-    usual = keys.stream_key
+    usual = keys.stream_keys
 
-    def stream_key(key: Any, round_: Any, stream: int) -> keys.Words:
-        return usual(key, 1 if stream == keys.NOISE else round_, stream)
+    def stream_keys(key: Any, round_: Any, *streams: int) -> tuple[keys.Words, ...]:
+        rounds = [1 if stream == keys.NOISE else round_ for stream in streams]
+        return tuple(usual(key, *each)[0] for each in zip(rounds, streams, strict=True))
 
-    keys.stream_key = stream_key
+    keys.stream_keys = stream_keys
     try:
         yield
     finally:
-        keys.stream_key = usual
+        keys.stream_keys = usual
 
 
 class Case(NamedTuple):

@@ -1,8 +1,8 @@
 """The loop against the slow reference, the exact oracle, its own limits, and generated settings."""
 
 import math
+from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,18 @@ import pytest
 import quick
 import reference
 import scipy.stats
+from altered import altered
 from refusals import refuses
 
 import fmab_jax as fmab
+from fmab_jax import accounts, elimination
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.families import alone, epochs, rounds
+from fmab_jax.algorithms.families import alone
 from fmab_jax.core import laplace
+from fmab_jax.core.curves import Curves
+from fmab_jax.core.scope import own_settings
+from fmab_jax.draws.base import Round
+from fmab_jax.draws.since_heard import LastHeard
 from fmab_jax.run import batches
 
 ALPHA = 1e-6
@@ -293,29 +299,6 @@ def test_agents_that_share_arms_are_not_drawn_one_by_one(secure):
     )
 
 
-APART_60 = fmab.Problem.heterogeneous(5, 60)
-ALIKE_60 = fmab.Problem(np.linspace(0.013, 0.97, 60) ** 1.3, agents=5)
-
-
-@pytest.mark.slow
-@pytest.mark.as_users_have_it
-@pytest.mark.parametrize("problem", [ALIKE_60, APART_60])
-def test_compacting_arms_changes_nothing(problem):
-    """Would catch arms mixed up, or bits tied to positions, when columns are moved; and seeds that
-    differ between a program that compiles quickly and one that runs quickly."""
-    assert epochs.widths(10) == (10,) and epochs.widths(100) == (100, 20)
-    found = []
-    for soon in (False, True):
-        config = batches.bound(fmab.ddp_mab(0.5, "path"), problem, 10**6, quick=soon)
-        assert config.trial.narrows is not soon
-        work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
-        found.append(dict(batches.run_trials(work, 64, (jax.devices()[0],)))[0])
-    for moved, still in zip(*map(jax.tree.leaves, found), strict=True):
-        np.testing.assert_array_equal(moved, still)
-    few = found[0].active_arms
-    assert (few == 1).any() and int(found[0].rounds.max()) >= 4
-
-
 # Global means of Shi and Shen's (AAAI 2021) setting; an agent's own are these times its weights.
 FED1_MEANS = np.array([0.70, 0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.765, 0.77, 0.79])
 FED1_WEIGHTS = {1: (1.0, 1.0), 5: (4.2, 0.2), 10: (9.1, 0.1)}
@@ -419,68 +402,89 @@ def test_a_budget_that_is_spent_decides_for_the_first_of_the_best():
         np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (budget - 1)))
 
 
+SIX = fmab.Problem.uniform(6, 7)
+
+
+def bound(algorithm, problem=SIX, horizon=900, **more):
+    """Returns the trial of a configuration, with arrays."""
+    with own_settings():
+        return jax.tree.map(
+            jnp.asarray, batches.bound(algorithm, problem, horizon, times=2, **more).trial
+        )
+
+
+def state_of(trial, **known):
+    """Returns a run between two epochs of which this is known; in 64 bits."""
+    gaps, grid = jnp.zeros(7), jnp.zeros(2, jnp.int64)
+    state = accounts.start_run(trial, gaps, grid, jnp.float64(1.0))
+    values = {name: jnp.asarray(x, getattr(state, name).dtype) for name, x in known.items()}
+    return state._replace(**values)
+
+
 def test_an_epoch_is_planned_from_what_is_known():
     """Would catch an epoch that has S for n, a number that is one behind, N for M, no pull at all,
     or a length that is not cut."""
-    seen = []
+    seen, key = [], jax.random.key(0)
 
-    def asked(pulls):
-        own = {"epsilon": np.float64(0.5)}
-        filling = SimpleNamespace(pulls_per_arm=lambda e: seen.append(e) or jnp.float64(pulls))
-        trial = SimpleNamespace(
-            agents=np.float64(6), reporting=np.float64(5), horizon=np.int64(900), own=own,
-            filling=filling, shared=False,
-        )  # fmt: skip
-        with jax.enable_x64(True):
-            number, epoch = rounds.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
-        return int(number), epoch
+    def asked(wanted, slot, horizon):
+        pulls = staticmethod(lambda e: seen.append(e) or jnp.full_like(e.number, wanted))
+        algorithm = altered(fmab.cdp_mab, pulls_per_arm=pulls)(0.5, participation=0.8)
+        trial = bound(algorithm, horizon=horizon)
+        with own_settings():
+            state = state_of(trial, number=2, active=4, pulls=30, slot=slot)
+            return elimination.plan_epoch(trial, state, key, trial.horizon)
 
     for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
-        number, epoch = asked(wanted)
-        plain = {k: float(v) for k, v in epoch._asdict().items() if k != "own"}
-        assert number == 3 and plain == {
+        plan = asked(wanted, 0, 900)
+        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "own"}
+        assert plain == {
             **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
             **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
         }
-        assert epoch.own == {"epsilon": 0.5} and float(seen[-1].pulls) == 30
-        with jax.enable_x64(True):
-            for late, fits in ((0, True), (-1, False)):
-                cut = SimpleNamespace(shared=False, horizon=np.int64(10 + 4 * (pulls - 30) + late))
-                ended, slot = rounds.explored_by(cut, epoch, jnp.int64(10))
-                assert (bool(ended), int(slot)) == (fits, cut.horizon)
+        assert float(plan.epoch.own["epsilon"]) == 0.5 and float(seen[-1].pulls) == 30
+        assert (int(plan.round.number), float(plan.round.scale)) == (3, 1 / (5 * 0.5))
+        for late, fits in ((0, True), (-1, False)):
+            horizon = 10 + 4 * (pulls - 30) + late
+            if horizon > 900:
+                continue
+            cut = asked(wanted, 10, horizon)
+            assert (bool(cut.draws), int(cut.explored)) == (fits, horizon)
+            # Nothing is uploaded of an epoch that does not end.
+            assert float(cut.round.fresh) == (pulls - 30) * fits
 
 
 @pytest.mark.parametrize(
     ("active", "done", "lost", "gap", "chosen", "worse", "final"),
     [
         (1, 3, False, 0.0, 2, 0, 0.0),
-        (1, 3, True, 0.25, 2, 5, 0.25),
+        (1, 3, True, 0.25, 2, 6, 0.25),
         # Exploring: nobody plays an arm, what is played costs the mean of the active gaps.
         (3, 3, False, 0.25, -1, 0, 0.125),
         (3, 3, True, 0.25, -1, 0, 0.125),
         # The budget of 4 rounds is spent.
-        (3, 4, False, 0.25, 2, 5, 0.25),
+        (3, 4, False, 0.25, 2, 6, 0.25),
         (3, 5, False, 0.0, 2, 0, 0.0),
     ],
 )
 def test_an_outcome_tells_what_was_decided(active, done, lost, gap, chosen, worse, final):
     """Would catch an arm said to be played while agents explore, a budget spent a round late, lost
     agents counted as one, or the regret of another arm from the last epoch on."""
-    filling = SimpleNamespace(budget=lambda own: 4.0)
-    trial = SimpleNamespace(filling=filling, own={}, agents=np.float64(5), waits=False)
-    with jax.enable_x64(True):
-        grid, blank = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
-        clock = rounds.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
-        decision = rounds.Decision(
-            *(jnp.int32(active), jnp.int32(2), jnp.float64(gap), jnp.bool_(lost)),
-            *(jnp.int32(done), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
+    trial = bound(fmab.cdp_mab(0.5, rounds=4))
+    known = dict(slot=60, regret=7.0, gaps=0.125 * active, active=active, chosen=2, lost=lost)
+    known |= dict(rounds=done, reported=9, number=done, pulls=40.0)
+    gaps = np.array([1.0, 1, gap, 1, 1, 1, 1])
+    with own_settings():
+        grid, curve = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
+        curves = Curves(curve, None, jnp.array([1, 2, 3], jnp.int32))
+        found, unknown = (
+            accounts.finish_run(
+                trial, jnp.asarray(gaps), grid, state_of(trial, **known | {"pulls": pulls}), curves
+            )
+            for pulls in (40.0, math.nan)
         )
-        known = jnp.float64(40.0), jnp.float64(0.125)
-        found = rounds.outcome_of(trial, grid, clock, decision, *known)
-        unknown = rounds.outcome_of(trial, grid, clock, decision, jnp.float64(math.nan), known[1])
-    assert found.regret.tolist() == [1.0, 7 + 5 * gap * 10, 7 + 5 * gap * 30]
+    assert found.regret.tolist() == [1.0, 7 + 6 * gap * 10, 7 + 6 * gap * 30]
     assert (int(found.chosen_arm), int(found.agents_worse)) == (chosen, worse)
-    assert (float(found.final_gap), int(found.agents_lost)) == (final, 5 * lost)
+    assert (float(found.final_gap), int(found.agents_lost)) == (final, 6 * lost)
     told = int(found.rounds), int(found.arms_reported), int(found.active_arms)
     assert told == (done, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
     assert found.waiting_regret is None and np.isnan(unknown.regret).all()
@@ -521,30 +525,54 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
     }
 
 
-FILLED, FIFTHS = [1.0] * 5 + [0.0] * 2, [0.2] * 5 + [0.0] * 2
-# name: (algorithm, more of `bind`, room, agents of reward rows, of noise rows, variables that a
-# row of noise adds up, weights of reward rows, of noise rows)
+FIVE, REAL, FIFTHS = fmab.Problem.uniform(5, 4), [True] * 5 + [False] * 2, [0.2] * 5 + [0.0] * 2
+SPREAD = fmab.Problem.heterogeneous(5, 4)
+# Its noise is of another scale in each epoch.
+LastScale = altered(fmab.cdp_mab, noise_scale=staticmethod(lambda e: e.number / e.own["epsilon"]))
+# name: (algorithm, problem, more of `bind`, way of drawing, what it has; "noises" for variables of
+# whose sum each row of noise has the law)
 ROWS = {
-    "server": (fmab.cdp_mab(0.5), {}, 0, [5.0], [5.0], [5], [], []),
-    "server, apart": (
-        *(fmab.cdp_mab(0.5), {"sum_agents": False}, 7, FILLED, FILLED, [], FIFTHS, FIFTHS),
+    "server": (fmab.cdp_mab(0.5), FIVE, {}, "Summed", {"noises": [5]}),
+    "server, differ": (
+        *(fmab.cdp_mab(0.5), SPREAD, {}, "Groups"),
+        {"noises": [5], "sizes": [5], "weights": [], "first": [0], "differ": True},
     ),
-    "server, few": (fmab.cdp_mab(0.5, participation=0.4), {}, 7, FILLED, FILLED, [], [], []),
-    "flooding": (fmab.ddp_mab(0.5, "ring"), {}, 7, FILLED, [5.0], [5], [], []),
+    "server, apart": (
+        *(fmab.cdp_mab(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
+        {"real": REAL, "weights": FIFTHS, "noises": None, "partial": False, "merged": False},
+    ),
+    "server, few": (fmab.cdp_mab(0.5, participation=0.4), FIVE, {}, "SinceHeard", {"real": REAL}),
+    "server, few, other noise": (
+        *(LastScale(0.5, participation=0.4), FIVE, {}, "ByAgent"),
+        {"real": REAL, "weights": [], "noises": None, "partial": True, "merged": True},
+    ),
+    "flooding": (
+        *(fmab.ddp_mab(0.5, "ring"), FIVE, {}, "ByAgent"),
+        {"real": REAL, "weights": [], "noises": [5], "partial": False, "merged": False},
+    ),
     "private waits": (
-        *(fmab.ddp_mab(0.5, "ring", private_waiting=True), {}, 7, FILLED, FILLED, []),
-        *(FIFTHS, FIFTHS),
+        *(fmab.ddp_mab(0.5, "ring", private_waiting=True), FIVE, {}, "ByAgent"),
+        {"real": REAL, "weights": FIFTHS, "noises": None, "partial": False, "merged": True},
     ),
     "components": (
-        *(fmab.hdp_mab(0.5, THREE_AND_TWO, weights="components"), {}, 0),
-        *([3.0, 2.0], [3.0, 2.0], [3, 2], [1 / 6, 1 / 4], [1 / 6, 1 / 4]),
+        *(fmab.hdp_mab(0.5, THREE_AND_TWO, weights="components"), FIVE, {}, "Groups"),
+        {"noises": [3, 2], "sizes": [3, 2], "weights": [1 / 6, 1 / 4], "first": [0, 3]},
     ),
-    "alone": (fmab.single_mab(0.5), {}, 7, [1.0], [1.0], [], [], []),
-    "securely": (fmab.dist_dp_se(0.5), {}, 0, [5.0], [5.0], [1], [], []),
+    "components, wait": (
+        *(fmab.hdp_mab(0.5, "4:path+1", weights="components"), FIVE, {}, "ByAgent"),
+        {"noises": [4, 1], "weights": [1 / 8] * 4 + [1 / 2, 0, 0], "noise_weights": [1 / 8, 1 / 2]},
+    ),
+    "alone": (fmab.single_mab(0.5), FIVE, {}, "Summed", {"noises": None, "agents": 1.0}),
+    "securely": (fmab.dist_dp_se(0.5), FIVE, {}, "Summed", {"noises": [1]}),
     "securely, apart": (
-        *(fmab.dist_dp_se(0.5), {"sum_agents": False}, 7, FILLED, [5.0], [1], [], []),
+        *(fmab.dist_dp_se(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
+        {"real": REAL, "weights": [], "noises": [1], "merged": False},
     ),
-    "no noise": (fmab.fed1_ucb(), {}, 0, [5.0], [], [], [], []),
+    "shared out": (fmab.kl_se(0.5, split=True), FIVE, {}, "SplitArms", {"noises": range(5)}),
+    "shared out, securely": (
+        *(fmab.kl_se(0.5, split=True, secure=True), FIVE, {}, "SplitArms", {"noises": [1]}),
+    ),
+    "no noise": (fmab.fed1_ucb(), FIVE, {}, "Summed", {"noisy": False}),
 }
 
 
@@ -552,70 +580,90 @@ ROWS = {
 def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     """Would catch agents drawn as one where each acts by itself, a noise for each agent where a
     secure sum has one, weights of another component, or padding that counts as an agent."""
-    algorithm, more, room, rewards, noise, variables, *weights = ROWS[name]
-    problem = fmab.Problem.uniform(5, 4)
-    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7, **more)
-    assert trial.room == room and trial.alike and not trial.member.size
-    assert (trial.reward_sizes.tolist(), trial.noise_sizes.tolist()) == (rewards, noise)
-    shapes = [laplace.laplace_sum_shape(count) for count in variables]
-    assert trial.noise_shapes.T.tolist() == [shape.tolist() for shape in shapes]
-    for found, wanted in zip((trial.reward_weights, trial.noise_weights), weights, strict=True):
-        assert found.tolist() == pytest.approx(wanted, rel=1e-12)
-    told = float(trial.agents), float(trial.reporting), int(trial.wait), int(trial.horizon)
+    algorithm, problem, more, way, wanted = ROWS[name]
     exchange = algorithm.exchange(5)
+    trial = algorithm.bind(problem, 100, exchange=exchange, room=7, **more)
+    assert type(trial.draws).__name__ == way
+    noises = wanted.get("noises")
+    shapes = getattr(trial.draws, "shape" if way == "Summed" else "shapes", None)
+    if noises is None:
+        assert shapes is None or name == "no noise"
+    else:
+        by_hand = np.concatenate([laplace.laplace_sum_shape(count) for count in noises])
+        np.testing.assert_array_equal(np.ravel(shapes.values), by_hand)
+    for field, value in {"noisy": True, "agents": 5.0, **wanted}.items():
+        if field != "noises":
+            found = np.asarray(getattr(trial.draws, field)).tolist()
+            assert found == pytest.approx(value, rel=1e-12), field
+    told = float(trial.agents), float(trial.reporting), int(trial.wait), int(trial.horizon)
     assert told == (5.0, exchange.reporting, exchange.wait, 100)
+    assert trial.padded_agents == (7 if name == "alone" else 0)
 
 
 def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     """Would catch weights of the other rows, noise left out or counted twice, or a mean over M
     where N agents report."""
-    rewards, noise = np.array([[6.0, 3], [8, 1], [2, 5]]), np.array([[0.5, -1], [1, 2], [0, 4]])
+    # [arm, agent], and [arm, agent] or [arm, group].
+    rewards, noise = np.array([[6.0, 8, 2], [3, 1, 5]]), np.array([[0.5, 1, 0], [-1, 2, 4]])
     weights = np.array([0.5, 0.25, 0.125])
-    more = dict(agents=np.float64(3), reporting=np.float64(2), horizon=np.int64(9), merged=False)
+    none, uniform = np.empty(0), bound(fmab.ddp_mab(0.5, "path"), fmab.Problem.uniform(3, 2)).draws
+    apart = replace(uniform, weights=weights, noise_weights=weights)
+    own = replace(apart, noise_weights=none, shapes=None)
     kinds = {
-        "uniform": (dict(uniform=True), [(16 + 0.5) / 3, (9 - 1) / 3]),
-        "agree": (dict(rows_agree=True), [3.25 + 2.25 + 0.25, 1 + 0.75 + 1.125]),
-        "apart": (dict(rows_agree=False), [3 + 2 + 0.25 + 0.25, 1.5 + 0.25 + 0.625 - 0.5]),
-        "merged": (dict(rows_agree=True, merged=True), [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
+        "uniform": (uniform, noise[:, :1], [(16 + 0.5) / 3, (9 - 1) / 3]),
+        "own": (own, noise, [3.25 + 2.25 + 0.25, 1 + 0.75 + 1.125]),
+        "apart": (apart, noise, [3.25 + 2.25 + 0.25, 1 + 0.75 + 1.125]),
+        "groups": (
+            *(replace(apart, noise_weights=weights[:2]), noise[:, :2]),
+            [3 + 2 + 0.25 + 0.25 + 0.25, 1.5 + 0.25 + 0.625 - 0.5 + 0.5],
+        ),
+        "merged": (replace(own, merged=True), None, [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
     }
-    for name, (kind, expected) in kinds.items():
-        rows = 3 if name == "agree" else 1
-        filling = SimpleNamespace(noisy=True)
-        weighing = dict(reward_weights=weights, noise_weights=weights[:rows])
-        given = dict(uniform=False, scarce=False, shared=False) | more | weighing | kind
-        trial = SimpleNamespace(filling=filling, **given)
-        heard = noise[: 0 if name == "merged" else rows]
-        with jax.enable_x64(True):
-            everybody = jnp.ones(0, bool)
-            found = epochs._aggregate(trial, everybody, jnp.asarray(rewards), jnp.asarray(heard))
+    for name, (draws, noises, expected) in kinds.items():
+        with own_settings():
+            sums = {"rewards": jnp.asarray(rewards)}
+            sums |= {} if noises is None else {"noise": jnp.asarray(noises)}
+            found = draws.total(sums, Round(*[None] * 7))
         assert found.tolist() == pytest.approx(expected, rel=1e-15), name
     # Of three agents and a row of padding, two report: a mean over these two.
-    padded = np.concatenate([rewards, [[1e9, 1e9]]])
-    pairs = [((rewards[i] + rewards[j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
-    with jax.enable_x64(True):
-        key, none, sizes = jax.random.key(3), jnp.zeros((0, 2)), jnp.array([1.0, 1, 1, 0])
-        given = dict(uniform=False, scarce=True, reward_sizes=sizes) | more
-        trial = SimpleNamespace(filling=SimpleNamespace(noisy=False), **given)
-        trial.horizon = jnp.int64(9)
-        trial.reporting = jnp.float64(2)
+    padded = np.concatenate([rewards, [[1e9], [1e9]]], axis=1)
+    pairs = [((rewards[:, i] + rewards[:, j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
+    algorithm = LastScale(0.5, participation=0.5)
+    some = bound(algorithm, fmab.Problem.uniform(3, 2), room=4).draws
+    with own_settings():
 
         @jax.jit
-        def one(number):
-            heard = rounds.reporting(trial, key, number)
-            return epochs._aggregate(trial, heard, jnp.asarray(padded), none)
+        def one(some, number):
+            seen, _ = some.remember((), jax.random.key(3), Round(number, *[None] * 6))
+            now = Round(*[None] * 7, seen=seen)
+            return some.total({"rewards": jnp.asarray(padded)}, now)
 
-        seen = [one(jnp.int32(number)).tolist() for number in range(40)]
+        seen = [one(some, jnp.int32(number)).tolist() for number in range(40)]
     assert all(each in pairs for each in seen) and all(each in seen for each in pairs)
 
 
-def test_the_best_arm_of_each_row_is_the_first_of_the_largest_that_are_alive():
-    """Would catch another arm at a tie, arms that have left, and a row with no number taken for one
-    whose last arm is the best."""
-    values = np.array([[1.0, 3, 3, 9], [2, 2, 1, 9], [-5, -np.inf, -4, 9], [1, np.nan, 5, np.nan]])
-    alive = jnp.array([True, True, True, False])
-    with jax.enable_x64(True):
-        found = epochs._first_best(jnp.asarray(values), alive)
-    assert found.tolist() == [1, 0, 2, 1]
+@pytest.mark.parametrize("remembers", [True, False])
+def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
+    """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
+    draws = bound(fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), room=4).draws
+    draws = replace(draws, remembers=remembers)
+    seen = set()
+    with own_settings():
+        before = LastHeard(jnp.array([0.0, 30.0, 10.0, 0.0]), jnp.array([0, 3, 2, 0], jnp.int32))
+        now = Round(jnp.int32(4), jnp.float64(70.0), jnp.float64(40.0), *[None] * 4)
+        remember = jax.jit(lambda draws, *given: draws.remember(*given))
+        for number in range(20):
+            reports, after = remember(draws, before, jax.random.key(number), now)
+            agents, pulls, epochs = (x.values[0, :2].tolist() for x in reports)
+            seen.add(tuple(agents))
+            assert pulls == [[70.0, 40.0, 60.0][x] if remembers else 40.0 for x in agents]
+            assert epochs == [[4, 1, 2][x] if remembers else 1 for x in agents]
+            assert [after.pulls[x] for x in agents] == [70.0] * 2
+            assert [after.epoch[x] for x in agents] == [4] * 2
+            (silent,) = {0, 1, 2} - set(agents)
+            assert after.pulls[silent] == before.pulls[silent]
+            assert after.epoch[silent] == before.epoch[silent]
+    assert seen == {(0, 1), (0, 2), (1, 2)}
 
 
 # Every pull of an agent gives its mean. Arm 0 is the best arm of all but agent 4.

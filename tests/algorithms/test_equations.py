@@ -21,9 +21,9 @@ from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
 from fmab_jax.algorithms.families import graphs, index
 from fmab_jax.algorithms.families.episodes import Episode
-from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.instances import Instance
+from fmab_jax.elimination import Epoch
 
 INF = math.inf
 log, sqrt = math.log, math.sqrt
