@@ -1,0 +1,364 @@
+"""Every elimination in both layouts: the same bits in arrays of arms as in one list of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import quick
+
+import fmab_jax as fmab
+from fmab_jax import draws
+from fmab_jax.algorithms.base import known
+from fmab_jax.core import keys
+from fmab_jax.core.rare import traced_for
+from fmab_jax.core.scope import own_settings
+from fmab_jax.layouts import Dense, Ragged, choose, ragged
+from fmab_jax.run import batches
+from fmab_jax.run.outputs import chosen
+
+TRIALS, HORIZON = 24, 10**5
+ALIKE, MANY = fmab.Problem.uniform(7, 6), fmab.Problem.uniform(7, 23)
+DIFFER = fmab.Problem.heterogeneous(7, 6, 0.3)
+LEVELS = np.random.default_rng(0).dirichlet(np.ones(4), 6)
+RATINGS = fmab.Problem.ratings([1, 2, 3, 4], LEVELS, 7)
+NORMAL = fmab.Problem.uniform(7, 6, rewards="gaussian:0.2")
+PATHS = "3:path+4:star"
+
+
+@dataclass(frozen=True)
+class Growing(fmab.cdp_mab):
+    """Its noise is of another scale in each epoch."""
+
+    name: ClassVar[str] = "growing"
+
+    @staticmethod
+    def noise_scale(epoch):
+        """Returns sqrt(r) / (N epsilon)."""
+        return jnp.sqrt(epoch.number) / (epoch.reporting * epoch.own["epsilon"])
+
+
+@dataclass(frozen=True)
+class Forgets(Growing):
+    """The same, judged by the last epoch alone."""
+
+    name: ClassVar[str] = "forgets"
+    remembers: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Compares(fmab.cdp_mab):
+    """An arm leaves if most arms are better, too."""
+
+    name: ClassVar[str] = "compares"
+
+    @classmethod
+    def worse(cls, heard, epoch):
+        """Tells which arms are behind by a radius, and by more than the median."""
+        behind = heard.best - heard.aggregate
+        return (behind >= heard.radius) & (behind > jnp.median(behind))
+
+
+# Name: configurations of one program, whose trials share a batch.
+CASES = {
+    "alike": [
+        (fmab.cdp_mab(1.0), MANY),
+        (fmab.cdp_mab(None), MANY),
+        # The noise of nine agents has another shape than that of seven, and decides who leaves.
+        (fmab.cdp_mab(0.004, rounds=2), fmab.Problem.uniform(9, 23)),
+        (fmab.cdp_mab(0.05, rounds=3, schedule_gap=0.5), MANY),
+    ],
+    "differ": [(fmab.cdp_mab(1.0), DIFFER), (fmab.cdp_mab(0.05, scale=0.5), DIFFER)],
+    "ratings": [(fmab.cdp_mab(1.0), RATINGS), (fmab.cdp_mab(0.05, rounds=2), RATINGS)],
+    "components": [
+        (fmab.hdp_mab(e, "3:star+4:star", weights="components"), ALIKE) for e in (1.0, 0.05)
+    ],
+    "components, wait": [(fmab.kl_se_components(e, components=PATHS), DIFFER) for e in (1.0, 0.05)],
+    "ring": [(fmab.ddp_mab(1.0, "ring"), MANY), (fmab.ddp_mab(0.05, "path", rounds=2), MANY)],
+    "ring, private": [(fmab.kl_se_graph(e, graph="ring"), ALIKE) for e in (1.0, 0.1)],
+    "some": [
+        (fmab.cdp_mab(1.0, participation=0.4), ALIKE),
+        (fmab.cdp_mab(0.01, participation=0.8), ALIKE),
+        (fmab.cdp_mab(0.1, participation=0.1, rounds=9, schedule_gap=0.01), ALIKE),
+    ],
+    "some, differ": [(fmab.kl_se(e, participation=0.4), DIFFER) for e in (1.0, 0.1)],
+    "some, forget": [(Forgets(e, participation=0.4), ALIKE) for e in (1.0, 0.1)],
+    "some, growing": [(Growing(e, participation=0.4), ALIKE) for e in (1.0, 0.1)],
+    "secure": [(fmab.dist_dp_se(1.0), ALIKE), (fmab.dist_dp_se(0.1, base=4.0), ALIKE)],
+    "shared out": [(fmab.kl_se(1.0, split=True), MANY), (fmab.kl_se(0.02, split=True), MANY)],
+    "shared out, secure": [(fmab.kl_se(e, split=True, secure=True), MANY) for e in (1.0, 0.02)],
+    "alone": [(fmab.single_mab(1.0), DIFFER), (fmab.single_mab(0.2, rounds=2), DIFFER)],
+    "alone, forget": [(fmab.dp_se(1.0), ALIKE), (fmab.dp_se(0.3, failure=0.1), ALIKE)],
+    # More epochs than a list notes at once.
+    "no noise": [(fmab.fed1_ucb(pulls=pulls), NORMAL) for pulls in (40, 300)],
+    "compares": [(Compares(1.0), ALIKE), (Compares(0.05), ALIKE)],
+    "one arm": [(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 1))],
+    "ties": [(fmab.cdp_mab(None), fmab.Problem([0.5, 0.5, 0.1, 0.5], agents=3))],
+}
+
+DEFAULT = ("alike", "differ", "ring", "some", "some, growing", "shared out", "alone", "compares")
+LAYOUTS = {"cpu": Ragged, "gpu": Dense}
+# Optimised, long straight lines take all memory without what users have and the tests leave out.
+EMITTERS = {"xla_cpu_use_fusion_emitters": True}
+
+
+def bound(name, **more):
+    """Returns the configurations of a case, with outputs that accumulate."""
+    outputs = chosen(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
+    given = {"times": 10, "outputs": outputs} | more
+    return [batches.bound(*each, HORIZON, **given) for each in CASES[name]]
+
+
+def program(configs, platform, **options):
+    """Returns a function of (which configuration, seed) of each trial, laid out for a platform."""
+    assert len({config.program for config in configs}) == 1
+    table = jax.tree.map(lambda *x: np.stack(x), *(config.arrays for config in configs))
+
+    def arguments(which, seeds):
+        own = jax.tree.map(lambda x: x[which], table)
+        return *own, np.zeros(len(seeds), np.uint32), np.asarray(seeds, np.uint32)
+
+    def many(*given):
+        with traced_for(platform):
+            return batches.many_trials(*given)
+
+    every = np.arange(TRIALS)
+    with own_settings():
+        lowered = jax.jit(many).lower(*arguments(every % len(configs), every))
+        compiled = lowered.compile(compiler_options=batches._OPTIONS["cpu"] | options)
+
+    def outcomes(which, seeds):
+        with own_settings():
+            return jax.tree.map(np.asarray, compiled(*arguments(which, seeds)))
+
+    return outcomes
+
+
+def assert_same_bits(first, second):
+    """Compares outcomes field by field, and gauge by gauge."""
+    for (path, x), y in zip(
+        jax.tree_util.tree_leaves_with_path(first), jax.tree.leaves(second), strict=True
+    ):
+        np.testing.assert_array_equal(x, y, err_msg=jax.tree_util.keystr(path))
+
+
+def twice(name, **options):
+    """Returns a batch in both layouts; each is asked again for half of it, beside other seeds."""
+    configs, found = bound(name), []
+    seeds = np.arange(TRIALS)
+    which = seeds % len(configs)
+    half = np.random.default_rng(0).permutation(TRIALS)[: TRIALS // 2]
+    for platform in LAYOUTS:
+        outcomes = program(configs, platform, **options)
+        found.append(outcomes(which, seeds))
+        again = outcomes(np.tile(which[half], 2), np.concatenate([seeds[half], 1000 + half]))
+        kept, wanted = jax.tree.map(lambda x: x[: len(half)], again), found[-1]
+        assert_same_bits(kept, jax.tree.map(lambda x: x[half], wanted))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _short_chunks(monkeypatch):
+    """Cuts the list of arms in the middle of trials, and several times in a batch."""
+    monkeypatch.setattr(ragged, "_CHUNK", 64)
+
+
+@pytest.mark.parametrize("name", quick.only(CASES, *DEFAULT))
+def test_one_list_gives_the_bits_of_arrays_of_arms(name):
+    """Would catch an arm lost, kept, doubled or mixed up in the list or where arrays are cut; a sum
+    in another order; a value of one trial read by another; a curve that misses an epoch; and pulls
+    that are counted in one layout only."""
+    listed, arrays = twice(name)
+    assert_same_bits(listed, arrays)
+    assert listed.gauged["pulls"].shape == (TRIALS, CASES[name][0][1].arms)
+    assert (listed.rounds.max() > 0) == (name != "one arm")
+    assert name != "no noise" or listed.rounds.max() > ragged._EPOCHS
+    # Trials differ: values of another one would show.
+    assert name == "one arm" or len(np.unique(listed.regret[:, -1])) > TRIALS // 2
+
+
+@pytest.mark.slow
+@pytest.mark.as_users_have_it
+@pytest.mark.parametrize("name", ["alike", "differ", "ring"])
+def test_the_bits_are_the_same_as_users_have_them(name):
+    """Would catch a product and a sum that one layout's program rounds once, the other's twice."""
+    assert_same_bits(*twice(name, **EMITTERS))
+
+
+def test_outputs_change_nothing_in_either_layout():
+    """Would catch an output that changes what is there without it, and a trial that is another one
+    when it is alone in its batch."""
+    (config, *_), (plain, *_) = bound("alike"), bound("alike", outputs=())
+    seeds = np.arange(TRIALS)
+    with_gauges = program([config], "cpu")(0 * seeds, seeds)
+    for platform in LAYOUTS:
+        assert_same_bits(
+            program([plain], platform)(0 * seeds, seeds), with_gauges._replace(gauged=None)
+        )
+    with own_settings():
+        given = *plain.arrays, np.uint32(0), np.uint32(7)
+        compiled = jax.jit(batches.one_trial).lower(*given).compile(batches._OPTIONS["cpu"])
+        alone = jax.tree.map(np.asarray, compiled(*given))
+    seventh = jax.tree.map(lambda x: x[7], with_gauges._replace(gauged=None))
+    assert_same_bits(alone, seventh)
+
+
+def test_every_elimination_and_way_of_drawing_is_compared():
+    """Would catch an algorithm, or a way in which agents add up, that nobody ever ran in both."""
+    eliminations = {each for each in known().values() if issubclass(each, fmab.Elimination)}
+    assert len(eliminations) == 10
+    assert eliminations <= {type(algorithm) for case in CASES.values() for algorithm, _ in case}
+    trials = {name: bound(name)[0].trial for name in CASES}
+    ways = {name: type(trial.draws) for name, trial in trials.items()}
+    assert set(ways.values()) == {
+        *(draws.Summed, draws.Groups, draws.ByAgent, draws.SinceHeard, draws.SplitArms)
+    }
+    assert {trials[name].alone for name in DEFAULT} == {True, False}
+    assert {ways[name] for name in DEFAULT} == set(ways.values())
+    assert [name for name, trial in trials.items() if not trial.elementwise] == ["compares"]
+    # Arrays are cut where most of so many arms have left.
+    assert CASES["alike"][0][1].arms > 20 and CASES["ring"][0][1].arms > 20
+
+
+def add(arms, now):
+    """Adds to sums, and looks at them."""
+    x = arms["x"] * now
+    one, row = arms["one"] + x, arms["row"] + jnp.stack([x, -x, 0.0 * x], axis=-1)
+    rank = arms["rank"].astype(jnp.float64) * (arms["arm"].astype(jnp.float64) + 1.0)
+    return {"one": one, "row": row, "mean": one}, {"best": one, "play": row, "ranks": rank}
+
+
+def judge(arms, now):
+    """Drops what is behind by some."""
+    best, most = now
+    stays = arms["alive"] & (best - arms["mean"] < most)
+    least = jnp.where(stays, -arms["one"], -jnp.inf)
+    return {"alive": stays}, {"left": stays.astype(jnp.int32), "least": least, "who": stays}
+
+
+@pytest.mark.parametrize("kind", [Dense, Ragged])
+def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
+    """Would catch an arm compared with another trial's best or limit, ties that go to the last arm,
+    padding of the list that is an arm, ranks among arms that have left, and sums of another arm."""
+    monkeypatch.setattr(ragged, "_CHUNK", 12)
+    rng = np.random.default_rng(3)
+    x, limit = rng.integers(0, 5, (5, 7)) / 4, np.array([0.3, 0.6, 1.5, 0.6, 9.0])
+    plays, alive, sums = np.ones(5, bool), np.ones((5, 7), bool), np.zeros((5, 7))
+
+    @jax.jit
+    def turn(arms, plays, now):
+        arms = layout.keep(arms, plays)
+        wanted = {"best": "max", "play": "first_max", "ranks": "sum"}
+        arms, first = layout.sweep(add, arms, now, **wanted)
+        wanted = {"left": "sum", "least": "first_max", "who": "by_arm"}
+        arms, second = layout.sweep(judge, arms, (first["best"], jnp.asarray(limit)), **wanted)
+        return arms, first | second
+
+    with own_settings():
+        layout = kind(5, 7)
+        arms = layout.start({"x": jnp.asarray(x)}, {"one": (), "row": (3,)}, True)
+        for number in range(4):
+            # In each turn but the first, one more trial is over.
+            plays = plays & (np.arange(5) != number - 1)
+            now = rng.integers(1, 5, 5) / 2
+            arms, found = turn(arms, plays, now)
+            sums += x * now[:, None]
+            for trial in np.flatnonzero(plays):
+                among = np.flatnonzero(alive[trial])
+                values = sums[trial, among]
+                stays = values.max() - values < limit[trial]
+                left = among[stays]
+                wanted = {
+                    "best": values.max(),
+                    "play": [among[values.argmax()], among[values.argmin()], among[0]],
+                    "ranks": (np.arange(len(among)) * (among + 1)).sum(),
+                    "left": len(left),
+                    "least": left[values[stays].argmin()],
+                    "who": np.isin(np.arange(7), left),
+                }
+                for name, value in wanted.items():
+                    np.testing.assert_array_equal(found[name][trial], value, err_msg=name)
+                alive[trial] = wanted["who"]
+    # Some of the trials that went on lost arms, and not all of them the same.
+    assert len({row.sum() for row in alive[3:]}) > 1 and alive.sum() < 30
+
+
+def test_only_processors_list_arms_and_only_those_that_are_judged_one_by_one():
+    """Would catch a list where each step waits for a host, or whose numbers do not fit; and arms in
+    a list, one at a time, of a rule that compares them."""
+    for platform, trials, elementwise, layout in (
+        *(("cpu", 9, True, Ragged), ("gpu", 9, True, Dense), ("tpu", 9, True, Dense)),
+        *(("cpu", 9, False, Dense), ("cpu", 2**26, True, Dense)),
+    ):
+        with traced_for(platform):
+            assert type(choose(trials, 50, elementwise)) is layout
+
+
+@dataclass(frozen=True)
+class Says(Compares):
+    """Judges each arm by itself, and says so."""
+
+    name: ClassVar[str] = "says"
+    elementwise: ClassVar[bool] = True
+
+    @staticmethod
+    def leaves(behind, radius):
+        """Tells which arms are behind by a radius."""
+        return behind >= radius
+
+    worse = fmab.Elimination.worse
+
+
+@dataclass(frozen=True)
+class Again(Says):
+    """Restates the rule, and says nothing of it."""
+
+    name: ClassVar[str] = "again"
+    leaves = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
+
+
+@dataclass(frozen=True)
+class Prepares(fmab.kl_se):
+    """Reads more of an epoch than KL-SE."""
+
+    name: ClassVar[str] = "prepares"
+
+    @classmethod
+    def prepared(cls, epoch, radius):
+        """Returns what KL-SE does, and T."""
+        return super().prepared(epoch, radius), epoch.horizon
+
+
+def test_what_is_said_of_a_function_ends_where_it_is_restated():
+    """Would catch a class that inherits its parent's word for a function of its own: arms that are
+    compared one at a time, noise of the last epoch's scale for all of them, and NaN for T."""
+
+    def trial(algorithm):
+        return batches.bound(algorithm, ALIKE, 1000).trial
+
+    one_by_one = {each: trial(each(1.0)).elementwise for each in (Compares, Says, Again, Growing)}
+    assert one_by_one == {Compares: False, Says: True, Again: False, Growing: True}
+    some = (fmab.cdp_mab, Growing, Compares, Forgets)
+    lasting = {each: type(trial(each(1.0, participation=0.4)).draws) for each in some}
+    since, by_agent = draws.SinceHeard, draws.ByAgent
+    # What is forgotten has the noise of one epoch alone.
+    assert list(lasting.values()) == [since, by_agent, since, since]
+    assert set(trial(fmab.kl_se(1.0)).prepared_from) == {"number", "pulls"}
+    assert {"horizon", "radius"} & set(trial(Prepares(1.0)).prepared_from) == {"horizon"}
+
+
+def test_keys_in_a_loop_are_the_keys():
+    """Would catch a round of the cipher left out, or turned by the other group's distances."""
+    key = jax.random.key(7)
+    for platform in LAYOUTS:
+        with traced_for(platform):
+            for number in (1, 2, 1000):
+                streams = keys.REWARD, keys.NOISE, keys.ALONE
+                found = keys.stream_keys(key, jnp.int32(number), *streams)
+                for stream, words in zip(streams, found, strict=True):
+                    wanted = keys.stream_key(key, number, stream)
+                    assert [int(x) for x in words] == [int(x) for x in wanted]
