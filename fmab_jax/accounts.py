@@ -6,7 +6,7 @@ into curves at the recorded slots; outputs that accumulate are fed with the same
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,6 @@ from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
 from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
-
-if TYPE_CHECKING:
-    from fmab_jax.elimination import Plan
 
 
 class State(NamedTuple):
@@ -102,7 +99,7 @@ def close_epoch(
     gaps: PerArm,
     grid: Array,
     state: State,
-    plan: Plan,
+    plan: Any,
     heard: Any,
     left: Any,
     scale: Scalar,
@@ -151,7 +148,7 @@ def close_epoch(
     ), lines
 
 
-def exploring(trial: Any, state: State, plan: Plan, rate: Scalar) -> Stretch:
+def exploring(trial: Any, state: State, plan: Any, rate: Scalar) -> Stretch:
     """Returns the slots of an epoch, in which all agents play the arms in play in turn."""
     rows, each = trial.gauge_rows, jnp.where(state.playing, 1.0, 0.0)
     share = jnp.broadcast_to(each / jnp.sum(each), (rows, len(each)))
