@@ -155,12 +155,12 @@ class _Given(Law):
 
     def total(
         self,
-        k0: UInt32[Array, " lane"],
-        k1: UInt32[Array, " lane"],
-        lane: UInt32[Array, " lane"],
-        pulls: Float[Array, " lane"],
+        k0: UInt32[Array, ...],
+        k1: UInt32[Array, ...],
+        lane: UInt32[Array, ...],
+        pulls: Float[Array, ...],
         *parameters: Array,
-    ) -> Float[Array, " lane"]:
+    ) -> Float[Array, ...]:
         """Returns the arm's rewards: in the epoch of these words 1 more, or 1 less of all 1."""
         usual, first, second = parameters
         here = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
