@@ -280,15 +280,13 @@ def once_for_all(function: Callable[..., Any], *operands: Any) -> Any:
     if is_accelerated() or size <= _FEW:
         return every(*leaves)
     bits = jnp.stack([_bits(x) for x in leaves], axis=1)
-    _, first, group = jnp.unique(
-        bits, axis=0, size=_FEW + 1, return_index=True, return_inverse=True
-    )
+    _, first, group = jnp.unique(bits, axis=0, size=_FEW, return_index=True, return_inverse=True)
 
     def few(*leaves: Array) -> Any:
         found = every(*(x[first] for x in leaves))
         return jax.tree.map(lambda x: x[group], found)
 
-    return lax.cond(jnp.max(group) <= _FEW, few, every, *leaves)
+    return lax.cond(jnp.max(group) < _FEW, few, every, *leaves)
 
 
 def _bits(x: Array) -> Array:

@@ -54,7 +54,7 @@ def participants(
 
 
 def lattice_quantile(
-    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *lane"]
+    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *#lane"]
 ) -> Float[Array, "*lane"]:
     """Returns the quantile of a whole-numbered variable from its first six cumulants.
 
@@ -68,14 +68,14 @@ def lattice_quantile(
     return jnp.ceil(smooth_quantile(u, smoothed(cumulants)) - 0.5)
 
 
-def smoothed(cumulants: Sequence[Array] | Float[Array, "order *lane"]) -> tuple[Array, ...]:
+def smoothed(cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> tuple[Array, ...]:
     """Applies Sheppard's corrections: the smooth law with these cumulants rounds to this one."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     return mean, k2 - 1.0 / 12.0, k3, k4 + 1.0 / 120.0, k5, k6 - 1.0 / 252.0
 
 
 def smooth_quantile(
-    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *lane"]
+    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *#lane"]
 ) -> Float[Array, "*lane"]:
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
@@ -122,10 +122,10 @@ def is_smooth(
 
 def normal_to_skewed(
     z: Float[Array, "*lane"],
-    g1: Float[Array, "*lane"],
-    g2: Float[Array, "*lane"],
-    g3: Float[Array, "*lane"],
-    g4: Float[Array, "*lane"],
+    g1: Float[Array, "*#lane"],
+    g2: Float[Array, "*#lane"],
+    g3: Float[Array, "*#lane"],
+    g4: Float[Array, "*#lane"],
 ) -> Float[Array, "*lane"]:
     """Maps standard normal quantiles to those of a law with standardised cumulants g1..g4."""
     s = z * z

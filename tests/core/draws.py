@@ -1,10 +1,12 @@
 """Laws that are compared without a draw, and draws that are compared with laws."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy import stats
 
-from fmab_jax.core import keys
+from fmab_jax.core import keys, rare, sums
 
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
@@ -14,6 +16,69 @@ MILLION = 10**6
 def words(seed=0, round_=1, stream=keys.REWARD):
     """Returns the key words of a stream of root seed 0."""
     return keys.stream_key(keys.seed_key(jnp.uint32(0), jnp.uint32(seed)), round_, stream)
+
+
+def jit_for(platform, function):
+    """Returns a compiled function, laid out for "cpu" or "gpu"; this processor runs either."""
+
+    def laid_out(*operands):
+        with rare.traced_for(platform):
+            return function(*operands)
+
+    # XLA's older emitters, with which tests are compiled, take all memory for a long straight line.
+    return jax.jit(laid_out, compiler_options={"xla_cpu_use_fusion_emitters": True})
+
+
+def at_uniform(draw, platform="cpu"):
+    """Returns a function of uniforms and operands: what is drawn where these are the uniforms.
+
+    Args:
+        draw: Samples from key words and from the operands. A cipher that changes nothing leaves in
+            the words what they hold, which is the uniform's bits.
+        platform: As in `jit_for`.
+    """
+
+    def drawn(u, *operands):
+        whole = jnp.round(u * LATTICE - 0.5).astype(jnp.uint64)
+        high, low = whole >> jnp.uint64(20), whole << jnp.uint64(12)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(keys, "_threefry", lambda k0, k1, *_: (k0, k1))
+            return draw(keys.Words(high.astype(jnp.uint32), low.astype(jnp.uint32)), *operands)
+
+    return jit_for(platform, drawn)
+
+
+def group_sums(law, words, arm, width, pulls, parameters, member):
+    """Returns [arm, group] sums of some arms, as an epoch draws them.
+
+    Args:
+        law: Of rewards.
+        words: Key of the stream; or one for each arm.
+        arm: Their identities.
+        width: Of all arms.
+        pulls: Of each of them by each agent; or one number.
+        parameters: Of the law, [agent, arm of all].
+        member: [group, agent] 1 where an agent is in a group, else 0.
+    """
+    own = [x[:, arm] for x in parameters]
+    cumulants = jnp.moveaxis(sums.group_cumulants(law, tuple(own), member), 2, 0)
+    words = [word[:, None] if word.ndim else word for word in words]
+    first = jnp.argmax(member, axis=1).astype(jnp.uint32)[None]
+    group = jnp.arange(len(member), dtype=jnp.int32)[None]
+    arm = arm.astype(jnp.uint32)[:, None]
+    row = arm.astype(jnp.int32)
+    return sums.group_sum(
+        law,
+        keys.Words(*words),
+        first * jnp.uint32(width) + arm,
+        arm,
+        jnp.broadcast_to(pulls, len(arm))[:, None],
+        jnp.sum(member, axis=1)[None],
+        cumulants,
+        width,
+        rare.Table(member, group),
+        *(rare.Table(x.T, row) for x in parameters),
+    )
 
 
 def induced_cdf(at_most, size):

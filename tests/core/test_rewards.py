@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import quick
-from draws import ALPHA, LATTICE, MILLION, induced_cdf, two_sided, words
+from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, two_sided, words
 from plugs import ThreePoint
 from refusals import refused
 from scipy import special, stats
 
-from fmab_jax.core import arrays, binomials, keys, rewards, samplers, sums
+from fmab_jax.core import binomials, keys, rewards, samplers, sums
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -182,37 +182,20 @@ def test_law_of_agents_that_are_opposite(rare):
 # --- agents that differ, few rewards ---
 
 
-def sums_of_groups(need, law, *arguments):
-    """Returns what the loop gets from `group_sum`."""
-    draw = sums.group_sum(law, *arguments)
-    found = arrays.masked_map(draw.sample, need, *draw.operands, outputs=draw.outputs)
-    return draw.finish(need, *found)
+def distance_of_few(means, pulls):
+    """Returns how far a group's sum is from the exact law, as a function of its uniform."""
+    # As many arms for all numbers of pulls, which are alike: one for each uniform.
+    size = 512
+    table, member = np.broadcast_to(means, (len(means), size)), np.ones((1, len(means)))
 
-
-@functools.partial(jax.jit, static_argnums=0)
-def _few_rewards(law, high, low, pulls, means):
-    """Returns sums of all agents, an arm for each uniform, whose bits the key words hold."""
-    table = jnp.broadcast_to(means, (len(means), len(high)))
-    member = jnp.ones((1, len(means)))
-    cumulants = sums.group_cumulants(law, (table,), member)
-    key, arm = keys.Words(high, low), jnp.arange(len(high), dtype=jnp.uint32)
-    need = jnp.ones((1, len(high)), bool)
-    pulls = jnp.float64(pulls)
-    width = len(high)
-    return sums_of_groups(need, law, key, arm, width, pulls, cumulants, (table,), member)[0]
-
-
-def distance_of_few(monkeypatch, means, pulls):
-    """Returns how far `group_sum` is from the exact law, as a function of its uniform."""
-    # A cipher that changes nothing: the uniform is then what the words say.
-    monkeypatch.setattr(keys, "_threefry", lambda k0, k1, *_: (k0, k1))
-    law = Bernoulli()
+    @at_uniform
+    def drawn(words, pulls):
+        arm = jnp.arange(size)
+        given = (jnp.asarray(table),), jnp.asarray(member)
+        return group_sums(Bernoulli(), words, arm, size, pulls, *given)[:, 0]
 
     def quantile(u):
-        # As many for all numbers of pulls: one compilation.
-        whole = np.resize(np.round(u * LATTICE - 0.5).astype(np.uint64), 512)
-        high, low = (whole >> 20).astype(np.uint32), (whole << 12).astype(np.uint32)
-        return np.asarray(_few_rewards(law, high, low, float(pulls), means))[: len(u)]
+        return np.asarray(drawn(np.resize(u, size), float(pulls)))[: len(u)]
 
     exact = convolved([np.array([1 - p, p]) for p in means[:, 0]], [pulls] * len(means))
     # What the transform leaves of 0 is no mass.
@@ -231,21 +214,19 @@ FEW = {
 
 
 @pytest.mark.parametrize("name", quick.only(FEW, "rare", "sure", "two"))
-def test_law_of_few_rewards_of_agents_that_differ(name, monkeypatch):
+def test_law_of_few_rewards_of_agents_that_differ(name):
     """Catches one draw for sums that are too small for it, and a check that picks a wrong count."""
-    _few_rewards.clear_cache()
     means = FEW[name]
     variance = float(one_pull(Bernoulli(), means)[1])
     first, last = math.ceil(rewards.bernoulli._CHECKED / variance), math.floor(64 / variance)
     for pulls in sorted({first, (first + last) // 2, last}):
         assert rewards.bernoulli._CHECKED <= pulls * variance < rewards.bernoulli._SMOOTH
-        assert distance_of_few(monkeypatch, means, pulls) <= 1e-6, pulls
+        assert distance_of_few(means, pulls) <= 1e-6, pulls
 
 
 @pytest.mark.parametrize("broken", ["no check", "always the next", "one agent too few"])
 def test_broken_checks_are_seen(broken, monkeypatch):
     """Negative control of the test above: each fault moves the law by more than 1e-6."""
-    _few_rewards.clear_cache()
     at_most = binomials.binomials_at_most
     if broken == "no check":
         monkeypatch.setattr(binomials, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
@@ -257,8 +238,7 @@ def test_broken_checks_are_seen(broken, monkeypatch):
             "binomials_at_most",
             lambda k, n, inside, p: at_most(k, n, inside.at[0].set(0.0), p),
         )
-    assert distance_of_few(monkeypatch, FEW["sure"], 9) > 1e-6
-    _few_rewards.clear_cache()
+    assert distance_of_few(FEW["sure"], 9) > 1e-6
 
 
 def test_expansion_errs_by_less_than_is_checked():
@@ -412,11 +392,10 @@ def test_cumulants_by_another_route():
 
 @functools.partial(jax.jit, static_argnums=0)
 def million_sums(law, k0, k1, pulls, parameters):
-    """Draws a million sums as the loop does."""
+    """Draws a million sums."""
     lane = jnp.arange(MILLION, dtype=jnp.uint32)
-    need = jnp.ones(MILLION, bool)
     wide = [jnp.broadcast_to(p, (MILLION,)) for p in parameters]
-    return arrays.masked_map(law.total, need, k0, k1, lane, pulls, *wide)
+    return law.total(k0, k1, lane, jnp.broadcast_to(pulls, (MILLION,)), *wide)
 
 
 def chi_square(values, support, exact):
@@ -528,18 +507,16 @@ def test_gaussian_sums_over_agents():
     mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
     member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 
-    @jax.jit
-    def drawn():
-        cumulants = sums.group_cumulants(law, (mean, sd), member)
-        need, arm = jnp.ones((2, 1), bool), jnp.zeros(1, jnp.uint32)
-        given = words(9), arm, 1, jnp.float64(100.0), cumulants, (mean, sd), member
-        return cumulants, sums_of_groups(need, law, *given)
-
-    cumulants, found = drawn()
+    cumulants = sums.group_cumulants(law, (mean, sd), member)
     np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
+
+    @jax.jit
+    def drawn(pulls):
+        return group_sums(law, words(9), jnp.zeros(1, int), 1, pulls, (mean, sd), member)
+
     z = special.ndtri(np.asarray(keys.uniform(*words(9), jnp.arange(2, dtype=jnp.uint32))))
     expected = [700 + z[0] * math.sqrt(50), 200 + z[1] * 5]
-    np.testing.assert_allclose(np.asarray(found)[:, 0], expected, rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(drawn(100.0))[0], expected, rtol=1e-14)
 
 
 # --- one reward ---
@@ -569,15 +546,14 @@ def test_single_rewards(law, parameters):
 # --- sums over agents ---
 
 WIDTH, ROWS = 6, 5
-ARM = jnp.asarray([0, 2, 5], jnp.uint32)
+ARM = np.array([0, 2, 5])
 MEMBER = np.array([[1.0, 0, 1, 0, 0], [0, 1.0, 0, 0, 1]])
 
 
-def summed(law, seed, pulls, need, parameters, member):
-    """Draws group sums of one seed, of the arms `ARM` of all."""
-    cumulants = sums.group_cumulants(law, parameters, member)[:, :, ARM]
-    given = words_of(seed), ARM, WIDTH, pulls, cumulants, parameters, member
-    return sums_of_groups(need, law, *given)
+def summed(law, seed, pulls, parameters, member):
+    """Draws group sums [group, arm] of one seed, of the arms `ARM` of all."""
+    given = jnp.asarray(ARM), WIDTH, pulls, parameters, jnp.asarray(member)
+    return group_sums(law, words_of(seed), *given).T
 
 
 def words_of(seed):
@@ -593,44 +569,44 @@ def parameters_of(law, seeds, rows=ROWS):
     return tuple(np.moveaxis(rng.dirichlet(np.ones(5), (seeds, rows, WIDTH)), -1, 0))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
+LAWS = [Bernoulli(), Ratings([1, 2, 3, 4, 5])]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda x: x.name)
 def test_small_group_sums_are_the_sums_of_their_agents(law):
-    """Catches an agent of another group, a lane of another agent, or a draw that nobody needs."""
+    """Catches an agent of another group, a lane of another agent, or a draw of an arm that has
+    left."""
     seeds = np.arange(40, dtype=np.uint32)
-    pulls = np.resize([3.0, 9.0], 40)
-    need = np.random.default_rng(4).random((40, 2, 3)) < 0.7
+    alive = np.random.default_rng(4).random((40, 3)) < 0.7
+    pulls = np.where(alive, np.resize([3.0, 9.0], 40)[:, None], 0.0)
     parameters = parameters_of(law, 40)
-    batched = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, 0, None)))
-    found = np.asarray(batched(seeds, pulls, need, parameters, MEMBER))
+    batched = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, None)))
+    found = np.asarray(batched(seeds, pulls, parameters, MEMBER))
 
     def alone(seed, pulls, parameters):
-        lane = keys.lanes(ROWS, ARM, WIDTH)
-        everything = jnp.ones((ROWS, 3), bool)
-        own = [x[:, ARM] for x in parameters]
-        return arrays.masked_map(law.total, everything, *words_of(seed), lane, pulls, *own)
+        lane = keys.lanes(ROWS, jnp.asarray(ARM, jnp.uint32), WIDTH)
+        return law.total(*words_of(seed), lane, pulls[None, :], *(x[:, ARM] for x in parameters))
 
     each = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
-    due = np.einsum("gr,sra->sga", MEMBER, each)
-    np.testing.assert_array_equal(found, np.where(need, due, 0.0))
-    assert len(np.unique(found)) > 10
+    np.testing.assert_array_equal(found, np.einsum("gr,sra->sga", MEMBER, each))
+    assert len(np.unique(found)) > 10 and not found.swapaxes(1, 2)[~alive].any()
 
 
-@pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
-@pytest.mark.slow
-def test_group_sums_do_not_depend_on_batch_or_room(law):
-    """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("law", LAWS, ids=lambda x: x.name)
+def test_group_sums_do_not_depend_on_batch_or_room(law, platform):
+    """Catches rows that do not exist but are drawn, sums in an order that the room decides, and
+    other bits on an accelerator."""
     seeds = np.arange(64, dtype=np.uint32)
     pulls = np.resize([4.0, 90.0, 1e6], 64)
-    need = np.ones((64, 2, 3), bool)
     parameters = parameters_of(law, 64)
-    many = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, 0, None)))
-    due = np.asarray(many(seeds, pulls, need, parameters, MEMBER))
+    batched = jax.vmap(functools.partial(summed, law), (0, 0, 0, None))
+    due = np.asarray(jit_for("cpu", batched)(seeds, pulls, parameters, MEMBER))
+    many = jit_for(platform, batched)
     part = tuple(x[:7] for x in parameters)
-    found = many(seeds[:7], pulls[:7], need[:7], part, MEMBER)
-    np.testing.assert_array_equal(found, due[:7])
+    np.testing.assert_array_equal(many(seeds[:7], pulls[:7], part, MEMBER), due[:7])
     wide = tuple(np.pad(x, ((0, 0), (0, 13 - ROWS), (0, 0))) for x in parameters)
-    found = many(seeds, pulls, need, wide, np.pad(MEMBER, ((0, 0), (0, 13 - ROWS))))
+    found = many(seeds, pulls, wide, np.pad(MEMBER, ((0, 0), (0, 13 - ROWS))))
     np.testing.assert_array_equal(found, due)
 
 
@@ -639,10 +615,10 @@ def test_group_sums_do_not_depend_on_batch_or_room(law):
 def test_draws_of_group_sums(pulls):
     """Catches groups that share a uniform, or a sum that is cut at one agent's range."""
     means = np.array([[0.2], [0.5], [0.9], [0.4], [0.7]]) * np.ones(WIDTH)
-    many = jax.jit(jax.vmap(functools.partial(summed, Bernoulli()), (0, None, None, None, None)))
+    many = jax.jit(jax.vmap(functools.partial(summed, Bernoulli()), (0, None, None, None)))
     seeds = np.arange(200_000, dtype=np.uint32)
     wide = np.array([[1.0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
-    found = np.asarray(many(seeds, pulls, np.ones((2, 3), bool), (means,), wide))
+    found = np.asarray(many(seeds, pulls, (means,), wide))
     for g, agents in enumerate(([0.2, 0.5, 0.9], [0.4, 0.7])):
         exact = convolved([np.array([1 - p, p]) for p in agents], [int(pulls)] * len(agents))
         for arm in range(3):
@@ -652,24 +628,22 @@ def test_draws_of_group_sums(pulls):
     assert two_sided(np.abs(pairs).max() * math.sqrt(len(seeds))) * len(pairs) > ALPHA
 
 
-def test_agents_that_are_alike_are_one_binomial():
-    """Catches a second path for agents that share their means; results of it are pinned."""
-    mean = jnp.asarray([[0.1, 0.3, 0.5, 0.3, 0.3, 0.8]])
-    member = jnp.ones((1, 7))
-    assert sums.group_cumulants(Bernoulli(), (mean,), member) is None
-    need = jnp.ones((1, 3), bool)
-
-    @jax.jit
-    def drawn():
-        given = words(1), ARM, WIDTH, jnp.float64(20.0), None, (mean,), member
-        return sums_of_groups(need, Bernoulli(), *given)
-
-    @jax.jit
-    def due():
-        u = keys.uniform(*words(1), ARM)
-        return binomials.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
-
-    np.testing.assert_array_equal(drawn()[0], due())
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("law", [*LAWS, Gaussian(1.0), Exponential()], ids=lambda x: x.name)
+def test_agents_may_share_their_law(law, platform):
+    """Catches a law that is drawn only where each agent has parameters of its own: ratings that
+    all agents of a ring share could not be run; and rewards of no pulls."""
+    shape = (9, 4)
+    lane = np.arange(36, dtype=np.uint32).reshape(shape)
+    pulls = np.array([0.0, 1, 3, 9, 17, 100, 1000, 1e5, 1e9])[:, None]
+    table = {"ratings": [0.1, 0.2, 0.3, 0.3, 0.1], "gaussian": [0.3, 1.0]}.get(law.name, [0.3])
+    shared = [np.full((9, 1), p) for p in table]
+    draw = jit_for(platform, lambda *given: law.total(*words(), *given))
+    wide = [np.broadcast_to(x, shape) for x in (pulls, *shared)]
+    found = np.asarray(draw(lane, pulls, *shared))
+    # Rounding may differ where there is no lattice.
+    np.testing.assert_allclose(found, draw(lane, *wide), rtol=4e-16)
+    assert (found[0] == 0).all() and (found[1:] != 0).any(axis=1).all()
 
 
 @pytest.mark.slow
@@ -682,7 +656,6 @@ def test_sums_that_are_sure():
         Bernoulli(),
         jnp.uint32(0),
         jnp.float64(1e9),
-        jnp.ones((2, 3), bool),
         (jnp.asarray(means),),
         jnp.asarray(MEMBER),
     )
@@ -693,10 +666,8 @@ def test_an_empty_group_draws_nothing():
     """Catches 0 / 0, or the first agent's rewards, in a group without members."""
     member = jnp.asarray(np.vstack([MEMBER[0], np.zeros(ROWS)]))
     parameters = tuple(jnp.asarray(x[0]) for x in parameters_of(Bernoulli(), 1))
-    need = jnp.ones((2, 3), bool)
-    found = jax.jit(
-        lambda seed: summed(Bernoulli(), seed, jnp.float64(50.0), need, parameters, member)
-    )(jnp.uint32(0))
+    draw = jax.jit(lambda seed: summed(Bernoulli(), seed, jnp.float64(50.0), parameters, member))
+    found = draw(jnp.uint32(0))
     assert (np.asarray(found)[1] == 0).all() and (np.asarray(found)[0] > 0).any()
 
 

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import quick
-from draws import ALPHA, LATTICE, MILLION, induced_cdf, two_sided, words
+from draws import ALPHA, LATTICE, MILLION, at_uniform, induced_cdf, jit_for, two_sided, words
 from jax.sharding import AxisType, Mesh, PartitionSpec
 from refusals import refused
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.core import arrays, binomials, keys, laplace, normal, rewards, samplers
+from fmab_jax.core import arrays, binomials, keys, laplace, normal, rare, rewards, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import batches
@@ -29,17 +29,24 @@ Cell = tuple[float, float]
 # --- the binomial law, computed from the quantile function without a draw ---
 
 
-@jax.jit
-def quantile(u, trials, probability):
-    return binomials.binomial_quantile(u, trials, probability)
+def one_by_one(words, trials, probability):
+    """Draws counts; a row of uniforms may share a law, [row, 1]."""
+    return binomials.binomials(words, jnp.zeros_like(words[0]), trials, probability)
 
 
-@jax.jit
-def quantile_by_rows(u, trials, probability):
-    few = binomials.is_summed(trials, probability)
-    summed = binomials.summed_binomials(u[None], jnp.where(few, trials, 0.0), probability)
-    expanded = binomials.expanded_binomials(u[None], trials, probability)
-    return jnp.where(few, summed, expanded)[0]
+def by_rows(words, trials, probability):
+    """Draws counts by twos that share a law and a uniform."""
+    pairs = keys.Words(*(jnp.broadcast_to(word[:, None], (len(word), 2)) for word in words))
+    return one_by_one(pairs, trials[:, None], probability[:, None]).max(axis=1)
+
+
+# The quantile function, by each way in which binomials are drawn.
+WAYS = {
+    f"{draw.__name__}, {platform}": at_uniform(draw, platform)
+    for platform in ("cpu", "gpu")
+    for draw in (one_by_one, by_rows)
+}
+quantile = WAYS["one_by_one, cpu"]
 
 
 def support(trials, probability):
@@ -63,7 +70,12 @@ def induced_masses(sampler, cells):
     k = np.concatenate(ks)
     n = np.repeat([float(n) for n, _ in cells], sizes)
     p = np.repeat([p for _, p in cells], sizes)
-    cdf = induced_cdf(lambda u: np.asarray(sampler(u, n, p)) <= k, k.shape)
+    # As many for all cells: one compilation.
+    size = 1 << (len(k) - 1).bit_length()
+    law = [np.resize(x, size) for x in (n, p)]
+    cdf = induced_cdf(
+        lambda u: np.asarray(sampler(np.resize(u, size), *law))[: len(k)] <= k, k.shape
+    )
     cdfs = np.split(cdf, np.cumsum(sizes)[:-1])
     return [np.diff(np.r_[0.0, cdf, 1.0]) for cdf in cdfs]
 
@@ -117,14 +129,14 @@ FAR_CELLS = [
 
 
 @pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
-@pytest.mark.parametrize("quantile", [quantile, quantile_by_rows], ids=["one by one", "by rows"])
-def test_induced_binomial_law(cells, quantile):
+@pytest.mark.parametrize("way", WAYS)
+def test_induced_binomial_law(cells, way):
     """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
 
     No draw is made, so nothing is random. Below the threshold the law is exact, so a wrong error
     bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
     """
-    variance, distance, bias = discrepancy(quantile, cells).T
+    variance, distance, bias = discrepancy(WAYS[way], cells).T
     assert distance[variance < samplers.SMOOTH_VARIANCE].max(initial=0) < 1e-12
     assert distance.max() < 1e-6
     assert np.abs(bias).max() < 1e-6
@@ -136,36 +148,37 @@ def test_induced_law_of_fair_coins():
     assert found[:, 1].max() < 3e-8
 
 
-def broken_kurtosis(original, z, n, p):
+def broken_kurtosis(original, n, p):
     """The expansion without its squared-kurtosis term."""
     pq = p * (1.0 - p)
     v = n * pq - 1.0 / 12.0
     g2 = (n * pq * (1.0 - 6.0 * pq) + 1.0 / 120.0) / (v * v)
-    return original(z, n, p) + jnp.sqrt(v) * z * g2 * g2 * ((3 * z * z - 24) * z * z + 29) / 384
+    lost = jnp.sqrt(v) * g2 * g2 / 384
+    shares = (3.0, 0.0, -24.0, 0.0, 29.0, 0.0)
+    return tuple(x + share * lost for x, share in zip(original(n, p), shares, strict=True))
 
 
-def broken_sheppard(original, z, n, p):
+def broken_sheppard(original, n, p):
     """The expansion around the binomial's variance, without Sheppard's -1/12."""
-    v = n * p * (1.0 - p)
-    return n * p + (original(z, n, p) - n * p) * jnp.sqrt(v / (v - 1.0 / 12.0))
+    v, middle = n * p * (1.0 - p), n * p - 0.5
+    wider = jnp.sqrt(v / (v - 1.0 / 12.0))
+    *powers, constant = original(n, p)
+    return (*(x * wider for x in powers), middle + (constant - middle) * wider)
 
 
 @pytest.mark.parametrize("broken", [broken_kurtosis, broken_sheppard])
 def test_broken_expansions_are_seen(broken, monkeypatch):
     """Negative control: catches a comparison of laws that could not fail."""
-    original = binomials._cornish_fisher
-    monkeypatch.setattr(binomials, "_cornish_fisher", lambda *a: broken(original, *a))
+    original = binomials._powers
+    monkeypatch.setattr(binomials, "_powers", lambda *law: broken(original, *law))
     cells = [at_variance(n, samplers.SMOOTH_VARIANCE + 1) for n in (200.0, 1e4, 1e9)]
-    found = discrepancy(jax.jit(lambda *a: binomials.binomial_quantile(*a)), cells)
-    assert found[:, 1].max() > 3e-6
+    assert discrepancy(at_uniform(one_by_one), cells)[:, 1].max() > 3e-6
 
 
 def test_trusting_the_expansion_too_early_is_seen(monkeypatch):
     """Negative control: catches an expansion that is believed unchecked from too low a variance."""
     monkeypatch.setattr(binomials, "SMOOTH_VARIANCE", 20.0)
-    sampler = jax.jit(lambda *a: binomials.binomial_quantile(*a))
-    found = discrepancy(sampler, [at_variance(1e6, 21.0)])
-    assert found[0, 1] > 1e-6
+    assert discrepancy(at_uniform(one_by_one), [at_variance(1e6, 21.0)])[0, 1] > 1e-6
 
 
 def test_error_bound_of_the_expansion():
@@ -191,14 +204,16 @@ def test_error_bound_of_the_expansion():
                 ns.append(np.full(len(j), n))
                 ps.append(np.full(len(j), p))
     z, n, p, step = map(np.concatenate, (zs, ns, ps, steps))
-    error = np.abs(np.asarray(jax.jit(lambda *a: binomials._cornish_fisher(*a))(z, n, p)) - step)
+    edge = jax.jit(lambda z, *law: normal.horner(z, binomials._powers(*law)))(z, n, p)
+    error = np.abs(np.asarray(edge) + 0.5 - step)
     bound = (0.02 + 0.003 * z**6) / (n * p * (1 - p)) ** 2
     assert len(z) > 10_000 and (error / bound).max() < 0.7
     # The bound is no more generous than it must be: it is nearly reached.
     assert (error / bound).max() > 0.4
 
 
-def test_quantile_is_monotone_and_symmetric():
+@pytest.mark.parametrize("way", ["one_by_one, cpu", "by_rows, cpu"])
+def test_quantile_is_monotone_and_symmetric(way):
     """Catches a seam between the expansion and the sum where a larger u gives a smaller count.
 
     Uniforms 2^-44 and more apart; closer ones may differ by rounding. Also catches counting the
@@ -213,13 +228,13 @@ def test_quantile_is_monotone_and_symmetric():
     u = (i * 2**8 + 0.5) / LATTICE
     shape = (len(n), len(u))
     flat = [np.broadcast_to(x, shape).reshape(-1) for x in (u, n, p)]
-    found = np.asarray(quantile(*flat)).reshape(shape)
+    found = np.asarray(WAYS[way](*flat)).reshape(shape)
     assert (np.diff(found, axis=1) >= 0).all()
     assert (found[:, -1] > found[:, 0]).sum() >= 30
-    mirrored = np.asarray(quantile(1 - flat[0], flat[1], 1 - flat[2])).reshape(shape)
+    mirrored = np.asarray(WAYS[way](1 - flat[0], flat[1], 1 - flat[2])).reshape(shape)
     # At p = 1/2 exactly nothing is mirrored.
-    rare = p[:, 0] > 0.5
-    np.testing.assert_array_equal(found[rare], (n - mirrored)[rare])
+    likely = p[:, 0] > 0.5
+    np.testing.assert_array_equal(found[likely], (n - mirrored)[likely])
 
 
 # --- binomial draws ---
@@ -252,46 +267,22 @@ def test_sums_of_coins_are_quantiles_of_their_own_uniforms():
         assert (np.asarray(found) != np.asarray(due)).mean() < 1e-4, (n, p)
 
 
-def test_counts_are_exact_up_to_2_to_the_53():
-    """Catches counts in float32, which stick at 2^24, and a sure outcome lost in rounding."""
+@pytest.mark.parametrize("way", WAYS)
+def test_counts_are_exact_up_to_2_to_the_53(way):
+    """Catches counts in float32, which stick at 2^24, a sure outcome lost in rounding, and a count
+    where there is no law."""
+    quantile = WAYS[way]
     n = 2.0**53 - np.array([0, 1, 2, 3, 12345])
     u = np.full(5, 0.3)
     np.testing.assert_array_equal(quantile(u, n, np.ones(5)), n)
     np.testing.assert_array_equal(quantile(u, n, np.zeros(5)), 0)
-    too_many = np.array([2.0**53 + 2, 2.0**60, np.inf, np.nan, -1.0])
-    assert np.isnan(quantile(u, too_many, np.full(5, 0.5))).all()
+    bad_trials = np.array([2.0**53 + 2, np.inf, np.nan, -1.0, 1.5])
+    assert np.isnan(quantile(u, bad_trials, np.full(5, 0.5))).all()
+    bad_chances = np.array([-0.1, 1.1, np.nan, np.inf, 2.0])
+    assert np.isnan(quantile(u, np.full(5, 9.0), bad_chances)).all()
     u = (np.arange(4096) + 0.5) / 4096
     odd = np.asarray(quantile(u, np.full(4096, 1e12), np.full(4096, 0.3)))
     assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
-
-
-def test_no_narrow_numbers_in_the_compiled_run():
-    """Catches float32 on a path of counts, noise or regret, where they would stick in silence."""
-
-    def dtypes(jaxpr):
-        for equation in jaxpr.eqns:
-            yield from (v.aval.dtype for v in equation.outvars if hasattr(v.aval, "dtype"))
-            for inner in jax.tree.leaves(
-                list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
-            ):
-                inner = getattr(inner, "jaxpr", inner)
-                if hasattr(inner, "eqns"):
-                    yield from dtypes(inner)
-
-    grid = jnp.asarray(time_grid(10**6, 5))
-    found = set()
-    for algorithm, problem in RUNS:
-        config = batches.bound(algorithm, problem, 10**6)
-
-        def run(trial, bound, seed):
-            return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
-
-        jaxpr = jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1))
-        found |= {str(dtype) for dtype in dtypes(jaxpr.jaxpr)}
-    assert {"float64", "int64", "uint64"} <= found
-    assert not [
-        dtype for dtype in found if dtype in ("float32", "float16", "bfloat16", "int16", "int8")
-    ]
 
 
 def in_process(function, **environment):
@@ -305,31 +296,84 @@ def in_process(function, **environment):
 MANY = 2.0**33
 
 
-def pair_of_binomials():
-    """Prints binomial quantiles of few trials, and of many beside them."""
+def beside_each_other():
+    """Prints counts of few trials, and of many beside them; some in rows, some of ratings."""
+    lane = jnp.arange(4, dtype=jnp.uint32)
+    table = [jnp.full(1, 0.2)] * 5
+    draws = {
+        "one by one": lambda n: binomials.binomials(words(2, 4), lane, n, jnp.full(1, 0.5)),
+        "by rows": lambda n: binomials.binomials(
+            words(2, 4), lane[None], n[None], jnp.full((1, 1), 0.5)
+        ),
+        "ratings": lambda n: rewards.Ratings([1, 2, 3, 4, 5]).total(*words(2, 4), lane, n, *table),
+    }
     with jax.enable_x64(True):
-        trials, u, p = jnp.array([[2.0], [MANY]]), jnp.full((2, 1), 0.3), jnp.full((2, 1), 1e-3)
-        print(json.dumps(jax.vmap(binomials.binomial_quantile)(u, trials, p).ravel().tolist()))
+        found = {}
+        for name, draw in draws.items():
+            trials = jnp.array([[2.0], [MANY]])
+            found[name] = jax.jit(jax.vmap(draw))(trials).reshape(2, 4).tolist()
+        print(json.dumps(found))
 
 
-def pair_of_sums():
-    """Prints sums of few Bernoulli rewards, and of many beside them."""
-    with jax.enable_x64(True):
-        pulls, means = jnp.array([[2.0], [MANY]]), jnp.full((2, 1), 0.5)
-        draw = jax.vmap(lambda n, mean: reward_sum(*words(2, 4), LANE, n, mean))
-        print(json.dumps(draw(pulls, means).ravel().tolist()))
-
-
-LANE = jnp.arange(1, dtype=jnp.uint32)
-
-
-@pytest.mark.parametrize("function", ["pair_of_binomials", "pair_of_sums"])
-def test_few_trials_do_not_make_many_beside_them_slow(function):
+def test_few_trials_do_not_make_many_beside_them_slow():
     """Catches a search, for all lanes of a `vmap`, through as many values as the largest lane
-    has: these two took minutes."""
-    few, many = json.loads(in_process(function))
-    mean = MANY * (1e-3 if function == "pair_of_binomials" else 0.5)
-    assert few in (0.0, 1.0, 2.0) and abs(many / mean - 1) < 0.01
+    has: each took minutes."""
+    for few, many in json.loads(in_process("beside_each_other")).values():
+        assert all(0.0 <= each <= 2.0 for each in few)
+        assert all(abs(each / MANY - 0.5) < 0.01 for each in many)
+
+
+def equations(jaxpr, depth=0):
+    """Yields each equation, and in how many loops it lies."""
+    for equation in jaxpr.eqns:
+        yield equation, depth
+        deeper = depth + (equation.primitive.name in ("while", "scan"))
+        for inner in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                yield from equations(inner, deeper)
+
+
+@pytest.mark.parametrize("batches", [0, 1, 2])
+@pytest.mark.parametrize("shared", [False, True], ids=["one by one", "by rows"])
+def test_an_accelerator_draws_coins_in_a_straight_line(shared, batches):
+    """Catches a loop that asks a host whether it is over: but for one, through those in doubt of
+    the whole batch."""
+    lane = jnp.arange(12, dtype=jnp.uint32).reshape(3, 4)
+
+    def draw(trials):
+        mean = jnp.full((3, 1 if shared else 4), 0.3)
+        return rewards.Bernoulli().total(*words(), lane, trials, mean)
+
+    trials = jnp.full((2,) * batches + (3, 1), 9.0)
+    for _ in range(batches):
+        draw = jax.vmap(draw)
+    with rare.traced_for("gpu"):
+        found = [*equations(jax.make_jaxpr(draw)(trials).jaxpr)]
+    assert sum(each.primitive.name in ("while", "scan") for each, _ in found) == 1
+    assert max(depth for _, depth in found) == 1
+
+
+def test_no_narrow_numbers_in_the_compiled_run():
+    """Catches float32 on a path of counts, noise or regret, where they would stick in silence."""
+
+    grid = jnp.asarray(time_grid(10**6, 5))
+    found = set()
+    for algorithm, problem in RUNS:
+        config = batches.bound(algorithm, problem, 10**6)
+
+        def run(trial, bound, seed):
+            return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+
+        jaxpr = jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1))
+        made = [x.aval for each, _ in equations(jaxpr.jaxpr) for x in each.outvars]
+        found |= {str(aval.dtype) for aval in made if hasattr(aval, "dtype")}
+    assert {"float64", "int64", "uint64"} <= found
+    assert not [
+        dtype for dtype in found if dtype in ("float32", "float16", "bfloat16", "int16", "int8")
+    ]
 
 
 # --- uniforms ---
@@ -379,6 +423,9 @@ def test_keys_are_folded_as_jax_does():
     for number in (2**32 - 1, 7, keys.NOISE):
         due = jax.random.fold_in(due, number)
     np.testing.assert_array_equal(keys.stream_key(key, 7, keys.NOISE), jax.random.key_data(due))
+    for platform in ("cpu", "gpu"):
+        several = jit_for(platform, lambda key: keys.stream_keys(key, 7, keys.REWARD, keys.NOISE))
+        np.testing.assert_array_equal(several(key)[1], jax.random.key_data(due))
     alone = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, 0), keys.ALONE), 5)
     mine = keys.agent_key(key, jnp.int32(5))
     np.testing.assert_array_equal(jax.random.key_data(mine), jax.random.key_data(alone))
@@ -421,8 +468,7 @@ def test_logarithm_is_exact():
 
 @jax.jit
 def million_laplace(k0, k1):
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)[None, :]
-    return arrays.masked_map(laplace.laplace, jnp.ones(lane.shape, bool), k0, k1, lane)[0]
+    return laplace.laplace(k0, k1, jnp.arange(MILLION, dtype=jnp.uint32))
 
 
 def test_laplace_is_the_exact_inverse():
@@ -638,138 +684,109 @@ def test_number_of_participants(agents):
 # --- the same number per key, whatever the batch ---
 
 
-def summed(k0, k1, lane, shape):
-    """Samples a sum of Laplace variables; its polynomial is a table."""
-    return laplace.laplace_sum(normal.quantile(keys.uniform(k0, k1, lane)), shape.looked_up())
+ARM = np.arange(24, dtype=np.uint32)
+RATINGS = rewards.Ratings([1, 2, 3, 4, 5])
 
 
-def one_seed(root, seed):
-    """Draws every law for one seed, as the loop does: sparsely, in all regimes of the variance."""
-    key = keys.seed_key(root, seed)
-    arm = jnp.arange(24, dtype=jnp.uint32)
-    lane = keys.lanes(3, arm, 24)
-    reward, noise = (keys.stream_key(key, 3, s) for s in (keys.REWARD, keys.NOISE))
-    need = keys.uniform(*keys.stream_key(key, 2, keys.REWARD), lane) < 0.6
-    mean = keys.uniform(*keys.stream_key(key, 0, keys.INSTANCE), arm)
-    pulls = jnp.asarray(np.resize([7.0, 60.0, 120.0, 3000.0, 1e9], 24))
-    shapes = jnp.asarray([laplace.laplace_sum_shape(n) for n in np.resize([1, 2, 50], 24)]).T
-    return {
-        "need": need,
-        "pulls": pulls[None, :] * jnp.ones((3, 1)),
-        "rewards": arrays.masked_map(
-            reward_sum, need, *reward, lane, pulls[None, :], mean[None, :]
-        ),
-        "noise": arrays.masked_map(laplace.laplace, need, *noise, lane),
-        "noise_sum": arrays.masked_map(summed, need, *noise, lane, shapes[:, None, :]),
-        "heard": samplers.participants(
-            keys.stream_key(key, 3, keys.PARTICIPATION), jnp.ones(9, bool), jnp.int32(4)
-        ),
-    }
+def noise_sums(k0, k1, lane):
+    """Draws sums of 1, 2 and 50 Laplace variables."""
+    shapes = np.array([laplace.laplace_sum_shape(n) for n in (1, 2, 50)]).T
+    z = normal.quantile(keys.uniform(k0, k1, lane))
+    return laplace.laplace_sum(z, jnp.asarray(shapes)[:, :, None])
 
 
-batch = jax.vmap(one_seed, (None, 0))
+def heard(k0, k1):
+    """Draws who of nine agents is heard."""
+    return samplers.participants(keys.Words(k0, k1), jnp.ones(9, bool), jnp.int32(4))
+
+
+# Of the key's words, lanes [agent, arm], and the means and pulls of an arm.
+SAMPLERS = {
+    "coins": lambda k0, k1, lane, mean, pulls: reward_sum(k0, k1, lane, pulls[None], mean[None]),
+    "coins by rows": lambda k0, k1, lane, mean, pulls: reward_sum(
+        k0, k1, lane.T, pulls[:, None], mean[:, None]
+    ),
+    "ratings": lambda k0, k1, lane, mean, pulls: RATINGS.total(
+        k0, k1, lane, pulls[None], *(jnp.full((1, 1), p) for p in (0.02, 0.03, 0.1, 0.25, 0.6))
+    ),
+    "noise": lambda k0, k1, lane, *_: laplace.laplace(k0, k1, lane),
+    "noise of many": lambda k0, k1, lane, *_: noise_sums(k0, k1, lane),
+    "noise of some": lambda k0, k1, lane, *_: laplace.few_summed(
+        k0, k1, lane, 1 + lane.astype(jnp.int32) % 19
+    ),
+    "who is heard": lambda k0, k1, *_: heard(k0, k1),
+}
 SEEDS = np.arange(2**32 - 250, 2**32).astype(np.uint32)
+RNG = np.random.default_rng(0)
+MEANS, LEFT = RNG.random((250, 24)), RNG.random((250, 24)) < 0.4
+# All regimes of the variance; an arm that has left is not pulled.
+PULLS = np.where(LEFT, 0.0, np.resize([7.0, 60.0, 120.0, 3000.0, 1e9], 24))
+BATCH = (SEEDS, MEANS, PULLS)
 
 
-def hexed(tree):
-    """Returns the bytes of every array."""
-    return {name: np.asarray(value).tobytes().hex() for name, value in tree.items()}
+def of_seed(name):
+    """Returns a sampler as a function of root seed, seed, means and pulls."""
+
+    def draw(root, seed, mean, pulls):
+        key = keys.stream_key(keys.seed_key(root, seed), 3, keys.REWARD)
+        return SAMPLERS[name](*key, keys.lanes(3, jnp.asarray(ARM), 24), mean, pulls)
+
+    return draw
 
 
-@pytest.fixture(scope="module")
-def singles():
-    """Every seed drawn by itself."""
-    with jax.enable_x64(True):
-        single = jax.jit(one_seed)
-        rows = [single(np.uint32(5), seed) for seed in SEEDS]
-        return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+def of_seeds(name):
+    """Returns a sampler as a function of the root seed and of `BATCH`."""
+    return jax.vmap(of_seed(name), (None, 0, 0, 0))
 
 
-@pytest.mark.parametrize("size", quick.only([1, 7, 64, 250], 250))
-def test_draws_do_not_depend_on_the_batch(size, singles):
-    """Catches a number that changes with the batch, as element i of JAX's binomial does."""
-    found = jax.jit(batch)(np.uint32(5), SEEDS[-size:])
-    for name, value in singles.items():
-        np.testing.assert_array_equal(found[name], value[-size:], err_msg=name)
+@functools.cache
+def one_by_one_drawn(name):
+    """Returns what is drawn for every seed by itself."""
+    single = jit_for("cpu", of_seed(name))
+    return np.stack([single(np.uint32(5), *given) for given in zip(*BATCH, strict=True)])
 
 
-def test_draws_are_sparse(singles):
-    """Catches a sample written to a lane that needs none, or a needed lane left at 0."""
-    need = singles["need"]
-    assert 0.55 < need.mean() < 0.65
-    for name in ("rewards", "noise", "noise_sum"):
-        assert (singles[name][~need] == 0).all()
-    for name in ("noise", "noise_sum"):
-        assert (singles[name][need] != 0).all()
-        assert len(np.unique(singles[name][need])) == need.sum()
-    many = need & (singles["pulls"] == 1e9)
-    assert (singles["rewards"][many] > 0).all()
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("size", quick.only([1, 7, 250], 250))
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_draws_do_not_depend_on_the_batch(name, size, platform):
+    """Catches a number that changes with the batch, as element i of JAX's binomial does, or with
+    the platform that it is laid out for; and rewards of an arm that has left."""
+    due = one_by_one_drawn(name)[-size:]
+    found = np.asarray(jit_for(platform, of_seeds(name))(np.uint32(5), *(x[-size:] for x in BATCH)))
+    np.testing.assert_array_equal(found, due)
+    if size == 250:
+        assert len(np.unique(found)) > (1 if name == "who is heard" else 1000)
+    if name in ("coins", "coins by rows", "ratings"):
+        sums = found.swapaxes(1, 2) if name != "coins by rows" else found
+        assert (sums[LEFT[-size:]] == 0).all()
 
 
-def sharded(devices, seeds):
-    """Draws the seeds over a mesh, with JAX's checks of what varies over devices."""
+def sharded(name, devices):
+    """Draws eight seeds over a mesh."""
     mesh = Mesh(np.array(devices), ("device",), axis_types=(AxisType.Auto,))
     over, everywhere = PartitionSpec("device"), PartitionSpec()
-    compiled = jax.jit(jax.shard_map(batch, mesh=mesh, in_specs=(everywhere, over), out_specs=over))
-    return compiled(np.uint32(5), seeds)
+    specs = {"in_specs": (everywhere, over, over, over), "out_specs": over}
+    split = jax.shard_map(of_seeds(name), mesh=mesh, **specs, check_vma=False)
+    drawn = jit_for("cpu", split)(np.uint32(5), *(x[:8] for x in BATCH))
+    return np.asarray(drawn).tobytes().hex()
 
 
 def sharded_values():
     """Prints the draws made by 4 virtual devices in reverse order."""
     with jax.enable_x64(True):
         assert len(jax.devices()) == 4
-        print(json.dumps(hexed(sharded(jax.devices()[::-1], SEEDS[:8]))))
+        print(json.dumps({name: sharded(name, jax.devices()[::-1]) for name in SAMPLERS}))
 
 
 @pytest.mark.slow
-def test_draws_under_shard_map(singles):
-    """Catches the TypeError of JAX's binomial inside shard_map, or draws that know their device."""
-    due = hexed({name: value[:8] for name, value in singles.items()})
-    assert hexed(sharded(jax.devices()[:1], SEEDS[:8])) == due
+def test_draws_under_shard_map():
+    """Catches draws that know their device."""
+    due = {name: one_by_one_drawn(name)[:8].tobytes().hex() for name in SAMPLERS}
+    assert {name: sharded(name, jax.devices()[:1]) for name in SAMPLERS} == due
     flag = "--xla_force_host_platform_device_count=4"
     found = in_process("sharded_values", XLA_FLAGS=flag, JAX_PLATFORMS="cpu")
     assert json.loads(found) == due
-
-
-def test_needed_elements_do_not_depend_on_the_mask():
-    """Catches a sample that lands on a neighbour's lane, for masks empty, full and in between."""
-    lane = jnp.arange(1000, dtype=jnp.uint32)
-
-    @jax.jit
-    def sample(need):
-        shape = jnp.asarray(laplace.laplace_sum_shape(1))[:, None]
-        noise = arrays.masked_map(summed, need, *words(1, 4), lane, shape)
-        mean = jnp.full(1000, 0.3)
-        sums = arrays.masked_map(reward_sum, need, *words(2, 4), lane, jnp.float64(50.0), mean)
-        return jnp.stack([noise, sums])
-
-    full = np.asarray(sample(jnp.ones(1000, bool)))
-    assert len(np.unique(full[0])) == 1000
-    rng = np.random.default_rng(0)
-    masks = [rng.random(1000) < share for share in (0.0, 0.001, 0.1, 0.256, 0.5, 0.9)]
-    ends = [np.isin(np.arange(1000), [last]) for last in (0, 999)]
-    for mask in (*masks, *ends, np.arange(1000) < 257):
-        np.testing.assert_array_equal(sample(jnp.asarray(mask)), np.where(mask, full, 0.0))
-
-
-def test_each_sampler_gets_its_own_elements_and_rows_come_back_first():
-    """Catches an element that another sampler draws, or a row that lands elsewhere."""
-    rng = np.random.default_rng(4)
-    x, kind = rng.random((9, 70)), rng.integers(3, size=(9, 70))
-    kind[3], kind[4], kind[5] = 0, 1, 2
-
-    def sampler(factor):
-        return lambda x, seed: ((factor * x + seed)[None] + jnp.arange(3.0)[:, None],)
-
-    def one(kind, x, seed):
-        ways = [sampler(10.0), sampler(100.0)]
-        return arrays.masked_map(ways, kind, x, seed, outputs=1, rows=3, parts=64)[0]
-
-    seed = 1000.0 * np.arange(9)
-    found = jax.jit(jax.vmap(one))(kind, x, seed)
-    row = seed[:, None, None] + np.arange(3.0)[:, None]
-    due = np.where(kind == 1, 10 * x, 100 * x)[:, None] + row
-    np.testing.assert_allclose(found, np.where(kind[:, None] > 0, due, 0.0), rtol=1e-15)
 
 
 @pytest.mark.parametrize("size", [1, 5, 8, 50])
@@ -793,45 +810,6 @@ def test_zeros_anywhere_change_no_sum_in_turn(size):
     due = functools.reduce(np.add, values)
     np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(values)), due)
     np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(wide)), due)
-
-
-def test_tables_are_gathered_where_they_lie():
-    """Catches a column of another lane or seed, with tables batched, shared and broadcast."""
-    rng = np.random.default_rng(0)
-    x, need = rng.random((6, 3, 7)), rng.random((6, 3, 7)) < 0.4
-    own, shared, member = rng.random((6, 5, 1, 7)), rng.random((5, 3, 7)), rng.random((6, 4, 3, 1))
-
-    def sample(x, *tables):
-        own, shared, member = (table.looked_up() for table in tables)
-        return x + 10 * own[1] + 100 * shared[2] + 1000 * member[3]
-
-    def one(need, x, own, member):
-        return arrays.masked_map(sample, need, x, own, jnp.asarray(shared), member, parts=64)
-
-    due = x + 10 * own[:, 1] + 100 * shared[2] + 1000 * member[:, 3]
-    found = jax.jit(jax.vmap(one))(need, x, own, member)
-    np.testing.assert_allclose(found, np.where(need, due, 0), rtol=1e-15)
-    # Lanes of lanes, and places of one's own on the last axis.
-    place = rng.integers(7, size=(6, 3, 7), dtype=np.uint32)
-
-    def nested(need, x, place, table):
-        def chosen(place, table):
-            return table.looked_up(place)[1]
-
-        def first(x, place, table):
-            return arrays.fill(chosen, x < 0.5, x, place, table, parts=64)
-
-        return arrays.masked_map(first, need, x, place, table, parts=64)
-
-    found = jax.jit(jax.vmap(nested))(need, x, place, own)
-    due_there = np.where(x < 0.5, np.take_along_axis(own[:, 1], place.astype(int), 2), x)
-    np.testing.assert_array_equal(found, np.where(need, due_there, 0))
-    # A second batch axis that only some operands have.
-    more = rng.random((2, 6, 3, 7))
-    twice = jax.vmap(jax.vmap(one), (None, 0, None, None))
-    due = more + (due - x)
-    expected = np.where(need, due, 0)
-    np.testing.assert_allclose(jax.jit(twice)(need, more, own, member), expected, rtol=1e-15)
 
 
 # --- independence and keys ---
@@ -900,6 +878,8 @@ RUNS = [
     (fmab_jax.cdp_mab(3.0, participation=0.6), Problem.heterogeneous(4, 6)),
     (fmab_jax.cdp_mab(3.0), Problem.with_gap(20, 6, 0.1)),
     (fmab_jax.ddp_mab(3.0, "ring"), Problem.heterogeneous(5, 6, spread=0.5, instance_gap=0.05)),
+    # Sums of agents that differ; some are so small that each agent is drawn.
+    (fmab_jax.cdp_mab(3.0), Problem(np.outer([1.0, 0.9], [0.5, 0.45, 5e-3, 1e-3, 1e-4]))),
 ]
 
 
@@ -908,15 +888,36 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     """Catches a key or lane shared by two variables of a run: every cipher input is recorded.
 
     A whole run is compiled with a tap on the cipher; no (key, draw, lane) may show up in two calls.
+    What `rare` replaces is drawn anew from the same numbers, or from others that nobody has.
     """
-    calls = []
-    cipher = keys._threefry
+    calls, levels = [], [0]
+    cipher, replaced = keys._threefry, rare._replaced
 
-    def tapped(*inputs):
-        jax.debug.callback(
-            lambda *x: calls.append(np.stack(np.broadcast_arrays(*x)).reshape(4, -1)), *inputs
-        )
-        return cipher(*inputs)
+    def tapped(k0, k1, draw, lane):
+        level = levels[-1]
+
+        def record(*inputs):
+            while len(calls) <= level:
+                calls.append([])
+            # The lanes of one call are told apart; chunks repeat a lane as padding.
+            calls[level].append(np.unique(np.stack(inputs).reshape(4, -1), axis=1))
+            return inputs[-1]
+
+        shape = jnp.broadcast_shapes(*map(jnp.shape, (k0, k1, draw, lane)))
+        wide = [jnp.broadcast_to(x, shape) for x in (k0, k1, draw, lane)]
+        kind = jax.ShapeDtypeStruct(shape, jnp.uint32)
+        lane = jax.pure_callback(record, kind, *wide, vmap_method="broadcast_all")
+        return cipher(k0, k1, draw, lane)
+
+    def anew(exact, *rest):
+        def inside(*operands):
+            levels.append(levels[-1] + 1)
+            try:
+                return exact(*operands)
+            finally:
+                levels.pop()
+
+        return replaced(inside, *rest)
 
     def folded(key, data):
         whole = jax.random.wrap_key_data(jnp.stack(key), impl="threefry2x32")
@@ -925,6 +926,7 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     # Keys are made as often as one likes; what is drawn with them is told apart.
     monkeypatch.setattr(keys, "folded", folded)
     monkeypatch.setattr(keys, "_threefry", tapped)
+    monkeypatch.setattr(rare, "_replaced", anew)
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.
@@ -936,13 +938,16 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
         return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
 
     outcomes = [run(config.trial, config.bound, np.uint32(seed)) for seed in range(3)]
-    jax.effects_barrier()
-    # The lanes of one call are told apart; chunks repeat their last lane as padding.
-    per_call = [np.unique(call, axis=1) for call in calls]
-    used = np.concatenate(per_call, axis=1)
     assert sum(int(outcome.rounds) for outcome in outcomes) >= 6
-    assert used.shape[1] > 100
-    assert np.unique(used, axis=1).shape[1] == used.shape[1]
+    known = set()
+    for level, at_once in enumerate(calls):
+        new = [x for call in at_once for x in map(tuple, call.T.tolist()) if x not in known]
+        assert len(set(new)) == len(new)
+        # What is in doubt is drawn from numbers of its own; some sums, agent by agent.
+        assert level == 0 or number == 3 or not new
+        known |= set(new)
+    # All but one run have draws that are in doubt.
+    assert len(known) > 50 and len(calls) > (number != 1)
 
 
 ACCEPTED = (0, 1, 7, 2**31, 2**32 - 1, np.int64(12), np.uint32(2**32 - 2))
@@ -971,22 +976,25 @@ def test_refused_seeds(value):
     assert refused(keys.checked_seed, "root_seed", value) == line
 
 
-@pytest.mark.slow
-def test_rows_of_one_distribution_are_the_quantiles_one_by_one():
-    """Catches rows that share another row's distribution, and a coefficient of the expansion."""
+def test_all_ways_give_the_same_counts():
+    """Catches rows that share another row's distribution, and a way with other numbers than the
+    others."""
     rng = np.random.default_rng(3)
     p = np.concatenate([rng.random(90), [0.0, 1.0, 0.5, 1e-3, 0.999, 1 - 1e-9]])
-    # Where rounding decides, the two may differ: not among ordinary uniforms.
-    u = rng.random((40, len(p)))
-    u, p = jnp.asarray(u), jnp.asarray(p)
-    for n in (0.0, 1.0, 13.0, 40.0, 160.0, 640.0, 1e6):
-        trials = jnp.full(len(p), n)
-        wide = [jnp.broadcast_to(x[None], u.shape).reshape(-1) for x in (trials, p)]
-        due = np.asarray(quantile(u.reshape(-1), *wide)).reshape(u.shape)
-        few = binomials.is_summed(trials, p)
-        summed = binomials.summed_binomials(u, jnp.where(few, trials, 0.0), p)
-        found = jnp.where(few[None], summed, binomials.expanded_binomials(u, trials, p))
-        np.testing.assert_array_equal(found, due, err_msg=str(n))
+    trials = np.array([0.0, 1.0, 13.0, 40.0, 160.0, 640.0, 1e6])
+    # Where rounding decides, they may differ: not among ordinary uniforms.
+    u = rng.random((40, len(trials), len(p)))
+    flat = [np.broadcast_to(x, u.shape).ravel() for x in (u, trials[:, None], p)]
+    first, *others = (np.asarray(way(*flat)) for way in WAYS.values())
+    # In rows of 40 uniforms, too.
+    rows = [x.reshape(40, -1).T for x in flat]
+    others += [
+        np.asarray(at_uniform(one_by_one, platform)(rows[0], *(x[:, :1] for x in rows[1:]))).T
+        for platform in ("cpu", "gpu")
+    ]
+    assert len(np.unique(first)) > 1000
+    for found in others:
+        np.testing.assert_array_equal(found.ravel(), first)
 
 
 def laplace_p_values(x, tail):

@@ -142,7 +142,9 @@ class Law:
         """Returns the quantile of a sum of ``pulls`` rewards with these cumulants."""
         if self.step == 0.0:
             found = samplers.smooth_quantile(u, cumulants)
-            return jnp.clip(found, self.low * pulls, self.high * pulls)
+            # No pulls of a law without a bound are 0, not NaN.
+            ends = (x * pulls if math.isfinite(x) else x for x in (self.low, self.high))
+            return jnp.clip(found, *ends)
         # Divide by whole numbers if the range is finite: 3 steps of 1/3 are then exactly 1.
         per_unit, most = 1.0 / self.step, math.inf
         if math.isfinite(self.sensitivity):
