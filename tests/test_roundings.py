@@ -12,8 +12,10 @@ from jax.extend.core import Literal
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import named
-from fmab_jax.core import arrays
+from fmab_jax.core import arrays, curves
+from fmab_jax.core.rare import traced_for
 from fmab_jax.core.scope import own_settings
+from fmab_jax.draws import summed
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.run import batches
 
@@ -28,13 +30,13 @@ EXACT = {
     *(("core/arrays.py", name) for name in ("exact_parts", "exact_total")),
     *(("core/evidence.py", name) for name in ("_log_largest", "prepared.<locals>.pair")),
     *(("algorithms/dducb.py", name) for name in ("DDUCB.choose", "_place")),
-    ("algorithms/families/rounds.py", "planned"),
+    ("elimination.py", "plan_epoch"),
     ("algorithms/lazy_dp_ts.py", "LazyDPTS.update"),
     ("algorithms/lcc_ucb.py", "LCCUCB.due"),
     ("algorithms/ldp_ucb.py", "LDPUCB.choose"),
 }
 # `vmap` names these in place of what they call, which is named where nothing is mapped.
-CALLERS = {("core/arrays.py", "masked_map"), ("algorithms/families/rounds.py", "prepared"), None}
+CALLERS = {("core/rare.py", "rare"), None}
 # Operations that hand a product on as it is.
 MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather", "copy"}
 
@@ -107,13 +109,16 @@ def sums_of(algorithm, problem):
         seeds = [jax.ShapeDtypeStruct(batch, np.dtype(np.uint32))] * 2
         return *jax.tree.unflatten(structure, shapes), *seeds
 
-    def many(trial, *given):
-        return batches.many_trials(batches._placed(trial, "cpu", 4), *given)
+    def traced(function, platform, *given):
+        # What was traced for another platform is not taken for this one.
+        with traced_for(platform):
+            return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
-        found = unrounded_sums(jax.make_jaxpr(batches.one_trial)(*arguments()).jaxpr)
-        if getattr(batches._placed(config.trial, "cpu", 4), "together", False):
-            found |= unrounded_sums(jax.make_jaxpr(many)(*arguments(4)).jaxpr)
+        found = unrounded_sums(traced(batches.one_trial, "cpu", *arguments()))
+        if hasattr(config.trial, "run_batch"):
+            for platform in ("cpu", "gpu"):
+                found |= unrounded_sums(traced(batches.many_trials, platform, *arguments(4)))
     return found - CALLERS
 
 
@@ -127,6 +132,7 @@ def test_a_product_is_rounded_before_it_is_added_to(algorithm, problem):
 
 def test_a_product_that_is_not_rounded_is_seen(monkeypatch):
     """Would catch a search that finds nothing: without rounding, several places must show."""
-    monkeypatch.setattr(arrays, "rounded", lambda product: product)
-    places = {function for _, function in sums_of(fmab.cdp_mab(0.7), ALIKE)}
-    assert {"passed", "horner.<locals>.<lambda>", "_heard.<locals>.some"} <= places
+    for module in (arrays, curves, summed):
+        monkeypatch.setattr(module, "rounded", lambda product: product)
+    places = {name.partition(".<")[0] for _, name in sums_of(fmab.cdp_mab(0.7), ALIKE)}
+    assert {"close_epoch", "extend", "Draws.hear"} <= places

@@ -24,13 +24,13 @@ from experiments import common, pictures, readings, seen
 from experiments.notes import Note, write_beside
 from experiments.verdicts import Data
 from fmab_jax.algorithms.base import known
-from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.exposures import Unseen
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
+from fmab_jax.elimination import Epoch
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 from tests.test_layers import cycles, imported_names
