@@ -133,7 +133,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         return jnp.where(each(goes_on)(trial, state, last), state.active, 0)
 
     fixed = mapped_in_blocks(lambda draws, x: draws.fixed(x), instance.means[0].size)
-    arms = layout.start({"gap": gaps, **fixed(draws, instance)}, draws.sums, draws.ranked)
+    arms = layout.start({"gap": gaps, **fixed(draws, instance)}, draws)
     curves = each(lambda grid: blank(grid, trial.waits))(grid)
     state, curves = layout.loop(
         epoch, active, each(start_run)(trial, gaps, grid, scale), arms, curves, grid

@@ -182,13 +182,14 @@ def summed(
 
     def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, mass, above, k = state
-        k = k + jnp.where((above > 0.0) & (step < last), 1.0, 0.0)
+        k = k + jnp.where(above > 0.0, 1.0, 0.0)
         mass = mass * ((n - step) * odds) * (1.0 / (step + 1.0))
         return step + 1.0, mass, above - mass, k
 
     above = u - first
     start = (jnp.zeros(()), first, above, jnp.zeros(above.shape))
     k = repeated(climb, start, lambda x: (x[2] > 0.0) & (x[0] < last), steps)[3]
+    k = jnp.minimum(k, last)
     return jnp.where(flip, trials - k, k)
 
 

@@ -274,9 +274,11 @@ def once_for_all(function: Callable[..., Any], *operands: Any) -> Any:
     leaves, structure = jax.tree.flatten(operands)
     size = len(leaves[0])
 
-    def every(*leaves: Array) -> Any:
-        return jax.vmap(function)(*jax.tree.unflatten(structure, leaves))
+    def one(*leaves: Array) -> Any:
+        return function(*jax.tree.unflatten(structure, leaves))
 
+    # A block of so many takes as much memory as the few that are expected.
+    every = mapped_in_blocks(one, _CACHED // _FEW)
     if is_accelerated() or size <= _FEW:
         return every(*leaves)
     bits = jnp.stack([_bits(x) for x in leaves], axis=1)

@@ -79,6 +79,11 @@ class Draws:
         return {"parameters": tuple(x[0] for x in instance.parameters)}
 
     @property
+    def lanes(self) -> int:
+        """How many numbers are drawn at once for an arm."""
+        return max([1, *(shape[0] for shape in self.sums.values() if shape)])
+
+    @property
     def ranked(self) -> bool:
         """Whether draws need the rank of an arm among those in play."""
         return False

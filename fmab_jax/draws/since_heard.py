@@ -63,6 +63,11 @@ class SinceHeard(Draws):
         """Of rewards and noise that each agent told of so far."""
         return {"told": (self.real.shape[-1],)} if self.remembers else {"told": ()}
 
+    @property
+    def lanes(self) -> int:
+        """Those of one agent after another; what each told is read and written."""
+        return 4
+
     def fixed(self, instance: Instance) -> Arms:
         """Returns the reward law's constants, or a table of them where agents differ."""
         row = jnp.arange(self.arms, dtype=jnp.int32)

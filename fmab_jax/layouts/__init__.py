@@ -4,7 +4,7 @@ A layout has four operations; neither knows Algorithm 1. A *body* is a function 
 (a dict of arrays [arm, ...]) and of that trial's values; a layout applies it to all arms in play.
 
 * ``each(function)``: applies a function of one trial to every trial.
-* ``start(fixed, sums)``: the arms of all trials, with constants, and sums that are 0.
+* ``start(fixed, draws)``: the arms of all trials, with constants, and sums that are 0.
 * ``sweep(body, arms, values, **reductions)``: changes fields of the arms, and reduces over the arms
   of each trial by "sum", "max" or "first_max", the lowest arm of the largest value.
 * ``keep(arms, trials)``: drops arms that are no longer ``alive``, and those of other trials.

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.core.curves import Curves, draw_line
 from fmab_jax.core.rare import Table
+from fmab_jax.draws import Draws
 
 Arms = dict[str, Any]
 
@@ -31,17 +32,16 @@ class Dense:
     def __init__(self, trials: int, arms: int) -> None:
         self.trials, self.arms = trials, arms
 
-    def start(self, fixed: Arms, sums: dict[str, tuple[int, ...]], ranked: bool) -> Arms:
+    def start(self, fixed: Arms, draws: Draws) -> Arms:
         """Returns the arms of all trials.
 
         Args:
             fixed: Constants [trial, arm, ...] by name.
-            sums: By name, the shape of what is added up for an arm.
-            ranked: Whether a body needs the rank of an arm among those in play.
+            draws: Whose sums are 0 at first.
         """
         shape = self.trials, self.arms
         arm = jnp.broadcast_to(jnp.arange(self.arms, dtype=jnp.uint32), shape)
-        zeros = {name: jnp.zeros((*shape, *more)) for name, more in sums.items()}
+        zeros = {name: jnp.zeros((*shape, *more)) for name, more in draws.sums.items()}
         state = {"arm": arm, "alive": jnp.ones(shape, bool), "mean": jnp.zeros(shape)}
         return {**fixed, **zeros, **state}
 

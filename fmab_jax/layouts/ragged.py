@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
 from fmab_jax.core.rare import Table
+from fmab_jax.draws import Draws
 
 Arms = dict[str, Any]
 
@@ -41,18 +42,20 @@ class Ragged:
     def __init__(self, trials: int, arms: int) -> None:
         self.trials, self.arms, self.all = trials, arms, trials * arms
 
-    def start(self, fixed: Arms, sums: dict[str, tuple[int, ...]], ranked: bool) -> Arms:
+    def start(self, fixed: Arms, draws: Draws) -> Arms:
         """Returns the list of all arms; arguments as in `Dense.start`."""
-        widest = max([1, *(shape[0] for shape in sums.values() if shape)])
-        self.chunk = min(self.all, max(1, _CHUNK // widest))
+        self.chunk = min(self.all, max(1, _CHUNK // draws.lanes))
         self.fixed = jax.tree.map(lambda x: x.reshape(self.all, *x.shape[2:]), fixed)
         room = -(-self.all // self.chunk) * self.chunk
         lane = jnp.minimum(jnp.arange(room, dtype=jnp.int32), self.all - 1)
-        listed = {"lane": lane, **{name: jnp.zeros((room, *more)) for name, more in sums.items()}}
+        listed = {
+            "lane": lane,
+            **{name: jnp.zeros((room, *more)) for name, more in draws.sums.items()},
+        }
         return {
             "size": jnp.int32(self.all),
             "whole": jnp.bool_(True),
-            "first": jnp.arange(self.trials if ranked else 0, dtype=jnp.int32) * self.arms,
+            "first": jnp.arange(self.trials if draws.ranked else 0, dtype=jnp.int32) * self.arms,
             "played": listed,
             "heard": listed,
             "mean": jnp.zeros(room),
