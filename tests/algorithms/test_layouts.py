@@ -240,6 +240,12 @@ def judge(arms, now):
     return {"alive": stays}, {"left": stays.astype(jnp.int32), "least": least, "who": stays}
 
 
+class Rows(draws.SplitArms):
+    """Ranks arms, and adds up a number and a row of numbers of each."""
+
+    sums = {"one": (), "row": (3,)}
+
+
 @pytest.mark.parametrize("kind", [Dense, Ragged])
 def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
     """Would catch an arm compared with another trial's best or limit, ties that go to the last arm,
@@ -248,6 +254,7 @@ def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
     rng = np.random.default_rng(3)
     x, limit = rng.integers(0, 5, (5, 7)) / 4, np.array([0.3, 0.6, 1.5, 0.6, 9.0])
     plays, alive, sums = np.ones(5, bool), np.ones((5, 7), bool), np.zeros((5, 7))
+    rows = Rows(**vars(bound("shared out")[0].trial.draws))
 
     @jax.jit
     def turn(arms, plays, now):
@@ -260,7 +267,7 @@ def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
 
     with own_settings():
         layout = kind(5, 7)
-        arms = layout.start({"x": jnp.asarray(x)}, {"one": (), "row": (3,)}, True)
+        arms = layout.start({"x": jnp.asarray(x)}, rows)
         for number in range(4):
             # In each turn but the first, one more trial is over.
             plays = plays & (np.arange(5) != number - 1)

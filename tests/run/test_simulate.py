@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,8 +24,9 @@ import xarray as xr
 from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families import epochs, lists
-from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax import elimination
+from fmab_jax.core.rare import traced_for
+from fmab_jax.core.scope import own_settings
 from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, facts
 from fmab_jax.run import netcdf as store
@@ -187,41 +187,55 @@ def test_four_devices_give_the_bits_of_one_and_never_talk():
         assert lines[path].split() == here, path
 
 
-def branches_at_run_time(text):
-    """Returns the branches of a program whose choice is no constant, nor made by such a branch."""
-    known = set(re.findall(r"(%\w+) = stablehlo.constant", text))
-    found = []
-    for made, chosen in re.findall(r'(%\w+)(?::\d+)? = "stablehlo.case"\((%\w+)\)', text):
-        if chosen in known:
-            known.add(made)
-        else:
-            found.append(made)
-    return found
+def inside(equation):
+    """Returns the programs that an operation of a traced program runs."""
+    parts = list(equation.params.values())
+    leaves = jax.tree.leaves(parts, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"))
+    programs = [getattr(leaf, "jaxpr", leaf) for leaf in leaves]
+    return [program for program in programs if hasattr(program, "eqns")]
 
 
-@pytest.mark.parametrize("platform", quick.only(["cuda", "tpu"], "cuda"))
-@pytest.mark.parametrize(
-    "path", quick.only(["pooled", "waiting", "drawn", "unequal"], "pooled", "waiting", "unequal")
-)
-def test_the_program_lowers_for_accelerators(path, platform):
-    """Would catch a scatter, which accelerators do one by one, and a callback to the host.
+def depth_and_branches(program):
+    """Returns how deep the loops of a traced program lie, and how often it branches."""
+    depth = branches = 0
+    for equation in program.eqns:
+        name = equation.primitive.name
+        found = [depth_and_branches(each) for each in inside(equation)]
+        deepest = max([each for each, _ in found], default=0)
+        depth = max(depth, deepest + (name in ("while", "scan")))
+        branches += sum(each for _, each in found) + (name == "cond")
+    return depth, branches
 
-    And branches at run time, each of which waits for the host: those that are there are decided by
-    the platform, when the program is compiled.
-    """
+
+# How deep loops may lie where each step waits for the host: epochs, and packed samples. Agents that
+# report are drawn one after another; where agents differ, so are those whose laws are in doubt.
+DEPTHS = {"pooled": 2, "waiting": 2, "alone": 2, "drawn": 3, "unequal": 4}
+
+
+@pytest.mark.parametrize("platform", quick.only(["gpu", "tpu"], "gpu"))
+@pytest.mark.parametrize("path", quick.only(DEPTHS, "pooled", "waiting", "drawn"))
+def test_the_program_of_an_accelerator_has_few_loops(path, platform):
+    """Would catch a sampler that loops, or branches, where each question waits for the host; and a
+    program that is no program of an accelerator: one with a callback, or a list of arms."""
     algorithm, problem = (PATHS["pooled"], UNEQUAL) if path == "unequal" else (PATHS[path], PROBLEM)
     config = batches.bound(algorithm, problem, 20_000)
-    with jax.enable_x64(True):
-        trial, bound = jax.tree.map(lambda x: np.stack([x] * 8), (config.trial, config.bound))
-        arguments = trial, bound, np.stack([config.grid] * 8), *np.zeros((2, 8), np.uint32)
-        program = jax.jit(jax.vmap(batches.one_trial))
-        text = jax.export.export(program, platforms=[platform])(*arguments).mlir_module()
-        mine = jax.export.export(program, platforms=["cpu"])(*arguments).mlir_module()
-    assert "stablehlo.while" in text
-    assert "stablehlo.scatter" not in text and "callback" not in text
-    # What a processor gets has both: the words are the right ones.
-    assert "stablehlo.scatter" in mine
-    assert branches_at_run_time(mine) and not branches_at_run_time(text)
+    arrays = jax.tree.map(lambda x: np.stack([x] * 8), config.arrays)
+    arguments = *arrays, *np.zeros((2, 8), np.uint32)
+
+    def traced(platform):
+        def many(*given):
+            with traced_for(platform):
+                return batches.many_trials(*given)
+
+        return jax.jit(many).trace(*arguments)
+
+    with own_settings():
+        depth, branches = depth_and_branches(traced(platform).jaxpr.jaxpr)
+        mine, more = depth_and_branches(traced("cpu").jaxpr.jaxpr)
+        name = {"gpu": "cuda"}.get(platform, platform)
+        text = traced(platform).lower(lowering_platforms=(name,)).as_text()
+    assert depth <= DEPTHS[path] < mine and branches <= 1 and branches <= more
+    assert "stablehlo.while" in text and "callback" not in text
 
 
 @pytest.mark.slow
@@ -229,8 +243,7 @@ def test_the_program_lowers_for_accelerators(path, platform):
 def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
     """Would catch a loop over seeds, or over elements: an accelerator waits for the host each time.
 
-    Of the loops inside an epoch, those that fill chunks take at most one step a chunk, and those
-    that sum a distribution function one for every eight counts.
+    Of the loops inside an epoch, those that fill chunks take at most one step a chunk.
     """
     steps = collections.Counter()
     real = jax.lax.while_loop
@@ -245,8 +258,7 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
         return real(condition, and_counted, start)
 
     monkeypatch.setattr(jax.lax, "while_loop", counted)
-    # As on an accelerator.
-    monkeypatch.setattr(EliminationTrial, "on", lambda self, *_: self)
+    monkeypatch.setattr(batches, "traced_for", lambda _: traced_for("gpu"))
     # A program that calls Python cannot be kept.
     monkeypatch.setattr(cache, "_file", lambda _: None)
     batches.executable.cache_clear()
@@ -254,7 +266,7 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
     jax.effects_barrier()
     batches.executable.cache_clear()
     rounds = int(data.rounds_made.max())
-    assert 2 <= steps["_explore"] <= rounds + 3
+    assert 2 <= steps["loop"] <= rounds + 3
     assert sum(steps.values()) <= 150 * (rounds + 1)
 
 
@@ -265,10 +277,8 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     # Another test, or another process, may have traced it.
     batches.executable.cache_clear()
     monkeypatch.setattr(cache, "_own", None)
-    for module, loop in ((lists, "run"), (epochs, "run")):
-        original = getattr(module, loop)
-        counted = functools.partial(lambda run, *args: traces.append(run) or run(*args), original)
-        monkeypatch.setattr(module, loop, counted)
+    run = elimination.run
+    monkeypatch.setattr(elimination, "run", lambda *given: traces.append(run) or run(*given))
     problem = fmab.Problem.uniform(agents=7, arms=4)
     before = batches.executable.cache_info().misses
     drawn = [
@@ -445,8 +455,8 @@ def test_batches_and_their_memory_are_those_computed_by_hand(name, monkeypatch):
 def test_batches_are_cut_for_what_a_processor_keeps():
     """Would catch agents alone whose curves are not counted, or counted where programs are chosen,
     and an accelerator whose batches are cut as well."""
-    config = batches.bound(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000, quick=True)
-    assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32 and config.soon
+    config = batches.bound(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
+    assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32
     gpu = mock.Mock(spec=jax.Device, platform="gpu")
     assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 2**20
 
@@ -483,16 +493,7 @@ def test_the_memory_estimate_is_that_computed_by_hand(name):
     """Would catch rows, levels, waits or recorded slots that are left out of the estimate."""
     algorithm, problem, more = MEMORY[name]
     config = batches.bound(algorithm, problem, 2000, **more)
-    trial = config.placed("cpu").trial
-    assert trial.bytes_per_seed(len(config.grid), problem.arms) == BY_HAND[name]
-
-
-def test_agents_drawn_when_heard_take_rows_of_arms_where_there_is_no_list():
-    """Would catch a batch for a list of arms on an accelerator, which holds arrays of them."""
-    config = batches.bound(fmab.cdp_mab(1.0, participation=0.4), UNIFORM, 2000)
-    listed, arrays = config.placed("cpu"), config.placed("gpu")
-    assert (listed.elements, arrays.elements) == (52 // 12 * 100, 52 * 100)
-    assert arrays.trial.bytes_per_seed(100, 100) == 52 * 44 * 100 + 100 * 32 + 1300
+    assert config.trial.bytes_per_seed(len(config.grid), problem.arms) == BY_HAND[name]
 
 
 @pytest.mark.parametrize(
