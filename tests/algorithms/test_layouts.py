@@ -178,7 +178,8 @@ def test_one_list_gives_the_bits_of_arrays_of_arms(name):
     assert (listed.rounds.max() > 0) == (name != "one arm")
     assert name != "no noise" or listed.rounds.max() > ragged._EPOCHS
     # Trials differ: values of another one would show.
-    assert name == "one arm" or len(np.unique(listed.regret[:, -1])) > TRIALS // 2
+    alike = name in ("one arm", "ratings", "ties")
+    assert len(np.unique(listed.regret[:, -1])) > TRIALS // 2 or alike
 
 
 @pytest.mark.slow

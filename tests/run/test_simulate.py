@@ -472,17 +472,23 @@ def test_nearby_sizes_share_a_program():
     assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
 
 
-# Bytes of a seed at work, with 100 recorded slots, by the numbers that were measured: for 50 agents
-# there are 52 rows.
+# Bytes of a seed at work, with 100 recorded slots, by the numbers that were measured: 18 of each sum
+# of an arm, 22 of each mean; for 50 agents there are 52 rows.
 BY_HAND = {
-    "K = 10": 96 * 10 + 100 * 32 + 1300,
-    "two recorded slots": 96 * 100 + 2 * 32 + 1300,
-    "ratings": (96 + 20 * 3) * 100 + 100 * 32 + 1300,
-    "p = 0.4": (96 + 10 * 52) * 100 + 100 * 32 + 1300,
-    "ring": 52 * 44 * 100 + 100 * 40 + 1300,
-    "agents differ": (170 + 14 * 52) * 100 + 100 * 32 + 1300,
-    "agents differ, ring": 52 * 52 * 100 + 100 * 40 + 1300,
-    "agents alone": 52 * (96 * 100 + 100 * 32 + 1300),
+    "K = 10": (45 + 2 * 18 + 35) * 10 + 100 * 16 + 600,
+    "two recorded slots": (45 + 2 * 18 + 35) * 100 + 2 * 16 + 600,
+    "ratings": (45 + 2 * 18 + 5 * 35) * 100 + 100 * 16 + 600,
+    # Who reports is found by comparing pairs of agents.
+    "p = 0.4": (45 + 52 * 18 + 35) * 100 + 100 * 16 + 600 + 8 * 52**2,
+    # Rewards of each, and noise of all.
+    "ring": (45 + 53 * 18 + 35) * 100 + 100 * 24 + 600,
+    "components that weigh differently": (45 + 6 * 18 + 35) * 50 + 100 * 16 + 600,
+    # Cumulants of an arm's rewards: seven.
+    "agents differ": (45 + 2 * 18 + 13 + 52 * 22 + 7 * 8) * 100 + 100 * 16 + 600,
+    "agents differ, ring": (45 + 53 * 18 + 13 + 52 * 22) * 100 + 100 * 24 + 600,
+    "agents alone": 52 * ((45 + 2 * 18 + 35) * 100 + 100 * 24 + 600),
+    # Sixteen pairs of tilts, with three numbers more for each.
+    "KL-SE": (45 + 2 * 18 + 35) * 3 + 2 * 16 + 600 + 16 * 5 * 8 * 7 // 5,
     # State, its copy and the index: pulls and sums of each agent, and one row more.
     "ucb1": 8 * 100 * (2 * 2 * 52 + 52) + 52 * 400 + 100 * 48 + 2000,
 }

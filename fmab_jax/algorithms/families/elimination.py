@@ -210,6 +210,7 @@ class Elimination(Algorithm):
             algorithm=type(self),
             elementwise=self._says("elementwise", "worse", "leaves"),
             prepared_from=_CHANGING if restated else self.prepared_from,
+            mean_rows=1 if problem.homogeneous or exchange.alone else padded,
             alone=exchange.alone,
             waits=waits,
             padded_agents=padded if exchange.alone else 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,9 +15,10 @@ from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.draws import ByAgent, Draws, SplitArms
+from fmab_jax.draws import ByAgent, Draws, Groups, SinceHeard, SplitArms
 from fmab_jax.draws.base import STATIC
-from fmab_jax.errors import refuse
+from fmab_jax.elimination import Epoch
+from fmab_jax.errors import foreign, refuse
 
 
 @jax.tree_util.register_dataclass
@@ -28,6 +30,7 @@ class EliminationTrial:
         algorithm: Its class, for its equations.
         elementwise: Whether arms are judged one by one.
         prepared_from: Fields of an epoch that `Elimination.prepared` reads.
+        mean_rows: Rows of the mean rewards of a run: one for each agent, or one for all.
         alone: Whether every agent runs by itself, with nobody to hear.
         waits: Whether agents play their own best arm while messages travel.
         padded_agents: Rows that agents are padded to where each runs by itself.
@@ -43,6 +46,7 @@ class EliminationTrial:
     algorithm: type[Any] = field(metadata=STATIC)
     elementwise: bool = field(metadata=STATIC)
     prepared_from: tuple[str, ...] = field(metadata=STATIC)
+    mean_rows: int = field(metadata=STATIC)
     alone: bool = field(metadata=STATIC)
     waits: bool = field(metadata=STATIC)
     padded_agents: int = field(metadata=STATIC)
@@ -114,6 +118,36 @@ class EliminationTrial:
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
-        rows = sum(shape[0] if shape else 1 for shape in self.draws.sums.values())
-        curves = points * (48 + 16 * self.waits) + 1500
-        return max(1, self.padded_agents) * ((80 + 40 * rows) * arms + curves)
+        draws = self.draws
+        rows = sum(shape[0] if shape else 1 for shape in draws.sums.values())
+        parameters = max(1, len(getattr(draws.law, "levels", ())))
+        cumulants = 56 * draws.sizes.size if isinstance(draws, Groups) and draws.differ else 0
+        of_arm = 45 + 18 * rows + (13 + 22 * self.mean_rows) * parameters + cumulants
+        pairs = 0
+        if isinstance(draws, SinceHeard | ByAgent) and self.reporting < self.agents:
+            # Who reports is drawn by comparing all pairs, if they are few.
+            pairs = 8 * draws.real.size * min(draws.real.size, 256)
+        algorithm: Any = self.algorithm
+        prepared = 7 * prepared_bytes(algorithm, tuple(self.own)) // 5
+        of_seed = points * (16 + 8 * (self.waits + self.alone)) + 600 + prepared + pairs
+        return int(max(1, self.padded_agents) * (of_arm * arms + of_seed))
+
+
+@functools.lru_cache(maxsize=256)
+def prepared_bytes(algorithm: Any, names: tuple[str, ...]) -> int:
+    """Returns the memory of what `Elimination.prepared` returns.
+
+    Args:
+        algorithm: The elimination's class.
+        names: Of what it may find in ``epoch.own``.
+    """
+    number: Any = jax.ShapeDtypeStruct((), jnp.float64)
+    epoch = Epoch._make([number] * len(Epoch._fields))._replace(own=dict.fromkeys(names, number))
+    try:
+        with jax.enable_x64(True):
+            found = jax.eval_shape(algorithm.prepared, epoch, number)
+    except BaseException as error:  # a plug-in's error, which is refused when the run begins
+        if not foreign(error):
+            raise
+        return 0
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(found))
