@@ -9,7 +9,7 @@ import pytest
 from refusals import refused
 
 from fmab_jax.core import curves as trajectory
-from fmab_jax.core.curves import extend, step, time_grid
+from fmab_jax.core.curves import NEVER, Line, blank, draw_line, extend, step, time_grid
 
 pytestmark = pytest.mark.usefixtures("x64")
 T12 = 10**12
@@ -197,6 +197,27 @@ def test_a_piece_leaves_the_past_alone():
     # A count is charged at the end of its round: in that slot already.
     counts = step(jnp.array([0, 0, 1, 1]), grid, jnp.int64(5), jnp.int64(7))
     assert counts.tolist() == [0, 7, 7, 7]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_line_continues_every_curve(waits):
+    """Catches a curve that is drawn along another one's values, a stretch or a round that never
+    was and shows, and waits that nobody asked for."""
+    grid = jnp.array([1, 5, 6, 9], jnp.int64)
+
+    def drawn(curves, start, ended):
+        values = (20.0, 0.5, 3.0, 0.25)
+        line = Line(jnp.int64(start), *map(jnp.float64, values), jnp.int64(ended), jnp.int64(7))
+        return draw_line(curves, grid, line)
+
+    empty = blank(grid, waits)
+    assert not any(x.any() for x in empty if x is not None)
+    first = drawn(empty, 5, 6)
+    assert first.regret.tolist() == [0.0, 0.0, 20.5, 22.0]
+    assert first.rounds.tolist() == [0, 0, 7, 7]
+    assert first.waiting is None if not waits else first.waiting.tolist() == [0.0, 0.0, 3.25, 4.0]
+    for mine, before in zip(drawn(first, NEVER, NEVER), first, strict=True):
+        np.testing.assert_array_equal(mine, before)
 
 
 def test_no_pieces_past_the_horizon_are_seen():

@@ -204,7 +204,7 @@ def test_loops_end_where_they_end(platform):
             x, steps = state
             return jnp.floor(x / 2), steps + jnp.where(x > 0, 1, 0)
 
-        return rare.repeated(step, (x, jnp.zeros(x.shape, int)), lambda s: s[0] > 0, 40)[1]
+        return rare.repeated(step, (x, jnp.zeros(x.shape, int)), lambda s: s[0] > 0, 39)[1]
 
     def added(x):
         return rare.short_loop(5, lambda number, total: 2 * total + number, x)

@@ -242,13 +242,6 @@ def test_quantile_is_monotone_and_symmetric(way):
 reward_sum = rewards.Bernoulli().total
 
 
-@jax.jit
-def million_sums(k0, k1, trials, mean):
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)
-    wide = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, trials, mean)]
-    return reward_sum(wide[0], wide[1], lane, wide[2], wide[3])
-
-
 DRAWN_CELLS = [
     *[(1, 0.5), (10, 0.01), (50, 0.3), (25, 0.45), (1000, 0.999), (1000, 0.011), (1000, 1e-6)],
     *[(20, 0.5), (21, 0.5), (1e5, 0.37), (1e6, 0.9), (1e7, 0.5), (1e7, 1e-5)],
@@ -256,15 +249,20 @@ DRAWN_CELLS = [
 ]
 
 
-def test_sums_of_coins_are_quantiles_of_their_own_uniforms():
-    """Catches lanes that share a uniform, or another law than that of the quantile."""
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)
-    for number, (n, p) in enumerate(DRAWN_CELLS):
-        u = keys.uniform(*words(number), lane)
-        found = million_sums(*words(number), jnp.float64(n), jnp.float64(p))
-        due = quantile(u, *(jnp.full(MILLION, x, jnp.float64) for x in (n, p)))
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_counts_are_quantiles_of_their_own_uniforms(platform):
+    """Catches lanes or draws that share a uniform, also where it is drawn again, and another law
+    than that of the quantile."""
+    lane = jnp.arange(20_000, dtype=jnp.uint32)
+    draw = jit_for(
+        platform, lambda words, number, *law: binomials.binomials(words, lane, *law, number)
+    )
+    for number, cell in enumerate(DRAWN_CELLS):
+        law = [jnp.full(len(lane), x, jnp.float64) for x in cell]
+        found = draw(words(number), jnp.uint32(number % 3), *law)
+        due = quantile(keys.uniform(*words(number), lane, number % 3), *law)
         # Rounding decides for a few uniforms that lie at a step.
-        assert (np.asarray(found) != np.asarray(due)).mean() < 1e-4, (n, p)
+        assert (np.asarray(found) != np.asarray(due)).mean() < 1e-4, cell
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -21,6 +21,7 @@ import quick
 import scipy.stats
 import sizes
 import xarray as xr
+from altered import altered
 from refusals import refuses
 
 import fmab_jax as fmab
@@ -385,6 +386,8 @@ def test_seeds_are_independent_and_unbiased_over_batches():
 LEVELS = np.random.default_rng(0).dirichlet(np.ones(5), 100)
 UNIFORM = fmab.Problem.uniform(**sizes.LARGE)
 PARTS = fmab.hdp_mab(1.0, "3:complete+5:complete+12:complete", weights="components")
+# Its arms are drawn all at once: whether they leave may depend on each other.
+Compares = altered(fmab.ddp_mab, leaves=staticmethod(lambda behind, radius: behind >= 2.0 * radius))
 MEMORY = {
     "components that weigh differently": (PARTS, fmab.Problem.uniform(20, 50), {}),
     "agents summed out": (fmab.cdp_mab(1.0), UNIFORM, {}),
@@ -395,6 +398,7 @@ MEMORY = {
     "p = 0.4": (fmab.cdp_mab(1.0, participation=0.4), UNIFORM, {}),
     "ring": (fmab.ddp_mab(1.0, "ring"), UNIFORM, {}),
     "ring of 20, K = 10": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.uniform(20, 10), {}),
+    "ring, compares": (Compares(1.0, "ring"), UNIFORM, {}),
     "agent by agent": (fmab.cdp_mab(1.0), UNIFORM, {"sum_agents": False}),
     "agents differ": (fmab.cdp_mab(1.0), fmab.Problem.heterogeneous(50, 100), {}),
     "agents differ, ring": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.heterogeneous(50, 100), {}),
@@ -482,6 +486,7 @@ BY_HAND = {
     "p = 0.4": (45 + 52 * 18 + 35) * 100 + 100 * 16 + 600 + 8 * 52**2,
     # Rewards of each, and noise of all.
     "ring": (45 + 53 * 18 + 35) * 100 + 100 * 24 + 600,
+    "ring, compares": (45 + 53 * 18 + 35 + 52 * 34) * 100 + 100 * 24 + 600,
     "components that weigh differently": (45 + 6 * 18 + 35) * 50 + 100 * 16 + 600,
     # Cumulants of an arm's rewards: seven.
     "agents differ": (45 + 2 * 18 + 13 + 52 * 22 + 7 * 8) * 100 + 100 * 16 + 600,
