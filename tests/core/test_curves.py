@@ -207,7 +207,7 @@ def test_a_line_continues_every_curve(waits):
 
     def drawn(curves, start, ended):
         values = (20.0, 0.5, 3.0, 0.25)
-        line = Line(jnp.int64(start), *map(jnp.float64, values), jnp.int64(ended), jnp.int64(7))
+        line = Line(jnp.int64(start), *map(jnp.float64, values), jnp.int64(ended), jnp.int32(7))
         return draw_line(curves, grid, line)
 
     empty = blank(grid, waits)
