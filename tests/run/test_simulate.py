@@ -476,8 +476,8 @@ def test_nearby_sizes_share_a_program():
     assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
 
 
-# Bytes of a seed at work, with 100 recorded slots, by the numbers that were measured: 18 of each sum
-# of an arm, 22 of each mean; for 50 agents there are 52 rows.
+# Bytes of a seed at work, with 100 recorded slots, by the numbers that were measured: 18 for each
+# sum of an arm, 22 for each mean; for 50 agents there are 52 rows.
 BY_HAND = {
     "K = 10": (45 + 2 * 18 + 35) * 10 + 100 * 16 + 600,
     "two recorded slots": (45 + 2 * 18 + 35) * 100 + 2 * 16 + 600,
