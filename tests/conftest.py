@@ -35,8 +35,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 # Array shapes are checked at every call, under pytest only, where signatures hold arrays: elsewhere
-# mypy has seen as much, and a fifth of the time of some files went into it. The hook stays installed
-# because the package imports its modules lazily.
+# mypy has seen as much, and a fifth of the time of some files went into it. The hook stays because
+# the package imports its modules lazily.
 # Ruff would write one name a line.
 # fmt: off
 ARRAYS = (

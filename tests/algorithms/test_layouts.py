@@ -253,46 +253,49 @@ def test_a_layout_adds_up_and_reduces_as_numpy_does(kind, monkeypatch):
     padding of the list that is an arm, ranks among arms that have left, and sums of another arm."""
     monkeypatch.setattr(ragged, "_CHUNK", 12)
     rng = np.random.default_rng(3)
-    x, limit = rng.integers(0, 5, (5, 7)) / 4, np.array([0.3, 0.6, 1.5, 0.6, 9.0])
-    plays, alive, sums = np.ones(5, bool), np.ones((5, 7), bool), np.zeros((5, 7))
+    x, ends = rng.integers(0, 5, (5, 7)) / 4, set()
     rows = Rows(**vars(bound("shared out")[0].trial.draws))
 
     @jax.jit
-    def turn(arms, plays, now):
+    def turn(arms, plays, now, limit):
         arms = layout.keep(arms, plays)
         wanted = {"best": "max", "play": "first_max", "ranks": "sum"}
         arms, first = layout.sweep(add, arms, now, **wanted)
         wanted = {"left": "sum", "least": "first_max", "who": "by_arm"}
-        arms, second = layout.sweep(judge, arms, (first["best"], jnp.asarray(limit)), **wanted)
+        arms, second = layout.sweep(judge, arms, (first["best"], limit), **wanted)
         return arms, first | second
 
     with own_settings():
         layout = kind(5, 7)
-        arms = layout.start({"x": jnp.asarray(x)}, rows)
-        for number in range(4):
-            # In each turn but the first, one more trial is over.
-            plays = plays & (np.arange(5) != number - 1)
-            now = rng.integers(1, 5, 5) / 2
-            arms, found = turn(arms, plays, now)
-            sums += x * now[:, None]
-            for trial in np.flatnonzero(plays):
-                among = np.flatnonzero(alive[trial])
-                values = sums[trial, among]
-                stays = values.max() - values < limit[trial]
-                left = among[stays]
-                wanted = {
-                    "best": values.max(),
-                    "play": [among[values.argmax()], among[values.argmin()], among[0]],
-                    "ranks": (np.arange(len(among)) * (among + 1)).sum(),
-                    "left": len(left),
-                    "least": left[values[stays].argmin()],
-                    "who": np.isin(np.arange(7), left),
-                }
-                for name, value in wanted.items():
-                    np.testing.assert_array_equal(found[name][trial], value, err_msg=name)
-                alive[trial] = wanted["who"]
-    # Some of the trials that went on lost arms, and not all of them the same.
-    assert len({row.sum() for row in alive[3:]}) > 1 and alive.sum() < 30
+        start = layout.start({"x": jnp.asarray(x)}, rows)
+        for _ in range(20):
+            arms, plays, alive = start, np.ones(5, bool), np.ones((5, 7), bool)
+            sums, limit = np.zeros((5, 7)), rng.choice([0.3, 0.6, 1.5, 9.0], 5)
+            for _ in range(5):
+                now = rng.integers(1, 5, 5) / 2
+                arms, found = turn(arms, plays, now, limit)
+                sums += x * now[:, None]
+                for trial in np.flatnonzero(plays):
+                    among = np.flatnonzero(alive[trial])
+                    values = sums[trial, among]
+                    stays = values.max() - values < limit[trial]
+                    left = among[stays]
+                    wanted = {
+                        "best": values.max(),
+                        "play": [among[values.argmax()], among[values.argmin()], among[0]],
+                        "ranks": (np.arange(len(among)) * (among + 1)).sum(),
+                        "left": len(left),
+                        "least": left[values[stays].argmin()],
+                        "who": np.isin(np.arange(7), left),
+                    }
+                    for name, value in wanted.items():
+                        np.testing.assert_array_equal(found[name][trial], value, err_msg=name)
+                    alive[trial] = wanted["who"]
+                # One more trial is over.
+                plays = plays & (np.arange(5) != rng.integers(5))
+            ends |= {tuple(row) for row in alive}
+    # Arms that are first in their trial left, and arms that are last.
+    assert {row[0] for row in ends} == {row[-1] for row in ends} == {True, False}
 
 
 def test_only_processors_list_arms_and_only_those_that_are_judged_one_by_one():
