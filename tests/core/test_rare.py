@@ -280,7 +280,7 @@ def test_what_many_ask_for_is_worked_out_once(distinct, few, platform):
     np.testing.assert_array_equal(found["x"], x)
     np.testing.assert_array_equal(found["y"], wanted)
     np.testing.assert_array_equal(found["number"], 2**53 + 1)
-    assert counted == [16 if few and platform == "cpu" else 96]
+    assert sum(counted) == (16 if few and platform == "cpu" else 96)
 
 
 def test_whole_numbers_that_differ_are_not_taken_for_one_another():
