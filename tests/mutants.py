@@ -35,6 +35,10 @@ TESTS = {
         "tests/test_bar.py",
         "tests/cli",
     ),
+    "fmab_jax/accounts.py": ("tests/algorithms", "tests/run"),
+    "fmab_jax/elimination.py": ("tests/algorithms", "tests/run"),
+    "fmab_jax/layouts": ("tests/algorithms",),
+    "fmab_jax/draws": ("tests/algorithms",),
     "fmab_jax/core": ("tests/core",),
     "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py"),
     "fmab_jax/run": ("tests/run", "tests/algorithms"),
@@ -76,7 +80,7 @@ class Mutant(NamedTuple):
     @property
     def room(self) -> str:
         """The path whose tests are run."""
-        fits = [room for room in TESTS if self.file.startswith(room + "/")]
+        fits = [room for room in TESTS if f"{self.file}/".startswith(f"{room}/")]
         return max(fits, key=len)
 
     def applied(self) -> str:
