@@ -113,7 +113,8 @@ class EliminationTrial:
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
-        rows = max([1, *(shape[0] for shape in self.draws.sums.values() if shape)])
+        # Of agents that are summed out, means are read for few arms.
+        rows = max([1, self.mean_rows // 6, *(x[0] for x in self.draws.sums.values() if x)])
         return rows * max(1, self.padded_agents)
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
