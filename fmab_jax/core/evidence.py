@@ -105,7 +105,7 @@ def prepared(
 
 
 def _sum_of_products(a: ArrayLike, x: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
-    return rounded(a * x) + rounded(b * y)
+    return rounded(jnp.multiply(a, x)) + rounded(jnp.multiply(b, y))
 
 
 def _shown_by_noise(x: Array) -> Array:
