@@ -45,8 +45,8 @@ class Stated(Plugged):
     horizon: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100000")
     """T, slots that every agent plays; such as 1e6."""
     means: tuple[str, ...] = option((), metavar="FILE", shown="each seed draws its own")
-    """Fixed means, .csv (a row per agent, a column per arm) or .npz; one row is shared by
-    as many agents as --agents says."""
+    """Fixed means in [0, 1], .csv (a row per agent, a column per arm, below a line of names or
+    not) or .npz; one row is shared by all agents, and --agents says how many."""
     seeds: Any = option(1000, kind=Whole())
     """How many trials of each configuration; with --until, how many at first."""
     root_seed: Any = option(0, kind=Whole())

@@ -42,7 +42,7 @@ def checked_seed(field: str, value: Any) -> int:
     """
     remedy = "larger seeds would repeat the streams of smaller ones"
     # A larger number may be one that somebody else made a float of.
-    if (type(value) is float or isinstance(value, np.floating)) and not value >= 2**32:
+    if (type(value) is float or isinstance(value, np.floating)) and 0 <= value < 2**32:
         refuse(field, value, "a whole number in [0, 4,294,967,295]", "pass an int, not a float")
     return count(field, value, 0, 2**32 - 1, remedy)
 

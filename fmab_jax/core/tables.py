@@ -316,9 +316,11 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
         refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
     if not rows:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
-    if len(first[1]) > 1:
+    means = np.array(rows)
+    # Beside what is no mean either, such as per cent, a column names nothing.
+    if len(first[1]) > 1 and ((means[:, 1:] >= 0.0) & (means[:, 1:] <= 1.0)).all():
         _refuse_names(path, first[1][0] if header else "", column)
-    return Table(means=np.array(rows))
+    return Table(means=means)
 
 
 def _refuse_names(path: Path, header: str, column: list[str]) -> None:
@@ -333,7 +335,7 @@ def _refuse_names(path: Path, header: str, column: list[str]) -> None:
         _refuse_index(path, "counts the rows", ", or call it otherwise")
     # One row without a header may have a mean of 1 or 0 in its first column.
     if (len(column) > 1 or header) and _is_count(column):
-        _refuse_index(path, "counts the rows", f", or {_POINT}")
+        _refuse_index(path, "seems to count the rows", f", or {_POINT}")
 
 
 def _is_count(cells: Sequence[str]) -> bool:

@@ -484,7 +484,7 @@ BAD_CSV = {
     **{
         f"index of {first}, above {header!r}": (
             *(header + "{},0.1,0.2\n{},0.3,0.4\n".format(*first).encode(),),
-            f"means='means.csv': {INDEX('counts the rows', BARE)}{POINT}",
+            f"means='means.csv': {INDEX('seems to count the rows', BARE)}{POINT}",
         )
         for header in (b"", b"player,a,b\n")
         for first in ((0, 1), (1, 2), (1, 0), (7, 9))
@@ -492,7 +492,7 @@ BAD_CSV = {
     "index of one row": (
         *(
             b"player,a,b\n1,0.1,0.2\n",
-            f"means='means.csv': {INDEX('counts the rows', BARE)}{POINT}",
+            f"means='means.csv': {INDEX('seems to count the rows', BARE)}{POINT}",
         ),
     ),
     "index in quotes, of one row": (

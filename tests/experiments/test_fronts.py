@@ -325,6 +325,7 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
         ) in picture.alt
 
 
+@pytest.mark.slow
 @pytest.mark.as_users_see_it
 def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
     """Would catch names that cover each other or leave the page."""

@@ -45,6 +45,7 @@ def same(first, second):
             np.testing.assert_allclose(band, ribbon, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("narrow", [False, True])
 def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path, narrow):
     """Would catch an end of an interval for the mean, another's numbers, and one left out."""
