@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import pairwise_sum
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.rare import anywhere, is_accelerated, rare, repeated, where_any
+from fmab_jax.core.rare import anywhere, is_accelerated, rare, repeated, stored, where_any
 from fmab_jax.core.samplers import SMOOTH_VARIANCE, smooth_quantile, smoothed
 
 # Below this one, an expansion may be off by more than one step.
@@ -129,7 +129,8 @@ def binomials(
     u = uniform(*words, lane, draw)
     if shared and not is_accelerated():
         return _by_row(u, trials, probability)
-    k, small, near = expanded(u, trials, probability)
+    (z,) = stored(u < 1.0, normal.quantile(u))
+    k, small, near = expanded(z, trials, probability)
 
     def search(steps: int) -> Any:
         def exact(k0: Array, k1: Array, lane: Array, draw: Array, *law: Array) -> Array:
@@ -147,14 +148,13 @@ def binomials(
 
 
 def expanded(
-    u: Float[Array, ...], trials: Float[Array, ...], probability: Float[Array, ...]
+    z: Float[Array, ...], trials: Float[Array, ...], probability: Float[Array, ...]
 ) -> tuple[Float[Array, ...], Bool[Array, ...], Bool[Array, ...]]:
-    """Returns counts by expansion, where they are too small for it, and where they are in doubt."""
+    """Returns counts by expansion from normal quantiles, where they are too small for it, and where they are in doubt."""
     n, p, flip, valid = _rarer(trials, probability)
     variance = n * p * (1.0 - p)
-    z = normal.quantile(u)
     z = jnp.where(flip, -z, z)
-    edge = normal.horner(z, _powers(n, p))
+    (edge,) = stored(z < 1e3, normal.horner(z, _powers(n, p)))
     k = jnp.clip(jnp.ceil(edge), 0.0, jnp.where(p == 0.0, 0.0, n))
     # Bounds the expansion's error, in counts, for every p and |z| < 7; the tests compute it.
     error = (0.02 + 0.003 * z * z * z * z * z * z) / (variance * variance)
@@ -203,7 +203,11 @@ def _by_row(
     """
     n, p, _, valid = _rarer(trials, probability)
     small = valid & (n * p * (1.0 - p) < SMOOTH_VARIANCE)
-    k = where_any(~small, lambda *own: expanded(*own)[0], jnp.zeros_like(u), u, trials, probability)
+
+    def large(u: Array, *own: Array) -> Array:
+        return expanded(normal.quantile(u), *own)[0]
+
+    k = where_any(~small, large, jnp.zeros_like(u), u, trials, probability)
     return where_any(small, _compared, k, u, jnp.where(small, trials, 0.0), probability)
 
 

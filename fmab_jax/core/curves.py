@@ -87,6 +87,12 @@ class Line(NamedTuple):
 NEVER = 2**62
 
 
+def no_line(*shape: int) -> Line:
+    """Returns lines of no stretch, which change no curve."""
+    never, zero = jnp.full(shape, NEVER), jnp.zeros(shape)
+    return Line(never, zero, zero, zero, zero, never, jnp.zeros(shape, jnp.int32))
+
+
 class Curves(NamedTuple):
     """What a run had come to at each recorded slot; no ``waiting`` where nobody waits."""
 

@@ -24,6 +24,8 @@ from jaxtyping import Array, Bool, Int
 
 # Elements that are worked out at once: at least so many, or this part of all.
 _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
+# So much fewer of what takes long, on a processor.
+_LONG = 4
 # Steps of a loop on a processor between two questions whether it is over.
 _STEPS = 8
 # Numbers of an array that stays in a processor's cache: half a megabyte.
@@ -73,6 +75,15 @@ class Table:
         """Returns the row so many after the first of an element, [..., number]."""
         return self.values.at[self.row + number].get(mode="promise_in_bounds")
 
+    def put(self, place: Int[Array, ...], new: Array, where: Bool[Array, ...]) -> Table:
+        """Returns the table with new numbers at a place of each element's row, where wanted.
+
+        Under ``vmap`` all elements write into the one table that they share, as long as each has a
+        row of its own.
+        """
+        row = jnp.where(where, self.row, len(self.values))
+        return Table(_written(self.values, row, jnp.broadcast_to(place, row.shape), new), self.row)
+
     def apply(self, function: Callable[..., Array], *operands: Array) -> Array:
         """Returns ``function(row, *operands)`` for one element; equal rows are read only once."""
         first = self.values[0]
@@ -86,6 +97,24 @@ class Table:
         )
 
 
+@custom_vmap
+def _written(values: Array, row: Array, place: Array, new: Array) -> Array:
+    return values.at[row, place].set(new, mode="drop")
+
+
+@_written.def_vmap
+def _written_by_all(
+    size: int, batched: list[bool], values: Array, *given: Array
+) -> tuple[Array, bool]:
+    row, place, new = (
+        x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
+        for x, mapped in zip(given, batched[1:], strict=True)
+    )
+    if batched[0]:
+        return jax.vmap(_written)(values, row, place, new), True
+    return _written(values, row, place, new), False
+
+
 def table(values: Any) -> Table:
     """Returns a table of NumPy's numbers, with its first row for every element."""
     row: Any = np.int32(0)
@@ -93,7 +122,11 @@ def table(values: Any) -> Table:
 
 
 def rare(
-    where: Bool[Array, ...], exact: Callable[..., Array], guess: Array, *operands: Any
+    where: Bool[Array, ...],
+    exact: Callable[..., Array],
+    guess: Array,
+    *operands: Any,
+    long: bool = False,
 ) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` where it is needed, which is for few elements.
 
@@ -106,6 +139,7 @@ def rare(
         guess: Of the shape of ``where``.
         *operands: Arrays that broadcast to that shape, of which nothing is repeated before it is
             packed; or a `Table`, whose ``row`` broadcasts so.
+        long: Whether one element takes as long as many others: then fewer are worked out at once.
     """
     shape = where.shape
 
@@ -116,15 +150,17 @@ def rare(
     for x in operands:
         leaves += [x.values, aligned(x.row)] if isinstance(x, Table) else [aligned(jnp.asarray(x))]
     tables = tuple(isinstance(x, Table) for x in operands)
-    return _packed(exact, tables)(where, jnp.broadcast_to(guess, shape), *leaves)
+    return _packed(exact, tables, long)(where, jnp.broadcast_to(guess, shape), *leaves)
 
 
-def _packed(exact: Callable[..., Array], tables: tuple[bool, ...]) -> Callable[..., Array]:
+def _packed(
+    exact: Callable[..., Array], tables: tuple[bool, ...], long: bool
+) -> Callable[..., Array]:
     """Returns `rare` of leaves, which are two for a table."""
 
     @custom_vmap
     def replaced(where: Array, guess: Array, *leaves: Array) -> Array:
-        return _replaced(exact, tables, where, guess, leaves)
+        return _replaced(exact, tables, long, where, guess, leaves)
 
     @replaced.def_vmap
     def rule(size: int, batched: list[bool], *leaves: Array) -> tuple[Array, bool]:
@@ -147,7 +183,7 @@ def _packed(exact: Callable[..., Array], tables: tuple[bool, ...]) -> Callable[.
                 row = row + first.reshape(-1, *[1] * (row.ndim - 1))
                 x = x.reshape(-1, *x.shape[2:])
             larger += [x, row]
-        return _packed(exact, tables)(where, guess, *larger), True
+        return _packed(exact, tables, long)(where, guess, *larger), True
 
     return replaced
 
@@ -155,12 +191,15 @@ def _packed(exact: Callable[..., Array], tables: tuple[bool, ...]) -> Callable[.
 def _replaced(
     exact: Callable[..., Array],
     tables: tuple[bool, ...],
+    long: bool,
     where: Array,
     guess: Array,
     leaves: tuple[Array, ...],
 ) -> Array:
     size, fast = where.size, is_accelerated()
     chunk = min(size, max(_LEAST[fast], size // _PARTS[fast]))
+    if long and not fast:
+        chunk = -(-chunk // _LONG)
     needed = where.reshape(-1)
     ranks = jnp.cumsum(needed, dtype=jnp.int32)
     total, every = ranks[-1], jnp.arange(size, dtype=jnp.int32)

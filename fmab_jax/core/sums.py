@@ -99,9 +99,11 @@ def group_sum(
         step = law.doubtful_step(u, total)
         settled = total[1] >= law.checked_from
         near = doubtful & settled & ~jnp.isnan(step)
-        found = rare(near, functools.partial(_looked_up, law), found, step, *operands, *tables)
+        look_up = functools.partial(_looked_up, law)
+        found = rare(near, look_up, found, step, *operands, *tables, long=True)
         doubtful = doubtful & ~settled
-    return rare(doubtful, functools.partial(_by_agent, law, width), found, *operands, *tables)
+    by_agent = functools.partial(_by_agent, law, width)
+    return rare(doubtful, by_agent, found, *operands, *tables, long=True)
 
 
 def _looked_up(

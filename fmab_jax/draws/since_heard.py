@@ -60,21 +60,22 @@ class SinceHeard(Draws):
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
-        """Of rewards and noise that each agent told of so far."""
-        return {"told": (self.real.shape[-1],)} if self.remembers else {"told": ()}
+        """Of none: what each agent told of so far is a table."""
+        return {}
 
-    @property
-    def lanes(self) -> int:
-        """Those of one agent after another; what each told is read and written."""
-        return 4
+    lanes = 2
 
     def fixed(self, instance: Instance) -> Arms:
-        """Returns the reward law's constants, or a table of them where agents differ."""
+        """Returns the reward law's constants, or a table of them where agents differ.
+
+        Likewise a table of what each agent told of so far.
+        """
         row = jnp.arange(self.arms, dtype=jnp.int32)
+        parameters = (Table(x.T, row) if len(x) > 1 else x[0] for x in instance.parameters)
+        agents = self.real.shape[-1] if self.remembers else 0
         return {
-            "parameters": tuple(
-                Table(x.T, row) if len(x) > 1 else x[0] for x in instance.parameters
-            )
+            "parameters": tuple(parameters),
+            "told": Table(jnp.zeros((self.arms, agents)), row),
         }
 
     def memory(self) -> LastHeard:
@@ -102,7 +103,7 @@ class SinceHeard(Draws):
         count = self.reporting.astype(jnp.int32)
         alive = arms["alive"]
 
-        def one(place: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        def one(place: Array, state: tuple[Array, Table]) -> tuple[Array, Table]:
             total, told = state
             agent, pulls, epochs = (table[place] for table in now.seen)
             heard = place < count
@@ -114,8 +115,8 @@ class SinceHeard(Draws):
                 noise = laplace.few_summed(*now.noise, lane, epochs)
                 sent = sent + rounded(now.scale * noise)
             if self.remembers:
-                sent = told[:, agent] + sent
-                told = told.at[:, agent].set(jnp.where(heard, sent, told[:, agent]))
+                sent = told[agent] + sent
+                told = told.put(agent, sent, heard)
             return total + jnp.where(heard, sent, 0.0), told
 
         total, told = lax.fori_loop(0, largest(count), one, (jnp.zeros(alive.shape), arms["told"]))

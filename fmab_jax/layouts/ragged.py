@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
-from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
+from fmab_jax.core.curves import Curves, Line, draw_line, no_line
 from fmab_jax.core.rare import Table
 from fmab_jax.draws import Draws
 
@@ -45,7 +45,6 @@ class Ragged:
     def start(self, fixed: Arms, draws: Draws) -> Arms:
         """Returns the list of all arms; arguments as in `Dense.start`."""
         self.chunk = min(self.all, max(1, _CHUNK // draws.lanes))
-        self.fixed = jax.tree.map(lambda x: x.reshape(self.all, *x.shape[2:]), fixed)
         room = -(-self.all // self.chunk) * self.chunk
         lane = jnp.minimum(jnp.arange(room, dtype=jnp.int32), self.all - 1)
         listed = {
@@ -55,6 +54,7 @@ class Ragged:
         return {
             "size": jnp.int32(self.all),
             "whole": jnp.bool_(True),
+            "fixed": jax.tree.map(lambda x: x.reshape(self.all, *x.shape[2:]), fixed),
             "first": jnp.arange(self.trials if draws.ranked else 0, dtype=jnp.int32) * self.arms,
             "played": listed,
             "heard": listed,
@@ -67,21 +67,27 @@ class Ragged:
     ) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces what it finds over the arms of each trial."""
         start = jnp.int32(0)
-        # A body that adds to sums is given those before; one that judges, those after.
-        new, seen = jax.eval_shape(lambda: self._applied(body, arms, values, "played", start)[3])
-        adds = not new.keys().isdisjoint(arms["played"])
-        source = "played" if adds else "heard"
+        body = jax.jit(functools.partial(body), inline=True)  # traced once
+        # A body that finds means is given sums before them; one that judges, those after.
+        tables, new, seen = jax.eval_shape(
+            lambda: self._applied(body, arms, values, "played", start)[3]
+        )
+        hears = "mean" in new
+        source = "played" if hears else "heard"
         written = {name: arms["heard"].get(name, arms.get(name)) for name in new}
-        if adds:
+        if hears:
             written["lane"] = arms["heard"]["lane"]
+        tables = {name: arms["fixed"][name] for name in tables}
         found = {
             name: jax.tree.map(functools.partial(self._blank, kind), seen[name])
             for name, kind in kinds.items()
         }
 
         def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
-            done, written, found = state
-            real, lane, owner, (new, seen) = self._applied(body, arms, values, source, done)
+            done, tables, written, found = state
+            now = {**arms, "fixed": {**arms["fixed"], **tables}}
+            real, lane, owner, seen = self._applied(body, now, values, source, done)
+            tables, new, seen = seen
             new = {"lane": lane, **{name: x[:, 0] for name, x in new.items()}}
             written = {name: _put(x, new[name], done) for name, x in written.items()}
             arm = lane - owner * self.arms
@@ -89,14 +95,15 @@ class Ragged:
                 more = jax.tree.map(lambda x: x[:, 0], seen[name])
                 reduce = functools.partial(_REDUCTIONS[kind], real, owner, arm)
                 found[name] = jax.tree.map(reduce, more, found[name])
-            return done + self.chunk, written, found
+            return done + self.chunk, tables, written, found
 
-        state = (start, written, found)
-        _, written, found = lax.while_loop(lambda x: x[0] < arms["size"], some, state)
+        state = (start, tables, written, found)
+        _, tables, written, found = lax.while_loop(lambda x: x[0] < arms["size"], some, state)
         sums = {name: x for name, x in written.items() if name in arms["heard"]}
         marks = {name: x for name, x in written.items() if name not in arms["heard"]}
         heard = {**arms["heard"], **sums}
-        return {**arms, "heard": heard, **marks}, {
+        fixed = {**arms["fixed"], **tables}
+        return {**arms, "fixed": fixed, "heard": heard, **marks}, {
             name: x.arm if kinds[name] == "first_max" else x for name, x in found.items()
         }
 
@@ -116,14 +123,22 @@ class Ragged:
         fields["alive"] = jnp.ones(self.chunk, bool)
         if arms["first"].size:
             fields["rank"] = place - _at(arms["first"], owner)
-        fields |= jax.tree.map(lambda x: _of(x, lane), self.fixed, is_leaf=_is_table)
+        fields |= jax.tree.map(lambda x: _of(x, lane), arms["fixed"], is_leaf=_is_table)
         # A body is given one arm at a time.
         fields = jax.tree.map(lambda x: _one(x), fields, is_leaf=_is_table)
         here = jax.tree.map(lambda x: _of(x, owner), values, is_leaf=_is_table)
         axes = jax.tree.map(
             lambda x: _TABLE_AXES if _is_table(x) else 0, (fields, here), is_leaf=_is_table
         )
-        return real, lane, owner, jax.vmap(body, axes)(fields, here)
+
+        def apart(fields: Arms, here: Any) -> tuple[Any, ...]:
+            new, seen = body(fields, here)
+            tables = {name: x.values for name, x in new.items() if _is_table(x)}
+            return tables, {name: x for name, x in new.items() if name not in tables}, seen
+
+        tables, new, seen = jax.vmap(apart, axes, out_axes=(None, 0, 0))(fields, here)
+        tables = {name: Table(x, arms["fixed"][name].row) for name, x in tables.items()}
+        return real, lane, owner, (tables, new, seen)
 
     def _blank(self, kind: str, seen: Any) -> Any:
         shape = (self.trials, *seen.shape[2:])
@@ -185,8 +200,6 @@ class Ragged:
         def unfinished(state: Any) -> Array:
             return jnp.any(active(state) > 0)
 
-        shapes: tuple[Line, ...] = jax.eval_shape(epoch, state, arms)[2]
-
         def one(given: tuple[Any, ...]) -> tuple[Any, ...]:
             turn, state, arms, noted = given
             state, arms, lines = epoch(state, arms)
@@ -199,12 +212,9 @@ class Ragged:
 
         def several(given: tuple[Any, ...]) -> tuple[Any, ...]:
             state, arms, curves = given
-            noted = jax.tree.map(
-                lambda x: jnp.full(
-                    (_EPOCHS, *x.shape), NEVER if x.dtype == jnp.int64 else 0, x.dtype
-                ),
-                shapes,
-            )
+            # A wait is a second line of an epoch.
+            count = 1 if curves.waiting is None else 2
+            noted = (no_line(_EPOCHS, self.trials),) * count
             start = (jnp.int32(0), state, arms, noted)
             _, state, arms, noted = lax.while_loop(
                 lambda x: (x[0] < _EPOCHS) & unfinished(x[1]), one, start

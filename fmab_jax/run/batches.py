@@ -241,11 +241,8 @@ def bound(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
         )
         trial = record.gauging(trial, outputs, algorithm.title or algorithm.name)
-        soon = False
-        if quick and hasattr(trial, "quick"):
-            trial = trial.quick()
-            # A trial of many agents takes longer than its share of compiling.
-            soon = trial.elements() * problem.arms <= _FEW_ELEMENTS
+        # A trial of many agents takes longer than its share of compiling.
+        soon = quick and trial.elements() * problem.arms <= _FEW_ELEMENTS
         trial.elements(), trial.bytes_per_seed(len(grid), problem.arms)
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")

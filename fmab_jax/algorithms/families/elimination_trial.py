@@ -20,6 +20,9 @@ from fmab_jax.draws.base import STATIC
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import foreign, refuse
 
+# So many agents that are drawn in turn count as one row of a batch.
+_IN_TURN = 12
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -113,14 +116,19 @@ class EliminationTrial:
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
+        draws, in_turn = self.draws, 0
+        if isinstance(draws, SinceHeard):
+            in_turn = draws.real.size // _IN_TURN
         # Of agents that are summed out, means are read for few arms.
-        rows = max([1, self.mean_rows // 6, *(x[0] for x in self.draws.sums.values() if x)])
+        rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
         return rows * max(1, self.padded_agents)
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
         draws = self.draws
         rows = sum(shape[0] if shape else 1 for shape in draws.sums.values())
+        if isinstance(draws, SinceHeard) and draws.remembers:
+            rows = draws.real.size
         parameters = max(1, len(getattr(draws.law, "levels", ())))
         cumulants = 56 * draws.sizes.size if isinstance(draws, Groups) and draws.differ else 0
         # A list draws some arms at a time, arrays all of them.
