@@ -1,6 +1,7 @@
 """Measures what a device computes: trials a second, with arguments and results on the device.
 
-    python -m benchmarks.gpu --out gpu.json             # on an H200: about three minutes
+    python -m benchmarks.gpu --check --out benchmarks/gpu.json   # on an H200: about three minutes
+    python -m benchmarks.gpu --write benchmarks/gpu.json         # the table of docs/gpu.md from it
     python -m benchmarks.gpu --only alike --shrink 64   # on a processor, to see that it works
 
 Each program is compiled, fed from the device's memory, and run some times; the best time counts.
@@ -22,24 +23,26 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
+from benchmarks import report
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 
+PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
 LEVELS = np.linspace(1.0, 3.0, 500).reshape(100, 5)
 RATED = fmab.Problem.ratings([1, 2, 3, 4, 5], LEVELS / LEVELS.sum(axis=1, keepdims=True), 50)
 ALIKE = fmab.Problem.uniform(agents=50, arms=100)
 APART = fmab.Problem.heterogeneous(agents=50, arms=100, spread=0.3)
 # Name: algorithm, problem, horizon, seeds of a batch.
 CASES: dict[str, tuple[Any, Any, float, int]] = {
-    "alike": (fmab.cdp_mab(1.0), ALIKE, 1e6, 65_536),
-    "alike, large": (fmab.cdp_mab(1.0), ALIKE, 1e6, 262_144),
-    "ratings": (fmab.cdp_mab(1.0), RATED, 1e6, 32_768),
-    "KL-SE": (fmab.kl_se(1.0), ALIKE, 1e5, 65_536),
+    "agents alike": (fmab.cdp_mab(1.0), ALIKE, 1e6, 65_536),
+    "agents alike, a large batch": (fmab.cdp_mab(1.0), ALIKE, 1e6, 262_144),
+    "ratings of five levels": (fmab.cdp_mab(1.0), RATED, 1e6, 32_768),
+    "KL-SE, T = 10^5": (fmab.kl_se(1.0), ALIKE, 1e5, 65_536),
     "agents differ": (fmab.cdp_mab(1.0), APART, 1e6, 32_768),
-    "p = .4": (fmab.cdp_mab(1.0, participation=0.4), ALIKE, 1e6, 32_768),
-    "p = .1": (fmab.cdp_mab(1.0, participation=0.1), ALIKE, 1e6, 32_768),
-    "ring": (fmab.ddp_mab(1.0, "ring"), ALIKE, 1e6, 32_768),
-    "alone": (fmab.single_mab(1.0), ALIKE, 1e6, 8_192),
+    "20 of 50 agents report": (fmab.cdp_mab(1.0, participation=0.4), ALIKE, 1e6, 32_768),
+    "5 of 50 agents report": (fmab.cdp_mab(1.0, participation=0.1), ALIKE, 1e6, 32_768),
+    "waiting on a ring": (fmab.ddp_mab(1.0, "ring"), ALIKE, 1e6, 32_768),
+    "agents alone": (fmab.single_mab(1.0), ALIKE, 1e6, 8_192),
 }
 
 
@@ -83,13 +86,14 @@ def measure(name: str, turns: int, shrink: int, check: bool) -> dict[str, Any]:
         data = fmab.simulate(*CASES[name][:2], int(CASES[name][2]), few, devices=[cpu])
         ours = np.asarray(outcome.regret)[:few, config.points - 1]
         theirs = data.regret.values[:, -1]
+        found["checked"] = few
         found["same_bits"] = int(np.sum(ours == theirs))
         found["worst_difference"] = float(np.max(np.abs(ours / theirs - 1.0)))
     return found
 
 
 def rival(seeds: int, turns: int) -> dict[str, Any]:
-    """Runs the same experiment as "alike", written as a script: float32, one arm array a trial."""
+    """Runs the same experiment as "agents alike", as a script: float32, one arm array a trial."""
     agents, arms, horizon, slots = 50, 100, 10**6, 100
 
     def trial(key: jax.Array) -> jax.Array:
@@ -153,10 +157,21 @@ def main() -> None:
     parser.add_argument("--shrink", type=int, default=1, help="seeds are divided by it")
     parser.add_argument("--check", action="store_true", help="hold regret against a processor's")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--write", type=Path, help="write the table of docs/gpu.md from figures")
     asked = parser.parse_args()
+    if asked.write:
+        told = json.loads(asked.write.read_text(encoding="utf-8"))
+        report.replace(PAGE, report.of_gpu(told), report.BEGIN_GPU)
+        return
     names = [n for n in CASES if not asked.only or any(word in n for word in asked.only)]
     device = jax.devices()[0]
-    told: dict[str, Any] = {"device": device.device_kind, "jax": jax.__version__, "cases": {}}
+    told: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d"),
+        "device": device.device_kind,
+        "jax": jax.__version__,
+        "turns": asked.turns,
+        "cases": {},
+    }
 
     def compile_case(name: str) -> float:
         start = time.perf_counter()

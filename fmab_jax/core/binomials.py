@@ -150,7 +150,13 @@ def binomials(
 def expanded(
     z: Float[Array, ...], trials: Float[Array, ...], probability: Float[Array, ...]
 ) -> tuple[Float[Array, ...], Bool[Array, ...], Bool[Array, ...]]:
-    """Returns counts by expansion from normal quantiles, where they are too small for it, and where they are in doubt."""
+    """Returns counts by expansion, where they are too small for it, and where they are in doubt.
+
+    Args:
+        z: Normal quantiles, of the uniforms.
+        trials: As in `binomials`.
+        probability: Likewise.
+    """
     n, p, flip, valid = _rarer(trials, probability)
     variance = n * p * (1.0 - p)
     z = jnp.where(flip, -z, z)

@@ -341,11 +341,11 @@ def _bits(x: Array) -> Array:
     return lax.bitcast_convert_type(x.astype(jnp.float64), jnp.int64)
 
 
-def stored(unknown: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
+def stored(unknown: Bool[Array, ...], *values: Array) -> tuple[Array, ...]:
     """Returns the values, computed once; else XLA repeats the work for each reader on a processor.
 
     Args:
-        unknown: True, which the compiler does not know: it decides a branch.
+        unknown: True everywhere, which the compiler does not know: the first decides a branch.
         *values: Arrays.
     """
     if is_accelerated():

@@ -75,7 +75,10 @@ class Draws:
         """Shapes of what is added up for an arm, by name."""
 
     def fixed(self, instance: Instance) -> Arms:
-        """Returns constants [arm, ...]; by default parameters of rewards that all agents share."""
+        """Returns constants [arm, ...], and tables, which `hear` may write into.
+
+        By default parameters of rewards that all agents share.
+        """
         return {"parameters": tuple(x[0] for x in instance.parameters)}
 
     @property
@@ -123,8 +126,8 @@ class Draws:
         """Returns the sum of rewards and noise that is heard, of a mean agent (lines 10-12)."""
         raise NotImplementedError
 
-    def hear(self, arms: Arms, now: Round) -> tuple[Sums, PerArm]:
-        """Returns the sums after an epoch, and the aggregate of each arm.
+    def hear(self, arms: Arms, now: Round) -> tuple[Arms, PerArm]:
+        """Returns the sums after an epoch, or tables, and the aggregate of each arm.
 
         By default from `sample` and `total`.
         """

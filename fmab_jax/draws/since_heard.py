@@ -15,7 +15,7 @@ from fmab_jax.core.arrays import rounded
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import Table, largest
 from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, participants
+from fmab_jax.draws.base import Arms, Draws, Round, participants
 
 
 class LastHeard(NamedTuple):
@@ -98,7 +98,7 @@ class SinceHeard(Draws):
             jnp.where(heard, now.pulls, memory.pulls), jnp.where(heard, number, memory.epoch)
         )
 
-    def hear(self, arms: Arms, now: Round) -> tuple[Sums, PerArm]:
+    def hear(self, arms: Arms, now: Round) -> tuple[Arms, PerArm]:
         """Draws what is new from each agent that is heard, one after another."""
         count = self.reporting.astype(jnp.int32)
         alive = arms["alive"]

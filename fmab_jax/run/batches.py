@@ -405,9 +405,9 @@ def _law_looked_at(problem: BoundProblem, root_seed: Any, seed: Any) -> Looked:
 
 # Of compilation, by platform. Vectors of 512 bits where the processor has them: XLA takes 256.
 # Nothing here is faster for having been tuned, which takes a third of the time.
-_OPTIONS: dict[str, dict[str, str | bool | int]] = {
+_OPTIONS: dict[str, dict[str, str | bool]] = {
     "cpu": {"xla_cpu_prefer_vector_width": "512"},
-    "gpu": {"xla_gpu_autotune_level": 0},
+    "gpu": {"xla_gpu_autotune_level": "0"},
 }
 # Of programs that run for less time than they take to compile: XLA's older emitters of loops.
 _SOON: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}

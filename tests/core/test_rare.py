@@ -118,10 +118,11 @@ def test_what_is_asked_for_is_replaced_in_a_batch_of_batches(inner, outer, platf
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("asked", [0, 3, 500, 5000])
-def test_what_is_not_asked_for_is_never_worked_out(asked, platform):
-    """Catches elements that need nothing beside those that do, work for each trial of a batch, and
-    a loop that goes on after the last one."""
+def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
+    """Catches elements that need nothing beside those that do, work for each trial of a batch, a
+    loop that goes on after the last one, and what takes long done for many at once."""
     calls = []
 
     def exact(x):
@@ -132,11 +133,11 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, platform):
     where = np.zeros(5000, bool)
     where[RNG.permutation(5000)[:asked]] = True
     where = where.reshape(50, 100)
-    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x))
+    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, long=long))
     found = jit_for(platform, draw)(where, x)
     jax.effects_barrier()
     np.testing.assert_array_equal(found, np.where(where, 2 * x, x))
-    chunk = {"cpu": 312, "gpu": 1024}[platform]
+    chunk = {"cpu": 78 if long else 312, "gpu": 1024}[platform]
     assert len(calls) == -(-asked // chunk) and all(len(each) == chunk for each in calls)
     np.testing.assert_array_equal(np.unique(np.concatenate([[], *calls])), np.sort(x[where]))
 
@@ -189,6 +190,32 @@ def test_rows_of_a_table(alike, ends_alike):
     for found in (jax.vmap(read)(row, place, x), jax.jit(jax.vmap(read))(row, place, x)):
         for mine, right in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(mine, right)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("batched", [False, True])
+def test_numbers_are_put_where_they_lie(batched, together):
+    """Catches a number in another row or place, one that nobody asks for, and, under ``vmap``, a
+    table of which only one element's number is kept, or one of another trial."""
+    values, new = whole(3, 8, 7), whole(3, 8)
+    row = np.stack([RNG.permutation(8) for _ in range(3)]).astype(np.int32)
+    place, where = RNG.integers(7, size=(3, 8)).astype(np.int32), RNG.random((3, 8)) < 0.5
+    wanted = values.copy()
+    for trial in range(3):
+        at = where[trial]
+        wanted[trial, row[trial, at], place[trial, at]] = new[trial, at]
+
+    def put(values, row, place, new, where):
+        return Table(values, row).put(place, new, where).values
+
+    # Elements are in one array, or batched over a table that they share.
+    one = jax.vmap(put, (None, 0, 0, 0, 0), out_axes=None) if together else put
+    if batched:
+        found = jax.jit(jax.vmap(one))(values, row, place, new, where)
+    else:
+        given = (values, row, place, new, where)
+        found = np.stack([jax.jit(one)(*(x[trial] for x in given)) for trial in range(3)])
+    np.testing.assert_array_equal(found, wanted)
 
 
 # --- loops ---
