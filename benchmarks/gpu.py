@@ -1,7 +1,6 @@
 """Measures what a device computes: trials a second, with arguments and results on the device.
 
-    python -m benchmarks.gpu --check --out benchmarks/gpu.json   # on an H200: about three minutes
-    python -m benchmarks.gpu --write benchmarks/gpu.json         # the table of docs/gpu.md from it
+    python -m benchmarks.gpu --check --out gpu.json     # on an H200: about three minutes
     python -m benchmarks.gpu --only alike --shrink 64   # on a processor, to see that it works
 
 Each program is compiled, fed from the device's memory, and run some times; the best time counts.
@@ -23,11 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
-from benchmarks import report
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 
-PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
 LEVELS = np.linspace(1.0, 3.0, 500).reshape(100, 5)
 RATED = fmab.Problem.ratings([1, 2, 3, 4, 5], LEVELS / LEVELS.sum(axis=1, keepdims=True), 50)
 ALIKE = fmab.Problem.uniform(agents=50, arms=100)
@@ -157,12 +154,7 @@ def main() -> None:
     parser.add_argument("--shrink", type=int, default=1, help="seeds are divided by it")
     parser.add_argument("--check", action="store_true", help="hold regret against a processor's")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--write", type=Path, help="write the table of docs/gpu.md from figures")
     asked = parser.parse_args()
-    if asked.write:
-        told = json.loads(asked.write.read_text(encoding="utf-8"))
-        report.replace(PAGE, report.of_gpu(told), report.BEGIN_GPU)
-        return
     names = [n for n in CASES if not asked.only or any(word in n for word in asked.only)]
     device = jax.devices()[0]
     told: dict[str, Any] = {

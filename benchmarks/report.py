@@ -10,7 +10,6 @@ PAPER = "paper's instance, T = 10^6"
 SWEEP = "sweep of 100 configurations, 1,000 seeds each, T = 10^6"
 SUMMARY = "10^6 seeds of one configuration, summarised, T = 10^6"
 BEGIN, END = "<!-- written by python -m benchmarks -->", "<!-- end -->"
-BEGIN_GPU = "<!-- written by python -m benchmarks.gpu -->"
 
 
 class Goal(NamedTuple):
@@ -214,42 +213,13 @@ def _first(results: dict[str, Any]) -> str:
     )
 
 
-def of_gpu(told: dict[str, Any]) -> str:
-    """Returns the table of what a GPU computes, from the figures of `benchmarks.gpu`."""
-    rows = [
-        [
-            name,
-            f"{found['trials']:,}",
-            f"{found['trials_per_s']:,}",
-            f"{found['same_bits']} of {found['checked']}",
-            f"{told['compile_s'][name]:.1f}",
-        ]
-        for name, found in told["cases"].items()
-    ]
-    rival = told["rival"]
-    script = "agents alike, a script of plain JAX in float32"
-    compiling = f"{rival['compile_s']:.1f}"
-    rows.append([script, f"{rival['trials']:,}", f"{rival['trials_per_s']:,}", "", compiling])
-    head = ["case", "seeds of a batch", "trials/s", "same bits as a processor", "compiling s"]
-    return "\n".join(
-        [
-            f"Measured on {told['date']}: one {told['device']}, jax {told['jax']}; the best of"
-            f" {told['turns']} runs of a batch whose arguments and results stay on the device."
-            " The first case was compiled alone, the others all at once.",
-            "",
-            *_table(head, rows),
-        ]
-    )
-
-
 def write(results: dict[str, Any], page: Path, readme: Path) -> None:
     """Replaces the tables of the page, and that of the README."""
-    replace(page, text(results))
-    replace(readme, short(results))
+    _replace(page, text(results))
+    _replace(readme, short(results))
 
 
-def replace(page: Path, tables: str, begin: str = BEGIN) -> None:
-    """Replaces what a page has between two comments."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+def _replace(page: Path, tables: str) -> None:
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
-    page.write_text(f"{before}{begin}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")

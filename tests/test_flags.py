@@ -58,21 +58,9 @@ def bound(name, value):
     return made.bind(doors.PROBLEM, 50, exchange=made.exchange(3), sum_agents=value)
 
 
-def totals(law, *parameters, small):
-    """Draws totals of a law."""
-    key = jnp.zeros(1, jnp.uint32)
-    own = [jnp.full(1, each, jnp.float32) for each in parameters]
-    lane, pulls = key[None], jnp.ones(1, jnp.float32)
-    return type(law).totals(law, key, key, lane, pulls, *own, small=small)
-
-
 CALLS = {
     "Exchange(alone)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), alone=v),
     "Exchange(exact)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), exact=v),
-    "Law.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
-    "Bernoulli.totals(small)": lambda v: totals(fmab.Bernoulli(), 0.5, small=v),
-    "Gaussian.totals(small)": lambda v: totals(fmab.Gaussian(0.1), 0.5, 0.1, small=v),
-    "Ratings.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
     "Output(coordinate)": lambda v: fmab.Output("x", "", "", len, coordinate=v),
     "parameter(keyword)": lambda v: fmab.parameter(Real(), "x", keyword=v),
     "simulate(sum_agents)": lambda v: doors.given("simulate", sum_agents=v),

@@ -25,6 +25,8 @@ from fmab_jax.core.samplers import SMOOTH_VARIANCE, smooth_quantile, smoothed
 _SMALL_VARIANCE = 4.0
 # Steps of a distribution function of variance below 4, and below 40: p is at most 1/2.
 _FEW_STEPS, _MOST_STEPS = 64, 200
+# One over 1, 2, ...
+_OVER = 1.0 / np.arange(1.0, 2.0 * _MOST_STEPS)
 # Steps of one that a row of uniforms is compared with at once.
 _AT_ONCE = 8
 
@@ -186,17 +188,29 @@ def summed(
     last = jnp.minimum(n, jnp.ceil(n * p + 10.0 * jnp.sqrt(n * p) + 25.0))
     first = jnp.exp(n * jnp.log1p(-p))
 
-    def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        step, mass, above, k = state
-        k = k + jnp.where(above > 0.0, 1.0, 0.0)
-        mass = mass * ((n - step) * odds) * (1.0 / (step + 1.0))
-        return step + 1.0, mass, above - mass, k
+    # What of the uniform lies above the sum so far; below zero, how many steps it took.
+    def climb(step: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        mass, above = state
+        number, over = step.astype(np.float64), _over(step)
+        mass = mass * ((n - number) * odds) * over
+        left = above - mass
+        ended = jnp.where(left > 0.0, left, -1.0 - number)
+        return mass, jnp.where(above > 0.0, ended, above)
 
-    above = u - first
-    start = (jnp.zeros(()), first, above, jnp.zeros(above.shape))
-    k = repeated(climb, start, lambda x: (x[2] > 0.0) & (x[0] < last), steps)[3]
-    k = jnp.minimum(k, last)
+    start = (first, jnp.maximum(u - first, 0.0))
+
+    def unfinished(step: Array, state: tuple[Array, Array]) -> Array:
+        return (state[1] > 0.0) & (step.astype(jnp.float64) < last)
+
+    _, above = repeated(climb, start, unfinished, steps)
+    k = jnp.where(above > 0.0, last, jnp.minimum(-above, last))
     return jnp.where(flip, trials - k, k)
+
+
+def _over(step: Any) -> Any:
+    """Returns 1 / (step + 1); XLA would launch a kernel for each quotient of scalars."""
+    over: Any = _OVER if isinstance(step, np.integer) else jnp.asarray(_OVER)
+    return over[step]
 
 
 def _by_row(

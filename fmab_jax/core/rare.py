@@ -29,10 +29,13 @@ _LONG = 4
 # Steps of a loop between two questions whether it is over; an accelerator, which counts its passes
 # instead, takes more of them in a straight line, and fewer compile sooner.
 _STEPS = {False: 8, True: 25}
+# So many steps are one line there.
+_LINE = 64
 # Numbers of an array that stays in a processor's cache: half a megabyte.
 _CACHED = 2**16
 # Distinct operands that are worked out apart from the rest.
 _FEW = 16
+Pair = tuple[Array, Array]
 _accelerated: ContextVar[bool] = ContextVar("accelerated", default=False)
 
 
@@ -240,24 +243,41 @@ def _at(values: Array, lane: Int[Array, " lane"], shape: tuple[int, ...]) -> Arr
 
 
 def repeated(
-    step: Callable[[Any], Any], state: Any, unfinished: Callable[[Any], Array], most: int
-) -> Any:
+    step: Callable[[Any, Pair], Pair],
+    state: Pair,
+    unfinished: Callable[[Array, Pair], Array],
+    most: int,
+) -> Pair:
     """Repeats a step until it changes nothing any more.
 
     Args:
-        step: Maps a state to the next; one that is finished, to itself.
-        state: The first.
-        unfinished: Tells which elements need another step.
+        step: Maps the number of steps before it, and two arrays of floats, to the next two; those
+            that are finished, to themselves.
+        state: The first two, of one shape.
+        unfinished: Tells of the same which elements need another step.
         most: Steps after which none does.
     """
     steps = _STEPS[is_accelerated()]
 
-    def several(state: Any) -> Any:
-        return functools.reduce(lambda now, _: step(now), range(steps), state)
+    def several(number: Any, state: Pair) -> Pair:
+        return functools.reduce(lambda now, i: step(number + i, now), range(steps), state)
 
     if is_accelerated():
-        return lax.fori_loop(0, -(-most // steps), lambda _, state: several(state), state)
-    return lax.while_loop(lambda now: anywhere(jnp.any(unfinished(now))), several, state)
+        # One array of complex numbers, so that a pass is one kernel.
+        def line(turn: Array, packed: Array) -> Array:
+            return lax.complex(*several(turn * steps, (packed.real, packed.imag)))
+
+        if most <= _LINE:
+            return functools.reduce(lambda now, i: step(np.int32(i), now), range(most), state)
+        turns = np.int32(-(-most // steps))
+        packed = lax.fori_loop(np.int32(0), turns, line, lax.complex(*state))
+        return packed.real, packed.imag
+
+    def more(now: tuple[Array, Pair]) -> tuple[Array, Pair]:
+        return now[0] + steps, several(*now)
+
+    start = (jnp.int32(0), state)
+    return lax.while_loop(lambda now: anywhere(jnp.any(unfinished(*now))), more, start)[1]
 
 
 def short_loop(count: int, body: Callable[[Any, Any], Any], start: Any) -> Any:

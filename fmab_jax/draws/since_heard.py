@@ -116,7 +116,7 @@ class SinceHeard(Draws):
                 sent = sent + rounded(now.scale * noise)
             if self.remembers:
                 sent = told[agent] + sent
-                told = told.put(agent, sent, heard)
+                told = told.put(agent, sent, heard & alive)
             return total + jnp.where(heard, sent, 0.0), told
 
         total, told = lax.fori_loop(0, largest(count), one, (jnp.zeros(alive.shape), arms["told"]))

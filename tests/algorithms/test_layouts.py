@@ -27,6 +27,7 @@ DIFFER = fmab.Problem.heterogeneous(7, 6, 0.3)
 LEVELS = np.random.default_rng(0).dirichlet(np.ones(4), 6)
 RATINGS = fmab.Problem.ratings([1, 2, 3, 4], LEVELS, 7)
 NORMAL = fmab.Problem.uniform(7, 6, rewards="gaussian:0.2")
+LAST = fmab.Problem([0.1] * 21 + [0.85, 0.9], agents=7)
 PATHS = "3:path+4:star"
 
 
@@ -81,10 +82,12 @@ CASES = {
     "ring": [(fmab.ddp_mab(1.0, "ring"), MANY), (fmab.ddp_mab(0.05, "path", rounds=2), MANY)],
     "ring, private": [(fmab.kl_se_graph(e, graph="ring"), ALIKE) for e in (1.0, 0.1)],
     "some": [
-        (fmab.cdp_mab(1.0, participation=0.4), ALIKE),
-        (fmab.cdp_mab(0.01, participation=0.8), ALIKE),
-        (fmab.cdp_mab(0.1, participation=0.1, rounds=9, schedule_gap=0.01), ALIKE),
+        (fmab.cdp_mab(1.0, participation=0.4), MANY),
+        (fmab.cdp_mab(0.01, participation=0.8), MANY),
+        (fmab.cdp_mab(0.1, participation=0.1, rounds=9, schedule_gap=0.01), MANY),
     ],
+    # The last arms are soon alone in short arrays.
+    "some, last": [(fmab.cdp_mab(1.0, participation=0.4), LAST)],
     "some, differ": [(fmab.kl_se(e, participation=0.4), DIFFER) for e in (1.0, 0.1)],
     "some, forget": [(Forgets(e, participation=0.4), ALIKE) for e in (1.0, 0.1)],
     "some, growing": [(Growing(e, participation=0.4), ALIKE) for e in (1.0, 0.1)],
@@ -100,7 +103,17 @@ CASES = {
     "ties": [(fmab.cdp_mab(None), fmab.Problem([0.5, 0.5, 0.1, 0.5], agents=3))],
 }
 
-DEFAULT = ("alike", "differ", "ring", "some", "some, growing", "shared out", "alone", "compares")
+DEFAULT = (
+    "alike",
+    "differ",
+    "ring",
+    "some",
+    "some, last",
+    "some, growing",
+    "shared out",
+    "alone",
+    "compares",
+)
 LAYOUTS = {"cpu": Ragged, "gpu": Dense}
 # Optimised, long straight lines take all memory without what users have and the tests leave out.
 EMITTERS = {"xla_cpu_use_fusion_emitters": True}
@@ -169,16 +182,16 @@ def _short_chunks(monkeypatch):
 
 @pytest.mark.parametrize("name", quick.only(CASES, *DEFAULT))
 def test_one_list_gives_the_bits_of_arrays_of_arms(name):
-    """Would catch an arm lost, kept, doubled or mixed up in the list or where arrays are cut; a sum
-    in another order; a value of one trial read by another; a curve that misses an epoch; and pulls
-    that are counted in one layout only."""
+    """Would catch an arm lost, kept, doubled or mixed up in the list or where arrays are cut; an
+    arm overwritten by a place that has none; a sum in another order; a value of one trial read by
+    another; a curve that misses an epoch; and pulls that are counted in one layout only."""
     listed, arrays = twice(name)
     assert_same_bits(listed, arrays)
     assert listed.gauged["pulls"].shape == (TRIALS, CASES[name][0][1].arms)
     assert (listed.rounds.max() > 0) == (name != "one arm")
     assert name != "no noise" or listed.rounds.max() > ragged._EPOCHS
     # Trials differ: values of another one would show.
-    alike = name in ("one arm", "ratings", "ties")
+    alike = name in ("one arm", "ratings", "ties", "some, last")
     assert len(np.unique(listed.regret[:, -1])) > TRIALS // 2 or alike
 
 

@@ -221,24 +221,26 @@ def test_numbers_are_put_where_they_lie(batched, together):
 # --- loops ---
 
 
+@pytest.mark.parametrize("most", [39, 89])
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_loops_end_where_they_end(platform):
-    """Catches a step left out or one too many, in lines that are straight on accelerators only; an
-    end that is that of the first trial; and steps by the largest trial for all others."""
+def test_loops_end_where_they_end(platform, most):
+    """Catches a step left out, one too many, and one of another number, in a line, and in passes
+    that are counted or not; an end that is that of the first trial; and steps by the largest trial
+    for all others."""
 
     def halved(x):
-        def step(state):
+        def step(number, state):
             x, steps = state
-            return jnp.floor(x / 2), steps + jnp.where(x > 0, 1, 0)
+            return jnp.floor(x / 2), jnp.where(x > 0, number.astype(np.float64) + 1, steps)
 
-        return rare.repeated(step, (x, jnp.zeros(x.shape, int)), lambda s: s[0] > 0, 39)[1]
+        return rare.repeated(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
 
     def added(x):
         return rare.short_loop(5, lambda number, total: 2 * total + number, x)
 
-    x = np.array([[0, 1, 2, 3], [2.0**39 - 1, 7, 8, 2.0**30]])
+    x = np.array([[0, 1, 2, 3], [2.0 ** (most - 1), 7, 8, 2.0**30]])
     np.testing.assert_array_equal(
-        jit_for(platform, jax.vmap(halved))(x), [[0, 1, 2, 2], [39, 3, 4, 31]]
+        jit_for(platform, jax.vmap(halved))(x), [[0, 1, 2, 2], [most, 3, 4, 31]]
     )
     np.testing.assert_array_equal(jit_for(platform, jax.vmap(added))(x), 32 * x + 26)
 

@@ -338,7 +338,7 @@ def equations(jaxpr, depth=0):
 @pytest.mark.parametrize("shared", [False, True], ids=["one by one", "by rows"])
 def test_an_accelerator_draws_coins_in_a_straight_line(shared, batches):
     """Catches a loop that asks a host whether it is over: but for one, through those in doubt of
-    the whole batch."""
+    the whole batch. Inside it passes are counted."""
     lane = jnp.arange(12, dtype=jnp.uint32).reshape(3, 4)
 
     def draw(trials):
@@ -350,8 +350,10 @@ def test_an_accelerator_draws_coins_in_a_straight_line(shared, batches):
         draw = jax.vmap(draw)
     with rare.traced_for("gpu"):
         found = [*equations(jax.make_jaxpr(draw)(trials).jaxpr)]
-    assert sum(each.primitive.name in ("while", "scan") for each, _ in found) == 1
-    assert max(depth for _, depth in found) == 1
+    loops = [each for each, _ in found if each.primitive.name in ("while", "scan")]
+    assert [each.primitive.name for each in loops] == ["while", "scan"]
+    assert loops[1].params["length"] == 8
+    assert max(depth for _, depth in found) == 2
 
 
 def test_no_narrow_numbers_in_the_compiled_run():
