@@ -5,7 +5,6 @@ import itertools
 from pathlib import Path
 
 import doors
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.figure import Figure

@@ -121,13 +121,12 @@ class Trial(Protocol):
 
     It may offer more, for speed; no bit of a result may depend on it:
 
-    * ``quick()``: the same trial as a program that compiles sooner and runs slower.
-    * ``on(platform, trials)``: the same trial as so many are run fastest on "cpu", "gpu" or "tpu".
+    * ``run_batch(instance, grid, key)``: runs one seed of each of many trials; everything, the
+      trial's own arrays included, is [trial, ...].
+    * ``brief``: true where few trials run for less time than their program takes to compile, so
+      that it is compiled sooner and runs slower.
     * ``gauging(gauges)``: the same trial, which adds up gauges for outputs that need them. Only
       what a trial with this method runs can have these outputs.
-    * ``together`` and ``run_together(instance, grid, key)``: where the first is true, the second
-      runs one seed of each of many trials; everything, the trial's own arrays included, is
-      [trial, ...]. The trial then has a ``filling``, whose name it is told by.
     """
 
     def run(self, instance: Any, grid: Grid, key: Array) -> Outcome:

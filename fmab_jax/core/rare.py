@@ -26,6 +26,8 @@ from jaxtyping import Array, Bool, Int
 _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
 # So much fewer of what takes long, on a processor.
 _LONG = 4
+# So few are worked out all at once on a processor.
+_ALL = 1024
 # Steps of a loop between two questions whether it is over; an accelerator, which counts its passes
 # instead, takes more of them in a straight line, and fewer compile sooner.
 _STEPS = {False: 8, True: 25}
@@ -206,9 +208,28 @@ def _replaced(
     chunk = min(size, max(_LEAST[fast], size // _PARTS[fast]))
     if long and not fast:
         chunk = -(-chunk // _LONG)
-    needed = where.reshape(-1)
+    needed, every = where.reshape(-1), jnp.arange(size, dtype=jnp.int32)
+
+    def found(lane: Array) -> Array:
+        rest, operands = iter(leaves), []
+        for is_table in tables:
+            x = next(rest)
+            one = _at(next(rest) if is_table else x, lane, where.shape)
+            operands.append(Table(x, one).whole() if is_table else one)
+        return exact(*operands)
+
+    if size <= _ALL and not fast and not long:
+        # Few are not packed: lanes that need nothing repeat one that does.
+        lane = jnp.where(needed, every, jnp.argmax(needed).astype(jnp.int32))
+        worked = lax.cond(
+            jnp.any(needed),
+            lambda guess: jnp.where(needed, found(lane), guess),
+            lambda guess: guess,
+            guess.reshape(-1),
+        )
+        return worked.reshape(where.shape)
     ranks = jnp.cumsum(needed, dtype=jnp.int32)
-    total, every = ranks[-1], jnp.arange(size, dtype=jnp.int32)
+    total = ranks[-1]
     place = jnp.where(needed, ranks - 1, size + chunk)
     lanes = jnp.zeros(size + chunk, jnp.int32)
     lanes = lanes.at[place].set(every, mode="drop", unique_indices=True)
@@ -218,13 +239,9 @@ def _replaced(
         lane = lax.dynamic_slice_in_dim(lanes, done, chunk)
         real = done + jnp.arange(chunk, dtype=jnp.int32) < total
         # Past the last one that needs it, the first of the chunk is repeated.
-        lane, rest, operands = jnp.where(real, lane, lane[0]), iter(leaves), []
-        for is_table in tables:
-            x = next(rest)
-            one = _at(next(rest) if is_table else x, lane, where.shape)
-            operands.append(Table(x, one).whole() if is_table else one)
+        lane = jnp.where(real, lane, lane[0])
         out = jnp.where(real, lane, size)
-        new = values.at[out].set(exact(*operands), mode="drop", unique_indices=True)
+        new = values.at[out].set(found(lane), mode="drop", unique_indices=True)
         return done + chunk, new
 
     start = (jnp.int32(0), guess.reshape(-1))

@@ -242,7 +242,8 @@ def bound(
         )
         trial = record.gauging(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer than its share of compiling.
-        soon = quick and trial.elements() * problem.arms <= _FEW_ELEMENTS
+        few = trial.elements() * problem.arms <= _FEW_ELEMENTS
+        soon = quick and few and bool(getattr(trial, "brief", False))
         trial.elements(), trial.bytes_per_seed(len(grid), problem.arms)
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
@@ -333,7 +334,7 @@ def one_trial(
         seed: Selects the trial's; nothing else does.
     """
     key = keys.seed_key(root_seed, seed)
-    owner: Any = getattr(trial, "algorithm", getattr(trial, "filling", type(trial)))
+    owner: Any = getattr(trial, "algorithm", type(trial))
     name = getattr(owner, "name", "") or owner.__name__
     with contract.asking(type(problem.law)):
         instance = problem.draw(key)

@@ -61,6 +61,8 @@ class EliminationTrial:
     own: dict[str, Array]
     gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
+    brief = True
+
     @property
     def gauge_rows(self) -> int:
         """How many rows a gauge by agent has."""
