@@ -483,7 +483,7 @@ BY_HAND = {
     "two recorded slots": (45 + 2 * 18 + 35) * 100 + 2 * 16 + 600,
     "ratings": (45 + 2 * 18 + 5 * 35) * 100 + 100 * 16 + 600,
     # Who reports is found by comparing pairs of agents.
-    "p = 0.4": (45 + 52 * 18 + 35) * 100 + 100 * 16 + 600 + 8 * 52**2,
+    "p = 0.4": (45 + 52 * 9 + 35) * 100 + 100 * 16 + 600 + 8 * 52**2,
     # Rewards of each, and noise of all.
     "ring": (45 + 53 * 18 + 35) * 100 + 100 * 24 + 600,
     "ring, compares": (45 + 53 * 18 + 35 + 52 * 34) * 100 + 100 * 24 + 600,

@@ -129,13 +129,12 @@ class EliminationTrial:
         """Returns the memory of one seed at work."""
         draws = self.draws
         rows = sum(shape[0] if shape else 1 for shape in draws.sums.values())
-        if isinstance(draws, SinceHeard) and draws.remembers:
-            rows = draws.real.size
+        told = 9 * draws.real.size if isinstance(draws, SinceHeard) and draws.remembers else 0
         parameters = max(1, len(getattr(draws.law, "levels", ())))
         cumulants = 56 * draws.sizes.size if isinstance(draws, Groups) and draws.differ else 0
         # A list draws some arms at a time, arrays all of them.
         drawn = 0 if self.elementwise else 34 * draws.lanes
-        of_arm = 45 + 18 * rows + (13 + 22 * self.mean_rows) * parameters + cumulants + drawn
+        of_arm = 45 + told + 18 * rows + (13 + 22 * self.mean_rows) * parameters + cumulants + drawn
         pairs = 0
         if isinstance(draws, SinceHeard | ByAgent) and self.reporting < self.agents:
             # Who reports is drawn by comparing all pairs, if they are few.
