@@ -123,7 +123,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
         arms = layout.keep(arms, plan.draws)
         arms, heard = layout.sweep(hear, arms, (draws, plan.round), **found)  # lines 6-12
         if draws.counts_noises:
-            heard |= layout.sweep(count_noises, arms, heard, best_noises="max")[1]
+            heard |= layout.sweep(noises_of_best, arms, heard, best_noises="max")[1]
         plan = plan._replace(prepared=prepare(trial, plan))
         arms, after = layout.sweep(judge, arms, (trial, plan, heard, scale), **left)  # lines 13-15
         state, lines = each(close_epoch)(trial, gaps, grid, state, plan, heard, after, scale)
@@ -174,15 +174,19 @@ def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
 
 
 def hear(arms: Any, now: Any) -> tuple[Any, Any]:
-    """Draws an epoch, and returns what is heard of it (lines 6-12)."""
+    """Draws an epoch (lines 6-12).
+
+    Returns:
+        What is new of the arms, and what is found among them: the best, and who waits plays what.
+    """
     draws, round_ = now
     sums, mean = draws.hear(arms, round_)
     # An agent that waits plays the arm of its own largest sum.
     return {**sums, "mean": mean}, {"best": mean, "play": sums.get("rewards", mean)}
 
 
-def count_noises(arms: Any, heard: Any) -> tuple[Any, Any]:
-    """Returns the noises in the best arm's sum; where several tie, the most."""
+def noises_of_best(arms: Any, heard: Any) -> tuple[Any, Any]:
+    """Returns the noises in an arm's sum if it is the best, else 0; where several tie, the most."""
     return {}, {"best_noises": jnp.where(arms["mean"] == heard["best"], arms["noises"], 0.0)}
 
 

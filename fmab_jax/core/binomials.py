@@ -280,7 +280,10 @@ def _compared(
 
 
 def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array, Array]:
-    """Returns trials, the chance of the rarer outcome, whether that is a failure, and validity."""
+    """Returns trials, the chance of the rarer outcome, whether that is a failure, and validity.
+
+    Trials and chance are 0 where they are not valid.
+    """
     n, p = trials, probability
     valid = (n >= 0) & (n <= MAX_TRIALS) & (jnp.floor(n) == n) & (p >= 0) & (p <= 1)
     # 1 - p is exact for p >= 1/2.

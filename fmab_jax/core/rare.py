@@ -401,6 +401,7 @@ def stored(unknown: Bool[Array, ...], *values: Array) -> tuple[Array, ...]:
 
 
 def _others(*values: Array) -> tuple[Array, ...]:
+    """Returns other values of the same shapes and types, so that XLA keeps both branches."""
     return tuple(~x if x.dtype == bool else x + 1 for x in values)
 
 

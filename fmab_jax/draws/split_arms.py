@@ -54,8 +54,18 @@ class SplitArms(Draws):
         pulls, agents = super().slots(active, fresh), self.agents.astype(jnp.int64)
         return (pulls + agents - 1) // agents
 
+    def hear(self, arms: Arms, now: Round) -> tuple[Arms, PerArm]:
+        """Does what `Draws.hear` does; noises are counted of what an aggregate holds."""
+        sums, mean = super().hear(arms, now)
+        if not self.remembers:
+            sums["noises"] = sums["noises"] - arms["noises"]
+        return sums, mean
+
     def sample(self, arms: Arms, now: Round) -> Sums:
-        """Draws rewards, and the noise of whoever pulled an arm."""
+        """Draws rewards and noise, of each agent that pulls an arm or of a secure sum; counts them.
+
+        ``noises`` is the number of agents that pull an arm.
+        """
         pulls = jnp.where(arms["alive"], now.fresh, 0.0)
         rewards = self.law.total(*now.rewards, arms["arm"], pulls, *arms["parameters"])
         parts = self.count_parts(arms, now)

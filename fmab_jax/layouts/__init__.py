@@ -1,13 +1,14 @@
 """How a platform holds the arms in play: in arrays, or in one list.
 
-A layout has four operations; neither knows Algorithm 1. A *body* is a function of one trial's arms
+A layout has few operations; none knows Algorithm 1. A *body* is a function of one trial's arms
 (a dict of arrays [arm, ...]) and of that trial's values; a layout applies it to all arms in play.
 
 * ``each(function)``: applies a function of one trial to every trial.
 * ``start(fixed, draws)``: the arms of all trials, with constants, and sums that are 0.
 * ``sweep(body, arms, values, **reductions)``: changes fields of the arms, and reduces over the arms
-  of each trial by "sum", "max" or "first_max", the lowest arm of the largest value.
-* ``keep(arms, trials)``: drops arms that are no longer ``alive``, and those of other trials.
+  of each trial by "sum", "max", "first_max" (the lowest arm of the largest value), or "by_arm".
+* ``keep(arms, trials)``: leaves arms to be played that are ``alive``, of some trials.
+* ``loop(epoch, ...)``: repeats an epoch until every run is over, and draws the curves.
 """
 
 from __future__ import annotations

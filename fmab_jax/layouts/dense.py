@@ -20,7 +20,7 @@ Arms = dict[str, Any]
 
 
 class Dense:
-    """A place for each arm; arrays are cut once most arms have left.
+    """A place for each arm; arrays of more than 20 are cut to a fifth once every run fits into it.
 
     Attributes:
         trials: Of the batch.

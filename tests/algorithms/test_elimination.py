@@ -21,7 +21,7 @@ import fmab_jax as fmab
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families import alone
-from fmab_jax.core import laplace
+from fmab_jax.core import keys, laplace
 from fmab_jax.core.curves import Curves
 from fmab_jax.core.scope import own_settings
 from fmab_jax.draws.base import Round
@@ -640,6 +640,36 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
 
         seen = [one(some, jnp.int32(number)).tolist() for number in range(40)]
     assert all(each in pairs for each in seen) and all(each in seen for each in pairs)
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_noises_are_those_of_the_aggregate_where_arms_are_shared_out(remembers):
+    """Would catch noise of earlier epochs counted where an aggregate is over the last one alone."""
+    draws = bound(fmab.kl_se(0.5, split=True), fmab.Problem.uniform(3, 2)).draws
+    draws = replace(draws, remembers=remembers)
+    with own_settings():
+
+        @jax.jit
+        def counts(draws):
+            zero = jnp.zeros(2)
+            arms = {"arm": jnp.arange(2, dtype=jnp.uint32), "alive": zero == 0.0}
+            arms |= {"rank": jnp.arange(2), "parameters": (zero + 0.5,)}
+            arms |= {name: zero for name in draws.sums}
+            found = []
+            for number, pulls in ((1, 9.0), (2, 18.0)):
+                slots = draws.slots(jnp.float64(2.0), jnp.float64(9.0))
+                words = keys.stream_key(jax.random.key(0), jnp.int32(number), keys.NOISE)
+                given = (jnp.int32(number), jnp.float64(pulls), jnp.float64(9.0), slots)
+                now = Round(*given, words, words, jnp.float64(1.0))
+                sums, _ = draws.hear(arms, now)
+                arms = {**arms, **sums}
+                found.append(draws.counts(arms, jnp.float64(number), now)[1])
+            return jnp.stack(found)
+
+        first, second = counts(draws).tolist()
+    # Six slots of three agents for 18 pulls: one agent pulls both arms.
+    assert first == [2.0, 2.0]
+    assert second == ([4.0, 4.0] if remembers else first)
 
 
 @pytest.mark.parametrize("remembers", [True, False])

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Scalar
+from fmab_jax.elimination import Epoch
 from fmab_jax.errors import NONE, refuse, setting
 from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter
 
