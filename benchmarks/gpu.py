@@ -85,7 +85,7 @@ def measure(name: str, turns: int, shrink: int, check: bool) -> dict[str, Any]:
         theirs = data.regret.values[:, -1]
         found["checked"] = few
         found["same_bits"] = int(np.sum(ours == theirs))
-        found["worst_difference"] = float(np.max(np.abs(ours / theirs - 1.0)))
+        found["worst_difference"] = float(np.max(np.abs(ours - theirs) / np.maximum(theirs, 1.0)))
     return found
 
 

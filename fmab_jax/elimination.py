@@ -1,9 +1,9 @@
 """Algorithm 1 of Li and Song (arXiv 2111.01570): elimination in epochs, for a batch of trials.
 
-Lines are the paper's. `Elimination` states the equations: how long an epoch is (line 4), the radius
-(5), who leaves (13-14). `fmab_jax.draws` says how agents add up (9-12), `fmab_jax.layouts` how arms
-are held. No pull is drawn by itself: an epoch draws one sum of rewards per arm, or one per arm and
-agent.
+Lines are the paper's. `Elimination`, in algorithms/families, states the equations: how long an
+epoch is (line 4), the radius (5), who leaves (13-14). `fmab_jax.draws` says how agents add up
+(9-12), `fmab_jax.layouts` how arms are held. No pull is drawn by itself: an epoch draws one sum of
+rewards per arm, or one per arm and agent.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.curves import Line, blank
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import mapped_in_blocks, once_for_all
+from fmab_jax.core.rare import once_for_all
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
-from fmab_jax.draws.base import Round
+from fmab_jax.draws.base import Round, constants
 from fmab_jax.layouts import choose
 
 
@@ -57,7 +57,8 @@ class Heard(NamedTuple):
     """The arms as a round shows them; `Elimination.worse` judges by it.
 
     Attributes:
-        aggregate: [arm] mean of what is heard of each.
+        aggregate: [arm] mean of what is heard of each; NaN of arms that have left, where an
+            equation compares arms with each other.
         best: The largest aggregate of an arm in play.
         rewards: How many rewards an aggregate is the mean of.
         noises: How many Laplace variables of the epochs' scale its sum holds; of each arm, where
@@ -132,8 +133,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
     def active(state: State) -> Array:
         return jnp.where(each(goes_on)(trial, state, last), state.active, 0)
 
-    fixed = mapped_in_blocks(lambda draws, x: draws.fixed(x), instance.means[0].size)
-    arms = layout.start({"gap": gaps, **fixed(draws, instance)}, draws)
+    arms = layout.start({"gap": gaps, **constants(draws, instance)}, draws)
     curves = each(lambda grid: blank(grid, trial.waits))(grid)
     state, curves = layout.loop(
         epoch, active, each(start_run)(trial, gaps, grid, scale), arms, curves, grid
@@ -194,8 +194,9 @@ def judge(arms: Any, now: Any) -> tuple[Any, Any]:
     """Drops what is clearly worse (lines 13-15)."""
     trial, plan, heard, scale = now
     rewards, noises = trial.draws.counts(arms, plan.epoch.number, plan.round)
+    mean = arms["mean"]
     seen = Heard(
-        aggregate=arms["mean"],
+        aggregate=mean if trial.elementwise else jnp.where(arms["alive"], mean, jnp.nan),
         best=heard["best"],
         rewards=rewards,
         noises=noises,

@@ -1,4 +1,7 @@
-"""CDP-MAB: a server hears ceil(p M) agents a round (Algorithm 1 and section IV-B)."""
+"""CDP-MAB: a server hears ceil(p M) agents a round (Algorithm 1 and section IV-B).
+
+Its epochs, radius and noise are in families/paper.py; the loop is fmab_jax/elimination.py.
+"""
 
 from __future__ import annotations
 

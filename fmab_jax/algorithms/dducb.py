@@ -17,7 +17,7 @@ from fmab_jax.core import graphs
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.core.shapes import Scalar, Table, Truth
+from fmab_jax.core.shapes import PerRowArm, Scalar, Truth
 from fmab_jax.parameters import Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]
@@ -129,7 +129,7 @@ class DDUCB(Consensus):
         return first_best(upper_bound(pulls, sums, width))
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; once every arm was pulled, that is what the first stage mixes."""
         fresh = state.fresh + jnp.stack([rewards, pulls], axis=1)
         begins = slot.time == slot.arms

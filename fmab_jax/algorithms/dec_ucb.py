@@ -12,7 +12,7 @@ from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import Own, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import Table, Truth
+from fmab_jax.core.shapes import PerRowArm, Truth
 
 
 class Known(NamedTuple):
@@ -83,7 +83,7 @@ class DecUCB(Consensus):
         return jnp.where(any_late, random, first_best(index))
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is what the agent starts to mix."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mean = sums / jnp.maximum(n, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -20,7 +20,7 @@ from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth, registered
+from fmab_jax.core.shapes import STATIC, Grid, Integer, Scalar, Truth
 from fmab_jax.errors import flag
 
 # Bytes that the compiled loop holds: for an agent's arm, an agent's recorded slot, an agent, an
@@ -138,7 +138,7 @@ def _noise_shapes(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
     return found
 
 
-@registered
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class DEMABTrial:
     """DEMAB bound to a problem.
@@ -157,10 +157,10 @@ class DEMABTrial:
             one more, by the number of arms in play; no columns without noise.
     """
 
-    filling: type[DEMAB]
-    law: Law
-    room: int
-    noisy: bool
+    filling: type[DEMAB] = field(metadata=STATIC)
+    law: Law = field(metadata=STATIC)
+    room: int = field(metadata=STATIC)
+    noisy: bool = field(metadata=STATIC)
     horizon: Any
     agents: Any
     burn_in: Any

@@ -16,7 +16,7 @@ from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, wi
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Table
+from fmab_jax.core.shapes import PerRowArm
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class FedUCB(GossipUCB, Private):
         return chosen(state, jnp.sqrt(2.0 * widening(slot, own) * (private + 1.0 / n) * log), slot)
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])

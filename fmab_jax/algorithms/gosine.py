@@ -14,7 +14,7 @@ from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import PEER, Exchange
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import Table, Truth
+from fmab_jax.core.shapes import PerRowArm, Truth
 from fmab_jax.parameters import Real, parameter
 
 
@@ -104,7 +104,7 @@ class GosInE(OnGraph):
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts, ever and in this phase."""
         after = IndexPolicy.update(state, pulls, rewards, slot, own)
         return after._replace(lately=state.lately + pulls)

@@ -16,7 +16,7 @@ from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, Meter
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import Scalar, Table, Truth
+from fmab_jax.core.shapes import PerRowArm, Scalar, Truth
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
@@ -119,7 +119,7 @@ class GossipUCB(OnGraph):
         return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is the first estimate."""
         return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 

@@ -14,7 +14,7 @@ from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import rounded
-from fmab_jax.core.shapes import PerRow, Scalar, Table
+from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
@@ -32,9 +32,9 @@ class Known(NamedTuple):
         certainty: n (m log m + (1 - m) log(1 - m)), m the mean: what the divergence needs of it.
     """
 
-    pulls: Table
-    sums: Table
-    certainty: Table
+    pulls: PerRowArm
+    sums: PerRowArm
+    certainty: PerRowArm
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class KLUCB(Pooled):
         return jnp.where(tried, _best(state, width), first_best(untried))
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; only the pulled arm's certainty is worked out anew."""
         n, sums = state.pulls + pulls, state.sums + rewards
         pulled = pulls > 0.0

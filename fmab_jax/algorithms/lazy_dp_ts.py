@@ -14,7 +14,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_bes
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Table
+from fmab_jax.core.shapes import PerRowArm
 
 
 class Buffers(NamedTuple):
@@ -76,7 +76,9 @@ class LazyDPTS(Private, IndexPolicy):
         return first_best(jnp.where(state.released > 0.0, draw, jnp.inf))
 
     @staticmethod
-    def update(state: Buffers, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Buffers:
+    def update(
+        state: Buffers, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own
+    ) -> Buffers:
         """Holds the reward back; a buffer that is full is released, with noise."""
         size = jnp.maximum(2.0 * state.released, 1.0)
         # Buffers of 1, 2, ..., O rewards were pulled for before: 2 O - 1 of them.

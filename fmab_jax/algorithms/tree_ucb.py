@@ -14,7 +14,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Table
+from fmab_jax.core.shapes import PerRowArm
 from fmab_jax.parameters import Flag, Real, parameter
 
 
@@ -98,7 +98,7 @@ class TreeUCB(Private, IndexPolicy):
         return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))
 
     @staticmethod
-    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
+    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
         after = IndexPolicy.update(state, pulls, rewards, slot, own)
         arm = first_best(pulls)

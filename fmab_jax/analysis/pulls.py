@@ -31,6 +31,7 @@ from fmab_jax.analysis.uploads import (
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.rare import traced_here
 from fmab_jax.core.rewards import Law
 from fmab_jax.draws import ByAgent
 
@@ -104,6 +105,7 @@ class Releases:
 
 
 @jax.jit
+@traced_here
 def _released(
     trial: index_trial.IndexTrial,
     root: UInt32[Array, ""],
@@ -216,6 +218,7 @@ class Actions:
 
 
 @partial(jax.jit, static_argnames="size")
+@traced_here
 def _regret(
     trial: Any,
     words: tuple[UInt32[Array, ""], UInt32[Array, ""], UInt32[Array, ""]],

@@ -20,7 +20,7 @@ from fmab_jax.analysis.streams import ARM, ARMS, Numbers, Stream
 from fmab_jax.core import keys, laplace, samplers
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import Table, table
+from fmab_jax.core.rare import Table, table, traced_here
 from fmab_jax.draws import ByAgent, Draws, SplitArms
 
 STRONGER = ", and the noisy sums that they follow from"
@@ -201,6 +201,7 @@ def _shapes_of(rows: int, number: int) -> np.ndarray:
 
 
 @jax.jit
+@traced_here
 def _messages(
     trial: EliminationTrial,
     problem: Any,
@@ -264,6 +265,7 @@ def _all_arms() -> dict[str, Any]:
 
 
 @partial(jax.jit, static_argnames=("rounds", "runs", "agents"))
+@traced_here
 def _heard(
     root: UInt32[Array, ""],
     seed: UInt32[Array, ""],
@@ -302,6 +304,7 @@ def scheduled(trial: EliminationTrial, rounds: int) -> Schedule:
 
 
 @partial(jax.jit, static_argnames="rounds")
+@traced_here
 def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
     instance, key = instance_of(jnp.zeros(ARMS), ()), jax.random.key(0)
     trial = _settled(trial, instance)

@@ -126,6 +126,7 @@ def binomials(
         probability: In [0, 1]; anything else gives NaN. Likewise.
         draw: Which uniform of a lane.
     """
+    trials, probability = jnp.atleast_1d(trials), jnp.atleast_1d(probability)
     shape = jnp.broadcast_shapes(lane.shape, trials.shape, probability.shape)
     shared = len(shape) > 1 and shape[-1] > trials.shape[-1] == probability.shape[-1] == 1
     u = uniform(*words, lane, draw)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
@@ -13,7 +14,7 @@ from fmab_jax.core.rare import stored
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import Looked, looked_at
-from fmab_jax.core.shapes import registered
+from fmab_jax.core.shapes import STATIC
 
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
@@ -35,7 +36,7 @@ class Instance(NamedTuple):
     parameters: tuple[Array, ...]
 
 
-@registered
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class BoundProblem:
     """A problem as the compiled loop takes it: a pytree whose leaves are arrays.
@@ -52,10 +53,10 @@ class BoundProblem:
         law_values: The law's traced values, by name.
     """
 
-    law: RewardLaw
-    kind: str
-    rows: int
-    arms: int
+    law: RewardLaw = field(metadata=STATIC)
+    kind: str = field(metadata=STATIC)
+    rows: int = field(metadata=STATIC)
+    arms: int = field(metadata=STATIC)
     agents: Any
     values: dict[str, Any]
     law_values: dict[str, Any]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fmab_jax.core.shapes import Grid, Integer, PerRow, Table
+from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm
 from fmab_jax.errors import Refusal, flag, foreign, place_of, reason_of, refuse
 
 PROMISE = (
@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
     start: Integer
     stop: Integer
     gap: PerRow
-    share: Table
+    share: PerRowArm
     agents: PerRow
 
 

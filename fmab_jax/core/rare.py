@@ -43,12 +43,27 @@ _accelerated: ContextVar[bool] = ContextVar("accelerated", default=False)
 
 @contextmanager
 def traced_for(platform: str) -> Iterator[None]:
-    """Traces programs for "cpu", "gpu" or "tpu"; in this thread only."""
+    """Traces programs for "cpu", "gpu" or "tpu"; in this thread only.
+
+    JAX does not know of it: a function under ``jit`` is traced once, for the platform of its first
+    call.
+    """
     token = _accelerated.set(platform != "cpu")
     try:
         yield
     finally:
         _accelerated.reset(token)
+
+
+def traced_here(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that is traced for the platform on which JAX runs it by default."""
+
+    @functools.wraps(function)
+    def traced(*given: Any, **named: Any) -> Any:
+        with traced_for(jax.default_backend()):
+            return function(*given, **named)
+
+    return traced
 
 
 def is_accelerated() -> bool:
@@ -138,7 +153,8 @@ def rare(
 ) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` where it is needed, which is for few elements.
 
-    They are packed, over the whole batch under ``vmap``, and worked out some hundreds at a time.
+    They are packed, over the whole batch under ``vmap``, and worked out a part at a time. Where all
+    elements are few, a processor works them out at once.
 
     Args:
         where: Which elements need it.
@@ -205,10 +221,13 @@ def _replaced(
     leaves: tuple[Array, ...],
 ) -> Array:
     size, fast = where.size, is_accelerated()
+    if not size:
+        return guess
     chunk = min(size, max(_LEAST[fast], size // _PARTS[fast]))
     if long and not fast:
         chunk = -(-chunk // _LONG)
-    needed, every = where.reshape(-1), jnp.arange(size, dtype=jnp.int32)
+    number = jnp.int32 if size + chunk < 2**31 else jnp.int64
+    needed, every = where.reshape(-1), jnp.arange(size, dtype=number)
 
     def found(lane: Array) -> Array:
         rest, operands = iter(leaves), []
@@ -220,7 +239,7 @@ def _replaced(
 
     if size <= _ALL and not fast and not long:
         # Few are not packed: lanes that need nothing repeat one that does.
-        lane = jnp.where(needed, every, jnp.argmax(needed).astype(jnp.int32))
+        lane = jnp.where(needed, every, jnp.argmax(needed).astype(number))
         worked = lax.cond(
             jnp.any(needed),
             lambda guess: jnp.where(needed, found(lane), guess),
@@ -228,23 +247,23 @@ def _replaced(
             guess.reshape(-1),
         )
         return worked.reshape(where.shape)
-    ranks = jnp.cumsum(needed, dtype=jnp.int32)
+    ranks = jnp.cumsum(needed, dtype=number)
     total = ranks[-1]
     place = jnp.where(needed, ranks - 1, size + chunk)
-    lanes = jnp.zeros(size + chunk, jnp.int32)
+    lanes = jnp.zeros(size + chunk, number)
     lanes = lanes.at[place].set(every, mode="drop", unique_indices=True)
 
     def some(state: tuple[Array, Array]) -> tuple[Array, Array]:
         done, values = state
         lane = lax.dynamic_slice_in_dim(lanes, done, chunk)
-        real = done + jnp.arange(chunk, dtype=jnp.int32) < total
+        real = done + jnp.arange(chunk, dtype=number) < total
         # Past the last one that needs it, the first of the chunk is repeated.
         lane = jnp.where(real, lane, lane[0])
         out = jnp.where(real, lane, size)
         new = values.at[out].set(found(lane), mode="drop", unique_indices=True)
         return done + chunk, new
 
-    start = (jnp.int32(0), guess.reshape(-1))
+    start = (jnp.zeros((), number), guess.reshape(-1))
     values = lax.while_loop(lambda state: state[0] < total, some, start)[1]
     return values.reshape(where.shape)
 

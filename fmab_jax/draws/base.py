@@ -12,15 +12,12 @@ from jaxtyping import Array, Bool, Float
 from fmab_jax.core import keys, laplace, samplers
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
+from fmab_jax.core.rare import mapped_in_blocks
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Integer, PerArm, Scalar
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, Scalar
 
 Arms = dict[str, Any]
 Sums = dict[str, Float[Array, "arm ..."]]
-
-
-STATIC = {"static": True}
-"""Metadata of a field that a program is compiled for; all other fields hold arrays."""
 
 
 class Round(NamedTuple):
@@ -136,6 +133,12 @@ class Draws:
         if self.remembers:
             return sums, self.total(sums, now) / now.pulls
         return sums, self.total(fresh, now) / now.fresh
+
+
+def constants(draws: Draws, instance: Instance) -> Arms:
+    """Returns `Draws.fixed` of many trials; all arrays are [trial, ...]."""
+    size = instance.means[0].size
+    return mapped_in_blocks(lambda draws, one: draws.fixed(one), size)(draws, instance)
 
 
 def participants(draws: Any, key: Array, number: Integer) -> Bool[Array, " agent"]:

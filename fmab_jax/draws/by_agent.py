@@ -13,8 +13,8 @@ from fmab_jax.core import keys, laplace, normal
 from fmab_jax.core.arrays import padded_sum, rounded, sum_in_turn
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import Table
-from fmab_jax.core.shapes import PerArm
-from fmab_jax.draws.base import STATIC, Arms, Draws, Round, Sums, noise_of_groups, participants
+from fmab_jax.core.shapes import STATIC, PerArm
+from fmab_jax.draws.base import Arms, Draws, Round, Sums, noise_of_groups, participants
 
 
 @jax.tree_util.register_dataclass

@@ -1,6 +1,6 @@
 """How a platform holds the arms in play: in arrays, or in one list.
 
-A layout has few operations; none knows Algorithm 1. A *body* is a function of one trial's arms
+A layout has few operations. A *body* is a function of one trial's arms
 (a dict of arrays [arm, ...]) and of that trial's values; a layout applies it to all arms in play.
 
 * ``each(function)``: applies a function of one trial to every trial.
@@ -27,5 +27,7 @@ def choose(trials: int, arms: int, elementwise: bool) -> Dense | Ragged:
         elementwise: Whether arms are judged one by one; a list shows an equation one arm at a time.
     """
     few = trials * arms <= Ragged.MOST
-    layout = Ragged if elementwise and few and not is_accelerated() else Dense
-    return layout(trials, arms)
+    if elementwise and few and not is_accelerated():
+        return Ragged(trials, arms)
+    # An equation that compares arms is always shown all of them, whatever other runs are like.
+    return Dense(trials, arms, cuts=elementwise)

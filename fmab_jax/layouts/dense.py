@@ -20,17 +20,20 @@ Arms = dict[str, Any]
 
 
 class Dense:
-    """A place for each arm; arrays of more than 20 are cut to a fifth once every run fits into it.
+    """A place for each arm.
+
+    Arrays of more than 20 places are cut to a fifth once every run fits into it.
 
     Attributes:
         trials: Of the batch.
         arms: K.
+        cuts: Whether arrays are cut.
     """
 
     each = staticmethod(jax.vmap)
 
-    def __init__(self, trials: int, arms: int) -> None:
-        self.trials, self.arms = trials, arms
+    def __init__(self, trials: int, arms: int, cuts: bool = True) -> None:
+        self.trials, self.arms, self.cuts = trials, arms, cuts
 
     def start(self, fixed: Arms, draws: Draws) -> Arms:
         """Returns the arms of all trials.
@@ -104,7 +107,7 @@ class Dense:
             return state, arms, curves
 
         widths = [self.arms]
-        while widths[-1] > 20:
+        while self.cuts and widths[-1] > 20:
             widths.append(math.ceil(widths[-1] / 5))
         for width, enough in zip(widths, [*widths[1:], 0], strict=True):
             arms = jax.vmap(partial(_cut, width))(arms)

@@ -43,7 +43,7 @@ from fmab_jax.run.resources import Estimate, spans_processes, threads
 MAX_HORIZON = 10**12
 FEW_TRIALS = 5000
 """So many trials take less time than a program saves that compiles quickly."""
-# (agent, arm) elements of a trial of which that is true of every option.
+# (agent, arm) elements up to which a trial runs for less time than its program takes to compile.
 _FEW_ELEMENTS = 10_000
 # Sizes that recorded slots and, where they shape an array, agents are padded to, so that runs of
 # nearby sizes share a program.
@@ -173,7 +173,8 @@ class Config(NamedTuple):
         # Each agent alone has curves beside its arms.
         alone = getattr(trial, "alone", False)
         curves = trial.padded_agents * len(self.grid) if alone else 0
-        sizes = self.elements + curves, self.bytes_per_seed, self.result_bytes
+        with traced_for(devices[0].platform):
+            sizes = self.elements + curves, self.bytes_per_seed, self.result_bytes
         return resources.estimate(*sizes, trials, devices, batch, lanes)
 
 
@@ -216,8 +217,8 @@ def bound(
         sum_agents: Draw totals where that is exact.
         room: Rows that agents are padded to where they shape an array; by default a size that
             nearby numbers of agents share.
-        quick: Prefer a program that compiles quickly to one that runs quickly, where the algorithm
-            offers both; their bits are equal.
+        quick: Prefer a program that compiles quickly to one that runs quickly, where the trial is
+            ``brief``; their bits are equal.
         outputs: Outputs besides the usual ones.
 
     Raises:
@@ -334,8 +335,7 @@ def one_trial(
         seed: Selects the trial's; nothing else does.
     """
     key = keys.seed_key(root_seed, seed)
-    owner: Any = getattr(trial, "algorithm", type(trial))
-    name = getattr(owner, "name", "") or owner.__name__
+    owner, name = _owner(trial)
     with contract.asking(type(problem.law)):
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
@@ -361,10 +361,17 @@ def many_trials(
     with contract.asking(type(problem.law)):
         draw = mapped_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
         instance = draw(problem, key)
-    with contract.asking(trial.algorithm, tracing=True):
+    owner, name = _owner(trial)
+    with contract.asking(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    sizes, name = (grid.shape[1], instance.gaps.shape[1]), getattr(trial.algorithm, "name", "")
-    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, trial.gauges))(outcome)
+    sizes, gauges = (grid.shape[1], instance.gaps.shape[1]), getattr(trial, "gauges", ())
+    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, gauges))(outcome)
+
+
+def _owner(trial: Any) -> tuple[Any, str]:
+    """Returns the class whose contract a trial keeps, and what it is called."""
+    owner: Any = getattr(trial, "algorithm", getattr(trial, "filling", type(trial)))
+    return owner, getattr(owner, "name", "") or owner.__name__
 
 
 def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:

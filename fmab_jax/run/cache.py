@@ -25,8 +25,11 @@ from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import checked_path, whole_file
 from fmab_jax.run.resources import versions
 
-# The rooms whose source decides what a program computes.
-_ROOMS = ("core", "algorithms", "run")
+ENGINE: tuple[str, ...] = (
+    *("core", "draws", "layouts", "algorithms", "run"),
+    *("accounts.py", "elimination.py"),
+)
+"""The rooms and files whose source decides what a program computes."""
 # Traced programs of more bytes than this are removed, those used longest ago first.
 _MOST_BYTES = 200_000_000
 _PREFIX = "traced-"
@@ -186,7 +189,7 @@ def _file(static: Any) -> Path | None:
     if _own is None or _asked() != str(_own):
         return None
     try:
-        text = "\n".join((_spelled(static), _settings(), source_digest(*_ROOMS), repr(versions())))
+        text = "\n".join((_spelled(static), _settings(), source_digest(*ENGINE), repr(versions())))
     except _Foreign:
         return None
     return _own / f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"

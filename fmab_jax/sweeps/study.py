@@ -39,7 +39,7 @@ from fmab_jax.sweeps.makers import NEEDED, Drawn, Maker
 from fmab_jax.sweeps.precision import Precision
 
 # The rooms that a seed's numbers depend on.
-_ENGINE = ("core", "algorithms", "run", "analysis/summary.py")
+_ENGINE = (*cache.ENGINE, "analysis/summary.py")
 # Agents that are padded to at most so many times their number share a program.
 _ROOMY = 16
 

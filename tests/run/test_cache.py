@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -55,6 +57,17 @@ def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place, run):
     assert run() == first and run.traced == 1
     cache._own = None  # the fixture's to restore
     assert run() == first and run.traced == 2
+
+
+def test_the_source_is_that_of_all_that_is_run():
+    """Would catch a room that was moved out of those by whose source programs and stores are told
+    apart: old numbers would come of new source."""
+    code = "import sys, fmab_jax.run.batches; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in found.stdout.split() if name.startswith("fmab_jax.")}
+    # What checks arguments, writes files and tells of progress computes nothing.
+    others = {"errors", "files", "later", "parameters", "progress", "resources"}
+    assert rooms - others == {part.removesuffix(".py") for part in cache.ENGINE}
 
 
 def test_the_name_holds_all_that_a_program_depends_on(place, run, monkeypatch):

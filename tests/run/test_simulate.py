@@ -203,7 +203,8 @@ def depth_and_branches(program):
         name = equation.primitive.name
         found = [depth_and_branches(each) for each in inside(equation)]
         deepest = max([each for each, _ in found], default=0)
-        depth = max(depth, deepest + (name in ("while", "scan")))
+        # The passes of a scan are counted: nobody is asked whether it is over.
+        depth = max(depth, deepest + (name == "while"))
         branches += sum(each for _, each in found) + (name == "cond")
     return depth, branches
 

@@ -668,12 +668,13 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
         assert now() == f"{fmab.__version__} (a-name)"
         seen = set()
         rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
-        for name in (*rooms, "algorithms/families/elimination", "core/graphs"):
+        moved = ("elimination", "accounts", "draws/summed", "layouts/ragged")
+        for name in (*rooms, *moved, "algorithms/families/elimination", "core/graphs"):
             with (folder / f"{name}.py").open("a") as file:
                 file.write("# changed\n")
             assert (changed := now()).startswith(f"{fmab.__version__} (a-name, edited: ")
             seen.add(changed)
-        assert len(seen) == 6
+        assert len(seen) == 10
         # Once the pins have been found to hold, it is the same engine again.
         (folder / "engine.txt").write_text(f"a-name\n{study.engine_source()}\n")
         assert now() == f"{fmab.__version__} (a-name)"

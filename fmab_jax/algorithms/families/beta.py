@@ -11,10 +11,10 @@ from jaxtyping import Array, Bool
 from fmab_jax.algorithms.families.index import Slot
 from fmab_jax.core import keys, normal
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import Table
+from fmab_jax.core.shapes import PerRowArm
 
 
-def drawn(slot: Slot, ones: Table, zeros: Table) -> Table:
+def drawn(slot: Slot, ones: PerRowArm, zeros: PerRowArm) -> PerRowArm:
     """Returns draws from Beta(1 + ones, 1 + zeros): exact, and the same if asked twice in a slot.
 
     Cheng's algorithm BB (Communications of the ACM 21(4), 1978), of which two tries in three are

@@ -1,10 +1,10 @@
 """Elimination: explore the active arms equally for an epoch, hear of them, drop the worse.
 
-The loop of Algorithm 1 of arXiv 2111.01570 (lines 3-17), with its equations as replaceable
-functions: pulls per epoch, radius, noise, which epochs are remembered, who leaves. Who is heard,
-how long agents wait and what links are built is all in the exchange; the loop never looks inside a
-graph. It never draws a single pull: an epoch needs one sum of rewards per (agent, arm), or per arm
-where agents sum out.
+The equations of Algorithm 1 of arXiv 2111.01570, as functions that can be replaced: pulls per
+epoch, radius, noise, which epochs are remembered, who leaves. The loop is fmab_jax/elimination.py.
+Who is heard, how long agents wait and what links are built is all in the exchange; the loop never
+looks inside a graph. It never draws a single pull: an epoch needs one sum of rewards per (agent,
+arm), or per arm where agents sum out.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
+from fmab_jax.core.rare import is_accelerated
+from fmab_jax.core.shapes import STATIC
 from fmab_jax.draws import ByAgent, Draws, Groups, SinceHeard, SplitArms
-from fmab_jax.draws.base import STATIC
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import foreign, refuse
 
@@ -133,7 +134,7 @@ class EliminationTrial:
         parameters = max(1, len(getattr(draws.law, "levels", ())))
         cumulants = 56 * draws.sizes.size if isinstance(draws, Groups) and draws.differ else 0
         # A list draws some arms at a time, arrays all of them.
-        drawn = 0 if self.elementwise else 34 * draws.lanes
+        drawn = 0 if self.elementwise and not is_accelerated() else 34 * draws.lanes
         of_arm = 45 + told + 18 * rows + (13 + 22 * self.mean_rows) * parameters + cumulants + drawn
         pairs = 0
         if isinstance(draws, SinceHeard | ByAgent) and self.reporting < self.agents:

@@ -9,7 +9,7 @@ sum over them after every episode.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth, registered
+from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar, Truth
 from fmab_jax.errors import flag
 
 Own = dict[str, Any]
@@ -173,7 +173,7 @@ class Episodes(Algorithm):
         )
 
 
-@registered
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class EpisodesTrial:
     """A policy of episodes bound to a problem.
@@ -189,14 +189,14 @@ class EpisodesTrial:
         own: The policy's values.
     """
 
-    filling: type[Episodes]
-    law: Law
-    room: int
-    shared: bool
+    filling: type[Episodes] = field(metadata=STATIC)
+    law: Law = field(metadata=STATIC)
+    room: int = field(metadata=STATIC)
+    shared: bool = field(metadata=STATIC)
     horizon: Any
     agents: Any
     own: dict[str, Any]
-    gauges: tuple[Gauge, ...] = ()
+    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
     @property
     def gauge_rows(self) -> int:

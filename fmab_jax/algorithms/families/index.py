@@ -34,7 +34,7 @@ from fmab_jax.algorithms.families.slots import (
 from fmab_jax.core import exchanges, keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import Table, Truth
+from fmab_jax.core.shapes import PerRowArm, Truth
 from fmab_jax.errors import flag, refuse
 from fmab_jax.later import nx
 
@@ -146,7 +146,7 @@ class IndexPolicy(Algorithm):
         raise NotImplementedError
 
     @staticmethod
-    def update(state: State, pulls: Table, rewards: Table, slot: Slot, own: Own) -> State:
+    def update(state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> State:
         """Returns the state after a slot; pulls and rewards are 0 except at what was pulled."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 

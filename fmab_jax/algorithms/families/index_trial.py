@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,7 +18,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.rare import anywhere, largest, stored
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth, registered
+from fmab_jax.core.shapes import STATIC, Grid, Integer, PerRow, Scalar, Truth
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
@@ -38,7 +38,7 @@ _BYTES_PER_SEED = 2000
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 
 
-@registered
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class IndexTrial:
     """An index policy bound to a problem.
@@ -58,18 +58,18 @@ class IndexTrial:
         gauges: What is added up for outputs.
     """
 
-    filling: type[Any]
-    law: Law
-    room: int
-    shared: bool
-    talks: bool
-    releases: bool
-    state_rows: int
+    filling: type[Any] = field(metadata=STATIC)
+    law: Law = field(metadata=STATIC)
+    room: int = field(metadata=STATIC)
+    shared: bool = field(metadata=STATIC)
+    talks: bool = field(metadata=STATIC)
+    releases: bool = field(metadata=STATIC)
+    state_rows: int = field(metadata=STATIC)
     horizon: Any
     agents: Any
     neighbours: Any
     own: dict[str, Any]
-    gauges: tuple[Gauge, ...] = ()
+    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
     waits: ClassVar[bool] = False
 
@@ -130,8 +130,7 @@ def _start(trial: IndexTrial, instance: Instance, grid: Grid, key: Array) -> _Ru
     state = trial.filling.init(trial.rows, arms, slot, trial.own)
     blank = jnp.zeros(grid.shape)
     gauges = gauges_start(trial.gauges, trial.rows, arms, grid)
-    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
-    return run
+    return _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
 
 
 def _slot(trial: IndexTrial, arms: int, key: Array, number: Integer, stream: int) -> Slot:

@@ -10,7 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.core import arrays, keys
-from fmab_jax.core.shapes import Integer, PerRow, Scalar, Table
+from fmab_jax.core.shapes import Integer, PerRow, PerRowArm, Scalar
 
 Own = dict[str, Any]
 
@@ -124,11 +124,11 @@ class Slot(NamedTuple):
 class Tally(NamedTuple):
     """The state of most policies: how often an arm was pulled, and the sum of its rewards."""
 
-    pulls: Table
-    sums: Table
+    pulls: PerRowArm
+    sums: PerRowArm
 
 
-def first_best(values: Table) -> Int[Array, " row"]:
+def first_best(values: PerRowArm) -> Int[Array, " row"]:
     """Returns each row's arm of largest value; ties go to the lowest arm."""
     top = jnp.max(values, axis=1, keepdims=True)
     position = jnp.arange(values.shape[1], dtype=jnp.float64)[None, :]
@@ -169,7 +169,7 @@ def _ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
     return lax.population_count(words).astype(jnp.int32)
 
 
-def upper_bound(pulls: Table, sums: Table, width: Float[Array, ...]) -> Table:
+def upper_bound(pulls: PerRowArm, sums: PerRowArm, width: Float[Array, ...]) -> PerRowArm:
     """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled.
 
     The width is one number, or [row, 1].

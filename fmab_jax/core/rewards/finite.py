@@ -169,7 +169,7 @@ class FiniteSupport(Law):
             return number + 1, left - met, total + met * step[number]
 
         start = (jnp.int32(0), several, jnp.zeros(pulls.shape))
-        _, left, total = lax.while_loop(unfinished, level, (start[0], several, start[2]))
+        _, left, total = lax.while_loop(unfinished, level, start)
         return fewest + (total + left * step[-1]) / step[-1]
 
 
