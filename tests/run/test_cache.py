@@ -62,7 +62,7 @@ def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place, run):
 def test_the_source_is_that_of_all_that_is_run():
     """Would catch a room that was moved out of those by whose source programs and stores are told
     apart: old numbers would come of new source."""
-    code = "import sys, fmab_jax.run.batches; print(*sys.modules)"
+    code = "import sys, fmab_jax.run.batches, fmab_jax.algorithms.cdp_mab; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rooms = {name.split(".")[1] for name in found.stdout.split() if name.startswith("fmab_jax.")}
     # What checks arguments, writes files and tells of progress computes nothing.
