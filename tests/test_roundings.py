@@ -35,8 +35,9 @@ EXACT = {
     ("algorithms/lcc_ucb.py", "LCCUCB.due"),
     ("algorithms/ldp_ucb.py", "LDPUCB.choose"),
 }
-# `vmap` names these in place of what they call, which is named where nothing is mapped.
-CALLERS = {("core/rare.py", "rare"), None}
+# `vmap` and `jit` name these in place of what they call, which is named where nothing is mapped,
+# and in the layout of accelerators.
+CALLERS = {("core/rare.py", "rare"), ("layouts/ragged.py", "Ragged._applied.<locals>.apart"), None}
 # Operations that hand a product on as it is.
 MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather", "copy"}
 

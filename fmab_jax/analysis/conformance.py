@@ -13,6 +13,7 @@ import numpy as np
 from jax.tree_util import tree_leaves_with_path
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.core.curves import MAX_POINTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
 from fmab_jax.errors import Refusal, count, refuse
@@ -39,7 +40,7 @@ def check_algorithm(
     Args:
         algorithm: Configured, such as ``MyUCB(alpha=2)``.
         problem: On what; by default 5 agents that share 7 arms.
-        horizon: T; every slot is recorded once.
+        horizon: T, below 100,000; every slot is recorded once.
         seeds: How many, at least 8.
         reference: A slow simulation to compare with: (random generator, means [agent, arm], T) to
             the final regret of one run on these means. Without one the law is not checked.
@@ -57,7 +58,8 @@ def check_algorithm(
         12
     """
     seeds = count("seeds", seeds, 8, 10**5, "give at least 8 seeds")
-    horizon = count("horizon", horizon, 1, 10**6, "give the number of slots T")
+    remedy = "give fewer slots T: each is recorded once"
+    horizon = count("horizon", horizon, 1, MAX_POINTS - 1, remedy)
     runs = count("runs", runs, 8, 10**6, "give how often the reference runs")
     problem = Problem.uniform(5, 7) if problem is None else problem
     batches.check_given(algorithm, problem)
