@@ -106,7 +106,10 @@ def ended(monkeypatch):
     found: list[Any] = []
     monkeypatch.setattr(os, "_exit", found.append)
     monkeypatch.setattr(signals, "_END_S", 0.0)
-    return found
+    # A shell starts what runs in the background with Ctrl-C ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield found
+    signal.signal(signal.SIGINT, before)
 
 
 def wait_for(ended: list[Any]) -> None:
