@@ -18,6 +18,8 @@ from pathlib import Path
 # pinned results; programs run a little faster with them, for which tests are too small. What is
 # pinned is compiled as users have it (tests/test_pins.py). Known to jaxlib 0.10.
 FLAG = "--xla_cpu_use_fusion_emitters=false"
+# The option of one program that turns them on again.
+EMITTERS = {"xla_cpu_use_fusion_emitters": True} if version("jaxlib").startswith("0.10.") else {}
 # Of the programs that runs compile: not optimised they take half the time of compiling, and run as
 # fast as tests need. Where bits are the subject, tests have them as users do (tests/conftest.py).
 UNOPTIMISED = {"xla_backend_optimization_level": 0}

@@ -8,6 +8,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import programs
 import pytest
 import quick
 
@@ -116,8 +117,6 @@ DEFAULT = (
     "compares",
 )
 LAYOUTS = {"cpu": Ragged, "gpu": Dense}
-# Optimised, long straight lines take all memory without what users have and the tests leave out.
-EMITTERS = {"xla_cpu_use_fusion_emitters": True}
 
 
 def bound(name, **more):
@@ -214,7 +213,7 @@ def test_rows_that_no_agent_has_change_nothing(name, platform):
 @pytest.mark.parametrize("name", ["alike", "differ", "ring"])
 def test_the_bits_are_the_same_as_users_have_them(name):
     """Would catch a product and a sum that one layout's program rounds once, the other's twice."""
-    assert_same_bits(*twice(name, **EMITTERS))
+    assert_same_bits(*twice(name, **programs.EMITTERS))
 
 
 def test_outputs_change_nothing_in_either_layout():

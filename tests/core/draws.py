@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import programs
 import pytest
 from scipy import stats
 
@@ -26,7 +27,7 @@ def jit_for(platform, function):
             return function(*operands)
 
     # XLA's older emitters, with which tests are compiled, take all memory for a long straight line.
-    return jax.jit(laid_out, compiler_options={"xla_cpu_use_fusion_emitters": True})
+    return jax.jit(laid_out, compiler_options=programs.EMITTERS)
 
 
 def at_uniform(draw, platform="cpu"):
