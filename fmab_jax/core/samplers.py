@@ -88,7 +88,9 @@ def smooth_quantile(
         k5 * scale * square * square,
         k6 * square * square * square,
     )
-    return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * normal_to_skewed(normal.quantile(u), *shape)
+    # In one piece with what follows, it takes LLVM a minute to compile on some versions of JAX.
+    (z,) = stored(u < 1.0, normal.quantile(u))
+    return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * normal_to_skewed(z, *shape)
 
 
 def is_smooth(
