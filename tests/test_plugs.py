@@ -33,7 +33,7 @@ from fmab_jax.core import laws, plugins
 from fmab_jax.core.exchanges import View
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
-from fmab_jax.run import batches
+from fmab_jax.run import batches, resources
 from fmab_jax.run.contract import PROMISES
 
 FILE = str(Path(plugs.__file__))
@@ -557,6 +557,15 @@ def test_every_run_looks_at_its_regret(what, run):
     told = refused(call, horizon=30, seeds=8)
     assert told.startswith("bare breaks the contract of algorithms: ") and seen in told
     assert PROMISES[promise] in told
+
+
+def test_regret_is_looked_at_where_it_stays_on_a_device(monkeypatch):
+    """Would catch a check of the contract that is made of curves on the host alone."""
+    monkeypatch.setattr(resources, "holds_curves", lambda devices: True)
+    algorithm, promise, seen = BROKEN["falling regret"]
+    study = partial(fmab.sweep, lambda epsilon: algorithm, FEW, epsilon=[1, 2])
+    told = refused(study, horizon=30, seeds=8, keep="summary")
+    assert PROMISES[promise] in told and seen in told
 
 
 def elimination(**more):

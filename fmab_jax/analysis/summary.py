@@ -21,10 +21,10 @@ from fmab_jax.errors import refuse
 BIN_WIDTH = 1e-3
 """Relative width of a histogram bin: the error of a quantile read from it."""
 
-# Rows that one product of matrices adds up; a fixed number, so that a fixed order of summation.
-_ROWS = 1024
-# Bits of one part of a number: _ROWS products of such parts add up to less than 2^53, exactly.
-_BITS = 21
+ROWS = 1024
+"""Rows that one product of matrices adds up; a fixed number, so that a fixed order of summation."""
+BITS = 21
+"""Bits of one part of a number: ROWS products of such parts add up to less than 2^53, exactly."""
 # Rows and columns of matrices that a library multiplies without threads of its own: those wait for
 # one another, for ten times as long as they compute where a core is busy.
 _TILE = 64
@@ -91,17 +91,17 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
     seeds, times = curves.shape
     anchor = np.array(curves[0], np.float64)
     total = np.zeros(times)
-    for start in range(0, seeds, _ROWS):
+    for start in range(0, seeds, ROWS):
         # One memory order, hence one order of summation, whatever the layout of the input.
-        total += (np.ascontiguousarray(curves[start : start + _ROWS], np.float64) - anchor).sum(0)
+        total += (np.ascontiguousarray(curves[start : start + ROWS], np.float64) - anchor).sum(0)
     offset = total / seeds
 
     def scattered(start: int) -> np.ndarray:
-        block = np.ascontiguousarray(curves[start : start + _ROWS], np.float64) - anchor - offset
+        block = np.ascontiguousarray(curves[start : start + ROWS], np.float64) - anchor - offset
         return _products(block) if full else np.square(block).sum(0)
 
     scatter = np.zeros((times, times) if full else times)
-    starts = range(0, seeds, _ROWS)
+    starts = range(0, seeds, ROWS)
     with ThreadPoolExecutor(threads) as pool:
         for found in pool.map(scattered, starts) if threads > 1 else map(scattered, starts):
             scatter += found
@@ -109,10 +109,10 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
 
 
 def _products(block: np.ndarray) -> np.ndarray:
-    """Returns block.T @ block of at most _ROWS rows, the same bytes whoever multiplies.
+    """Returns block.T @ block of at most ROWS rows, the same bytes whoever multiplies.
 
     A library of matrices adds up in an order of its own, by threads and processor. Each column is
-    cut to two parts of _BITS bits below its largest value, whose products and sums are exact; what
+    cut to two parts of BITS bits below its largest value, whose products and sums are exact; what
     is cut off is less than 2^-44 of that value.
     """
     rows, times = block.shape
@@ -121,8 +121,8 @@ def _products(block: np.ndarray) -> np.ndarray:
     parts = np.zeros((-(-rows // _TILE) * _TILE, 2 * times))
     high, low = parts[:rows, :times], parts[:rows, times:]
     # Added to a number and taken off again, they leave it rounded to a multiple of 2^-52 of theirs.
-    coarse = np.ldexp(1.5, exponent + (52 - _BITS))
-    fine = np.ldexp(1.5, exponent + (52 - 2 * _BITS - 1))
+    coarse = np.ldexp(1.5, exponent + (52 - BITS))
+    fine = np.ldexp(1.5, exponent + (52 - 2 * BITS - 1))
     np.add(block, coarse, out=high)
     np.subtract(high, coarse, out=high)
     np.subtract(block, high, out=low)

@@ -11,7 +11,6 @@ Examples:
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +48,7 @@ def execute(call: Call) -> None:
     from fmab_jax.core.problems import Problem
     from fmab_jax.resources import local_devices
     from fmab_jax.run.batches import MAX_HORIZON, bound
-    from fmab_jax.run.resources import MAX_SEEDS, versions
+    from fmab_jax.run.resources import MAX_SEEDS, cores, memory_of, versions
 
     owner = named(options.algorithm)
     horizon = count("horizon", options.horizon, 1, MAX_HORIZON, "give T, such as 1e6")
@@ -64,7 +63,6 @@ def execute(call: Call) -> None:
     with jax.enable_x64(True):
         inside = jax.numpy.zeros(()).dtype
     outside = jax.numpy.zeros(()).dtype
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     listed = (f"{each.platform}:{each.id} ({each.device_kind})" for each in devices)
     available = next(iter(needs.values())).available_bytes
     rows = {
@@ -73,9 +71,13 @@ def execute(call: Call) -> None:
         "devices": ", ".join(listed),
         "precision": f"{inside} in simulations, {outside} elsewhere",
         "compiled programs": jax.config.values["jax_compilation_cache_dir"] or "not kept",
-        "cores": str(cores),
+        "cores": str(cores()),
         "memory available": f"{available / 1e9:.3g} GB" if available else "unknown",
     }
+    if devices[0].platform != "cpu" and (room := memory_of(devices[0])):
+        # Most of a device is taken as soon as JAX starts.
+        change = "change it by XLA_PYTHON_CLIENT_MEM_FRACTION"
+        rows["device memory"] = f"{room / 1e9:.3g} GB, taken when JAX starts: {change}"
     for name, value in rows.items():
         print(f"{name:<18} {value}")
     print(

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from fmab_jax.core.rare import is_for_tpu
+
 # Rows that are added up without a loop.
 _IN_TURN = 64
 
@@ -93,6 +95,9 @@ def sum_in_turn(values: Float[Array, "n ..."]) -> Float[Array, ...]:
 def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
     """Rounds a product to 52 bits before it is added to, so that no compiler fuses the two.
 
-    Whether it would depends on the program around them, and a seed's results must not.
+    Whether it would depends on the program around them, and a seed's results must not. XLA cannot
+    round the float64 that it makes of two float32 for a TPU, where a barrier keeps the two apart.
     """
+    if is_for_tpu():
+        return lax.optimization_barrier(product)
     return lax.reduce_precision(product, exponent_bits=11, mantissa_bits=51)

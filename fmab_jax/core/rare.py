@@ -28,17 +28,17 @@ _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
 _LONG = 4
 # So few are worked out all at once on a processor.
 _ALL = 1024
-# Steps of a loop between two questions whether it is over; an accelerator, which counts its passes
-# instead, takes more of them in a straight line, and fewer compile sooner.
-_STEPS = {False: 8, True: 25}
+# Steps of a loop between two questions whether it is over; a GPU, which counts its passes instead,
+# takes more of them in a straight line, and fewer compile sooner. For a TPU each is many.
+_STEPS = {"cpu": 8, "gpu": 25, "tpu": 2}
 # So many steps are one line there.
-_LINE = 64
+_LINE = {"cpu": 0, "gpu": 64, "tpu": 0}
 # Numbers of an array that stays in a processor's cache: half a megabyte.
 _CACHED = 2**16
 # Distinct operands that are worked out apart from the rest.
 _FEW = 16
 Pair = tuple[Array, Array]
-_accelerated: ContextVar[bool] = ContextVar("accelerated", default=False)
+_platform: ContextVar[str] = ContextVar("platform", default="cpu")
 
 
 @contextmanager
@@ -48,11 +48,11 @@ def traced_for(platform: str) -> Iterator[None]:
     JAX does not know of it: a function under ``jit`` is traced once, for the platform of its first
     call.
     """
-    token = _accelerated.set(platform != "cpu")
+    token = _platform.set(platform if platform in _STEPS else "gpu")
     try:
         yield
     finally:
-        _accelerated.reset(token)
+        _platform.reset(token)
 
 
 def traced_here(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,7 +68,12 @@ def traced_here(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_accelerated() -> bool:
     """Tells whether the program that is traced is for an accelerator."""
-    return _accelerated.get()
+    return _platform.get() != "cpu"
+
+
+def is_for_tpu() -> bool:
+    """Tells whether the program that is traced is for a TPU, which has no float64 of its own."""
+    return _platform.get() == "tpu"
 
 
 @jax.tree_util.register_dataclass
@@ -293,7 +298,7 @@ def repeated(
         unfinished: Tells of the same which elements need another step.
         most: Steps after which none does.
     """
-    steps = _STEPS[is_accelerated()]
+    steps, longest = (sizes[_platform.get()] for sizes in (_STEPS, _LINE))
 
     def several(number: Any, state: Pair) -> Pair:
         return functools.reduce(lambda now, i: step(number + i, now), range(steps), state)
@@ -303,7 +308,7 @@ def repeated(
         def line(turn: Array, packed: Array) -> Array:
             return lax.complex(*several(turn * steps, (packed.real, packed.imag)))
 
-        if most <= _LINE:
+        if most <= longest:
             return functools.reduce(lambda now, i: step(np.int32(i), now), range(most), state)
         turns = np.int32(-(-most // steps))
         packed = lax.fori_loop(np.int32(0), turns, line, lax.complex(*state))

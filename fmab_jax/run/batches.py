@@ -19,6 +19,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -49,6 +50,10 @@ _FEW_ELEMENTS = 10_000
 # nearby sizes share a program.
 _POINTS = (2, 10, 25, 50, 100)
 _ROOMS = 4
+# Trials of the smallest batch that is halved no more.
+_FEWEST = 8
+# So many times larger is the next larger table of configurations.
+_ROWS = 8
 # Means whose law is looked at in one go.
 _LOOKED_AT = 1 << 16
 
@@ -152,7 +157,7 @@ class Config(NamedTuple):
     @property
     def bytes_per_seed(self) -> int:
         """Memory of one seed at work."""
-        # What the program is given is repeated for every seed.
+        # Of several configurations, what the program is given is laid out for every seed.
         given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.arrays))
         # A gauge, what it is after a stretch, and what the stretch adds.
         return (
@@ -368,32 +373,68 @@ def many_trials(
     return jax.vmap(lambda each: contract.shaped(each, *sizes, name, gauges))(outcome)
 
 
+def numbered_trials(
+    table: tuple[Any, BoundProblem, Int[Array, "config time"]],
+    row: Int[Array, " trial"],
+    root_seed: UInt32[Array, ""],
+    seed: UInt32[Array, " trial"],
+) -> Outcome:
+    """Runs one seed of each of many trials, whose configurations are rows of a table.
+
+    Args:
+        table: The arrays of `Config.arrays`, [config, ...].
+        row: Which configuration each trial is of.
+        root_seed: As in `one_trial`, for all trials.
+        seed: As in `one_trial`.
+    """
+
+    def own(x: Array) -> Array:
+        if len(x) == 1:  # nothing is repeated in memory
+            return jnp.broadcast_to(x[0], (len(row), *x.shape[1:]))
+        return x.at[row].get(mode="promise_in_bounds")
+
+    trial, problem, grid = jax.tree.map(own, table)
+    return many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
+
+
+def table_rows(configs: int) -> int:
+    """Returns the rows of a table for so many configurations, so that nearby numbers share one."""
+    rows = 1
+    while rows < configs:
+        rows *= _ROWS
+    return rows
+
+
 def _owner(trial: Any) -> tuple[Any, str]:
     """Returns the class whose contract a trial keeps, and what it is called."""
     owner: Any = getattr(trial, "algorithm", getattr(trial, "filling", type(trial)))
     return owner, getattr(owner, "name", "") or owner.__name__
 
 
-def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:
+def _look_at_law(
+    config: Config, table: BoundProblem, row: np.ndarray, root_seed: int, seed: np.ndarray
+) -> None:
     """Refuses somebody's own law that is none at the means of a trial.
 
     Args:
         config: Any of those that the trials are of.
-        problem: Theirs, [trial, ...].
-        root_seed: [trial].
+        table: Their problems, [config, ...].
+        row: [trial] which of them.
+        root_seed: Of all trials.
         seed: [trial].
 
     Raises:
         Refusal: For the first trial whose means show it.
     """
-    block = min(len(seed), max(1, _LOOKED_AT // (problem.rows * problem.arms)))
+    block = min(len(seed), max(1, _LOOKED_AT // (table.rows * table.arms)))
     with own_settings():
         for start in range(0, len(seed), block):
             which = np.minimum(np.arange(start, start + block), len(seed) - 1)
-            given = jax.tree.map(lambda x: x[which], (problem, root_seed, seed))  # noqa: B023
+            root = np.full(block, root_seed, np.uint32)
+            given = (jax.tree.map(lambda x: x[row[which]], table), root, seed[which])  # noqa: B023
             kept = np.asarray(_laws_kept(*given))
             if not kept.all():
-                own = jax.tree.map(lambda x: x[which[kept.argmin()]], (problem, root_seed, seed))  # noqa: B023
+                own = jax.tree.map(lambda x: x[kept.argmin()], given)  # noqa: B023
                 found = jax.tree.map(np.asarray, _law_looked_at(*own))
                 refuse_broken(config.problem.rewards, found, int(own[-1]))
 
@@ -446,32 +487,40 @@ def telling(tell: Callable[[], None]) -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=256)
-def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> Any:
+def executable(program: Program, batch: int, devices: tuple[jax.Device, ...], rows: int = 1) -> Any:
     """Compiles one program; called once for each, by all its configs.
 
+    Args:
+        program: What configs share.
+        batch: Trials.
+        devices: That share them.
+        rows: Of the table of configs.
+
     Returns:
-        A function of `one_trial`'s arguments, each with a leading [trial] axis.
+        A function of `numbered_trials`' arguments.
     """
     # A data-dependent loop over sharded inputs would synchronise the devices at every step.
     mesh = Mesh(np.array(devices), ("trials",))
-    split = PartitionSpec("trials")
+    split, whole = PartitionSpec("trials"), PartitionSpec()
     platform = devices[0].platform
-    # All that enters or leaves is split: nothing is the same on all devices.
+    specs = (whole, split, whole, split)
     sharded = jax.shard_map(
-        many_trials, mesh=mesh, in_specs=split, out_specs=split, check_vma=False
+        numbered_trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
     )
-    sharding = NamedSharding(mesh, split) if spans_processes(devices) else None
+    shared = spans_processes(devices)
 
-    def each(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((batch, *shape), dtype, sharding=sharding)
+    def each(shape: tuple[int, ...], dtype: Any, spec: Any) -> jax.ShapeDtypeStruct:
+        sharding = NamedSharding(mesh, spec) if shared else None
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
-    leaves = [each(shape, np.dtype(dtype)) for shape, dtype in program.leaves]
-    arrays = jax.tree.unflatten(program.structure, leaves)
-    arguments = (*arrays, each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
+    leaves = [each((rows, *shape), np.dtype(dtype), whole) for shape, dtype in program.leaves]
+    table = jax.tree.unflatten(program.structure, leaves)
+    number, seed = (each((batch,), np.dtype(dtype), split) for dtype in (np.int32, np.uint32))
+    arguments = table, number, each((), np.dtype(np.uint32), whole), seed
     options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
     # The scope is the thread's own.
     with own_settings(mesh), traced_for(platform):
-        if devices == tuple(jax.local_devices()[:1]) and not sharding:
+        if devices == tuple(jax.local_devices()[:1]) and not shared:
             lowered = cache.lowered(sharded, arguments, (batch, platform))
         else:
             lowered = jax.jit(sharded).lower(*arguments)
@@ -488,7 +537,7 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
 
 @contextmanager
 def ahead(
-    wanted: Sequence[tuple[Program, int]],
+    wanted: Sequence[tuple[Program, int, int]],
     devices: tuple[jax.Device, ...],
     *,
     one_by_one: bool = False,
@@ -498,7 +547,8 @@ def ahead(
     A single one is compiled by whoever waits for it.
 
     Args:
-        wanted: Programs and sizes of their batches, in the order in which they are run.
+        wanted: Programs, and the sizes of their batches and tables, in the order in which they are
+            run.
         devices: As in `executable`.
         one_by_one: Compile each only when it is waited for, in the order in which they are.
 
@@ -507,9 +557,13 @@ def ahead(
         raised; somebody is told as by `telling`.
     """
 
+    def made_now(number: int) -> None:
+        program, batch, rows = wanted[number]
+        executable(program, batch, devices, rows)
+
     def alone(number: int, tell: Callable[[], None]) -> None:
         with telling(tell):
-            executable(*wanted[number], devices)
+            made_now(number)
 
     if one_by_one or len(wanted) == 1:
         yield alone
@@ -520,7 +574,7 @@ def ahead(
 
     def compiled(number: int) -> None:
         with telling(traced[number].set):
-            executable(*wanted[number], devices)
+            made_now(number)
 
     def ready(number: int, tell: Callable[[], None]) -> None:
         for following in range(len(made), min(number + 2, len(wanted))):
@@ -540,41 +594,91 @@ def ahead(
 
 
 def run_trials(
-    work: Work, batch: int, devices: tuple[jax.Device, ...], lanes: int | None = None
+    work: Work,
+    batch: int,
+    devices: tuple[jax.Device, ...],
+    lanes: int | None = None,
+    rows: int | None = None,
+    *,
+    held: bool = False,
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish; ``lanes`` of them run at once.
 
-    Where the devices belong to several processes, all of them must call this with the same work;
-    each gets all outcomes.
+    A batch that does not fit into a device's memory is halved. Where the devices belong to several
+    processes, all of them must call this with the same work; each gets all outcomes. ``rows`` is
+    the size of the table of configs, by default one that suits their number. Series over time that
+    are ``held`` stay on the device.
     """
-    compiled = executable(work.configs[0].program, batch, devices)
-    table = jax.tree.map(lambda *values: np.stack(values), *(c.arrays for c in work.configs))
+    lanes = threads(devices) if lanes is None else lanes
+    rows = table_rows(len(work.configs)) if rows is None else rows
+    left = np.ones(len(work.seeds), bool)
+    try:
+        for start, outcome in _run_batches(work, batch, devices, lanes, rows, held):
+            left[start : start + batch] = False
+            yield start, outcome
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error) or batch < 2 * _FEWEST * len(devices):
+            raise
+        rest = np.flatnonzero(left)
+        seeds = np.asarray(work.seeds)[rest]
+        some = work._replace(which=work.which[rest], seeds=seeds)
+        # One batch at a time: others took memory as well.
+        for start, outcome in run_trials(some, batch // 2, devices, 1, rows, held=held):
+            yield int(rest[start]), outcome
+
+
+def _run_batches(
+    work: Work,
+    batch: int,
+    devices: tuple[jax.Device, ...],
+    lanes: int,
+    rows: int,
+    held: bool,
+) -> Iterator[tuple[int, Outcome]]:
+    """Yields what `run_trials` does, with batches of this size."""
+    compiled = executable(work.configs[0].program, batch, devices, rows)
+    filled = [*work.configs, *[work.configs[-1]] * (rows - len(work.configs))]
+    table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in filled))
+    problems = table[1]
     shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
-    sharding = NamedSharding(mesh, PartitionSpec("trials"))
+    split, whole = (
+        NamedSharding(mesh, spec) for spec in (PartitionSpec("trials"), PartitionSpec())
+    )
+    pinned = None if shared else _pinned(split, devices)
     gauges = record.gauges_of(work.configs[0].outputs)
     agents = max(config.problem.agents for config in work.configs)
 
+    def put(x: np.ndarray, sharding: NamedSharding) -> Any:
+        return jax.make_array_from_callback(x.shape, sharding, x.__getitem__)
+
+    with own_settings(mesh):
+        root_seed: Any = np.uint32(work.root_seed)
+        if shared:
+            table, root_seed = jax.tree.map(lambda x: put(np.asarray(x), whole), (table, root_seed))
+        else:
+            table, root_seed = jax.device_put((table, root_seed), whole)
+
     def one(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(work.seeds[start : start + batch], np.uint32)
-        fill = (0, batch - len(seed))
-        which = np.pad(work.which[start : start + batch], fill, mode="edge")
-        arguments = (
-            *jax.tree.map(lambda values: values[which], table),
-            np.full(batch, work.root_seed, np.uint32),
-            np.pad(seed, fill, mode="edge"),
+        which = work.which[start : start + batch].astype(np.int32)
+        # The last batch is filled by its last trial.
+        numbers: tuple[Any, ...] = tuple(
+            x if len(x) == batch else np.pad(x, (0, batch - len(x)), mode="edge")
+            for x in (which, seed)
         )
         if not is_own(type(work.configs[0].bound.law)):
-            _look_at_law(work.configs[0], arguments[1], *arguments[3:])
+            _look_at_law(work.configs[0], problems, which, work.root_seed, seed)
         with own_settings(mesh):
             if shared:
-                arguments = jax.tree.map(
-                    lambda x: jax.make_array_from_callback(x.shape, sharding, x.__getitem__),
-                    arguments,
-                )
-            outcome = compiled(*arguments)
+                numbers = tuple(put(x, split) for x in numbers)
+            outcome = compiled(table, numbers[0], root_seed, numbers[1])
+            if held and _looks_right(outcome):
+                return start, _without_series(outcome, len(seed))
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
+            elif pinned is not None:
+                outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
         contract.judge(outcome, seed, work.configs[0].algorithm.name, gauges, agents)
         return start, outcome
@@ -583,7 +687,6 @@ def run_trials(
         yield one(0)
         return
     starts = iter(range(0, len(work.seeds), batch))
-    lanes = threads(devices) if lanes is None else lanes
     with ThreadPoolExecutor(lanes) as pool:
         # Only as many in flight as there are threads: memory is bounded by the batch.
         running: set[Future[tuple[int, Outcome]]] = set()
@@ -603,18 +706,42 @@ def run_trials(
                 future.cancel()
 
 
+_looks_right = jax.jit(contract.looks_right)
+
+
+def _without_series(outcome: Outcome, trials: int) -> Outcome:
+    """Returns an outcome whose series, alone, stay on the device."""
+    there: dict[str, Any] = {
+        name: x[:trials] if schema.FIELDS[name][1] else np.asarray(x)[:trials]
+        for name, x in outcome._asdict().items()
+        if x is not None
+    }
+    return outcome._replace(**there)
+
+
+def _pinned(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:
+    """Returns where results go that leave accelerators; None on processors.
+
+    Memory of the host that it may not move is filled thirty times faster, from the second batch on.
+    """
+    if devices[0].platform == "cpu":
+        return None
+    kinds = {memory.kind for memory in devices[0].addressable_memories()}
+    return split.with_memory_kind("pinned_host") if "pinned_host" in kinds else None
+
+
 class Collected:
     """The trials' results by field of `Outcome` or name of a gauge, filled in batch by batch.
 
     Attributes:
-        arrays: [trial, ...] of every field that some trial has, and of every gauge.
         points: How many recorded slots are kept.
         over_time: Gauges that have a value at each of them.
     """
 
     def __init__(self, trials: int, points: int, outputs: Sequence[Output] = ()) -> None:
         self.trials, self.points = trials, points
-        self.arrays: dict[str, np.ndarray] = {}
+        self._arrays: dict[str, np.ndarray] = {}
+        self._held: dict[str, dict[int, Array]] = {}
         gauges = record.gauges_of(outputs)
         self.over_time = {each.name for each in gauges if "time" in each.dims}
 
@@ -624,8 +751,28 @@ class Collected:
         for name, values in (fields | (fields.pop("gauged") or {})).items():
             if values is None:
                 continue
+            if isinstance(values, jax.Array):
+                self._held.setdefault(name, {})[start] = values
+                continue
             dtype, over_time = schema.FIELDS.get(name, (np.dtype(float), name in self.over_time))
             kept = values[..., : self.points] if over_time else values
-            if name not in self.arrays:
-                self.arrays[name] = np.empty((self.trials, *kept.shape[1:]), dtype)
-            self.arrays[name][start : start + len(values)] = kept
+            if name not in self._arrays:
+                self._arrays[name] = np.empty((self.trials, *kept.shape[1:]), dtype)
+            self._arrays[name][start : start + len(values)] = kept
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """[trial, ...] of every field that some trial has, and of every gauge.
+
+        Series of which all batches are on a device lie there.
+        """
+        found: dict[str, Any] = dict(self._arrays)
+        with own_settings():
+            for name, parts in self._held.items():
+                ordered = [parts[start] for start in sorted(parts)]
+                if name not in found:
+                    found[name] = jnp.concatenate(ordered)[:, : self.points]
+                    continue
+                for start, part in parts.items():
+                    found[name][start : start + len(part)] = np.asarray(part)[:, : self.points]
+        return found

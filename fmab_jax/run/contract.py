@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import math
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -176,6 +177,22 @@ def shaped(
     return outcome
 
 
+def looks_right(outcome: Outcome) -> Any:
+    """Tells whether a batch keeps all promises to the bit, which nearly all do; in few passes.
+
+    On the host or, traced, on a device: what grows to a finite end is finite.
+    """
+    regret, rounds = outcome.regret, outcome.rounds_by
+    return (
+        (regret[:, 0] >= 0.0).all()
+        & (regret[:, 1:] >= regret[:, :-1]).all()
+        & (regret[:, -1] < math.inf).all()
+        & (abs(outcome.final_gap) < math.inf).all()
+        & (rounds[:, 1:] >= rounds[:, :-1]).all()
+        & (rounds[:, -1] == outcome.rounds).all()
+    )
+
+
 def judge(
     outcome: Outcome,
     seeds: Sequence[int] | np.ndarray,
@@ -199,17 +216,9 @@ def judge(
         rows = np.shape((outcome.gauged or {})[gauge.name])[1] if gauge.by_agent else 1
         if 1 != rows < agents:
             broken(name, "outcome", f"gauge {gauge.name} with {rows} rows for {agents} agents")
-    regret, rounds = outcome.regret, outcome.rounds_by
-    # Nearly always so, and told in two passes: what grows to a finite end is finite.
-    if (
-        (regret[:, 0] >= 0.0).all()
-        and (regret[:, 1:] >= regret[:, :-1]).all()
-        and np.isfinite(regret[:, -1]).all()
-        and np.isfinite(outcome.final_gap).all()
-        and (rounds[:, 1:] >= rounds[:, :-1]).all()
-        and (rounds[:, -1] == outcome.rounds).all()
-    ):
+    if looks_right(outcome):
         return
+    regret = outcome.regret
     rules = (
         ("finite", np.isfinite(regret), "regret"),
         ("finite", np.isfinite(outcome.final_gap)[:, None], "final gap"),

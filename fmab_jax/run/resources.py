@@ -19,6 +19,8 @@ from fmab_jax.resources import local_devices, refuse_after_fork
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
 _ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
+# Part of an accelerator's memory that batches are sized for: what they take is estimated.
+_FILLED = 0.7
 # Most bytes of a batch's results that a processor's allocator keeps for the next one: else their
 # memory is given back and, page by page, got anew.
 _KEPT = 2**24
@@ -93,6 +95,9 @@ def estimate(
         if devices[0].platform == "cpu":
             # A power of two, since that is what it is rounded up to.
             per_device = min(per_device, 1 << (_KEPT // result_bytes).bit_length() >> 1)
+        elif room := memory_of(devices[0]):
+            fitting = max(1, int(_FILLED * room / (lanes * bytes_per_seed)))
+            per_device = min(per_device, 1 << fitting.bit_length() >> 1)
         per_device = min(per_device, -(-trials // (len(devices) * lanes)))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
@@ -130,18 +135,32 @@ def spans_processes(devices: Sequence[jax.Device]) -> bool:
     return any(device.process_index != jax.process_index() for device in devices)
 
 
+def holds_curves(devices: Sequence[jax.Device]) -> bool:
+    """Tells whether curves that are only summarised stay where they were computed."""
+    return len(devices) == 1 and devices[0].platform != "cpu" and not spans_processes(devices)
+
+
+def memory_of(device: jax.Device) -> int:
+    """Returns the bytes that JAX may use of an accelerator's memory; 0 where it does not tell."""
+    return int((device.memory_stats() or {}).get("bytes_limit", 0))
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def threads(devices: Sequence[jax.Device]) -> int:
     """Returns how many batches run at once.
 
-    A lone CPU device runs a batch on one core; several batches at once use the others.
+    A lone CPU device runs a batch on one core; several batches at once use the others. Of an
+    accelerator's, one is computed while the results of another are brought back.
     """
-    if len(devices) == 1 and devices[0].platform == "cpu":
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    return 1
+    if devices[0].platform != "cpu":
+        return 1 if spans_processes(devices) else 2
+    return cores() if len(devices) == 1 else 1
 
 
 def versions() -> dict[str, str]:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fmab_jax.analysis import summary
+from fmab_jax.analysis import device_summary, summary
 from fmab_jax.core.outputs import FIELDS, Output
+from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 from fmab_jax.run.batches import Collected, Config, Work
 from fmab_jax.run.outputs import gauges_of, is_shipped, made
@@ -21,8 +22,9 @@ from fmab_jax.sweeps.records import KINDS
 
 # Seeds that an output is tried on.
 _FEW = 8
-Series = Mapping[str, np.ndarray]
-"""Results by field of `Outcome`, [cell, seed] or [cell, seed, time]."""
+Series = Mapping[str, Any]
+"""Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
+device."""
 
 
 class Job(NamedTuple):
@@ -54,9 +56,14 @@ def run_job(
     devices: tuple[jax.Device, ...],
     *,
     lanes: int | None = None,
+    rows: int | None = None,
+    held: bool = False,
     advanced: Callable[[int], None] = lambda trials: None,
 ) -> Series:
-    """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each."""
+    """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each.
+
+    Series that are ``held`` stay on the device.
+    """
     seeds = job.stop - job.start
     whole = range(job.stop) if job.listed is None else job.listed
     work = Work(
@@ -67,11 +74,12 @@ def run_job(
     )
     points = max(config.wanted for config in job.configs)
     collected = Collected(len(work.seeds), points, job.configs[0].outputs)
-    for start, outcome in batches.run_trials(work, batch, devices, lanes):
+    for start, outcome in batches.run_trials(work, batch, devices, lanes, rows, held=held):
         collected.put(start, outcome)
         advanced(len(outcome.rounds))
     cells = len(job.configs)
-    return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in collected.arrays.items()}
+    with own_settings():
+        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in collected.arrays.items()}
 
 
 def pieces_of(job: Job, number: int) -> list[Job]:
@@ -91,10 +99,11 @@ def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: i
     arrays = dict(series)
     # Few bytes hold a count of rounds.
     rounds_by = arrays["rounds_by"]
-    arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
+    if isinstance(rounds_by, np.ndarray):
+        arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     if keep == "curves":
         _try_outputs(series, configs)
-    final = series["regret"][:, :, -1]
+    final = _final(series)
     finals = [summary.moments(values[:, None], full=False) for values in final]
     return Chunk(arrays if keep == "curves" else _summarised(arrays, configs, threads), finals)
 
@@ -123,8 +132,11 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
-            full = name == "regret"
-            parts = [summary.moments(each, full=full, threads=threads) for each in curves[name]]
+            full, series = name == "regret", curves[name]
+            if isinstance(series, np.ndarray):
+                parts = [summary.moments(each, full=full, threads=threads) for each in series]
+            else:
+                parts = device_summary.moments(series, full=full)
             for kind in KINDS:
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
 
@@ -136,7 +148,7 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, each, strict=True)]
             arrays[f"{output.name}_{kind}"] = _padded(shaped)
     counted = {
-        "regret_bin": summary.bins(curves["regret"][:, :, -1]),
+        "regret_bin": summary.bins(_final(curves)),
         **{
             each.name: np.stack(_compute_output(each, curves, configs))
             for each in USUAL
@@ -153,6 +165,12 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
         arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])
         arrays[f"{name}_count"] = np.concatenate([number for _, number in found])
     return arrays
+
+
+def _final(curves: Series) -> np.ndarray:
+    """Returns regret at T, [cell, seed]."""
+    with own_settings():
+        return np.asarray(curves["regret"][:, :, -1])
 
 
 def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:

@@ -368,7 +368,8 @@ def _computed_piece(order: bytes) -> Done:
         batch = some.needs(task.trials, devices, task.batch, 1).batch
         with _COMPILING:
             before = batches.executable.cache_info().misses
-            batches.executable(some.program, batch, devices)
+            rows = batches.table_rows(len(task.job.configs))
+            batches.executable(some.program, batch, devices, rows)
             compilations = batches.executable.cache_info().misses - before
         with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import resources
-from fmab_jax.run.batches import Config, Program
+from fmab_jax.run.batches import Config, Program, table_rows
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.store import MOST_BYTES
@@ -185,6 +185,10 @@ class Layout:
             most = len(self.programs[program]) * self.study.until.max_seeds
             trials = max(trials, min(self.chunk_size(program)[0], most))
         return trials
+
+    def rows(self, own: Sequence[Block]) -> int:
+        """Returns the rows of a table that holds the configs of any of these blocks."""
+        return table_rows(max((len(block.cells) for block in own), default=1))
 
     def by_program(self, blocks: Sequence[Block]) -> dict[Sort, list[Block]]:
         """Returns the blocks of each program that has some, in their order."""

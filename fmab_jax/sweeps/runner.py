@@ -286,7 +286,7 @@ class _Work:
         self.cluster, self.compilations, self.compile_s = cluster, 0, 0.0
         self.shared = resources.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
-        self.compiled: set[tuple[Sort, int]] = set()
+        self.compiled: set[tuple[Sort, int, int]] = set()
         self.timed = False
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
@@ -334,12 +334,18 @@ class _Work:
             parts = self.layout.by_program(todo)
             program, own = next(iter(parts.items()))
             programs = len({each.program for each in parts})
-            batch = self._needs(program, own).batch
+            batch, rows = self._needs(program, own).batch, self.layout.rows(own)
             started = time.perf_counter()
             with batches.telling(functools.partial(teller.compiling, 1, programs)):
-                batches.executable(program.program, batch, self.devices)
+                batches.executable(program.program, batch, self.devices, rows)
             compile_s = time.perf_counter() - started
-            self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
+            self._calibrate(todo[0], (batch, rows), todo, compile_s * programs, teller)
+
+    @property
+    def _holds(self) -> bool:
+        """Whether curves stay on the device: nothing but their summary is asked for."""
+        kept = self.study.keep == "summary" and not self.study.outputs
+        return kept and resources.holds_curves(self.devices)
 
     def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:
         trials = self.layout.most_trials(program, own)
@@ -392,31 +398,36 @@ class _Work:
                 yield *last[:2], last[2].result()
 
     def _computed_here(
-        self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
+        self, blocks: list[Block], planned: int, keeps: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
         lanes = resources.threads(self.devices)
         parts = [
-            (program, self._needs(program, own).batch, own)
+            (program, self._needs(program, own).batch, self.layout.rows(own), own)
             for program, own in self.layout.by_program(blocks).items()
         ]
-        pairs = [(program.program, batch) for program, batch, _ in parts]
-        with batches.ahead(pairs, self.devices, one_by_one=self.shared) as ready:
-            for place, (program, batch, own) in enumerate(parts, 1):
+        wanted = [(program.program, batch, rows) for program, batch, rows, _ in parts]
+        with batches.ahead(wanted, self.devices, one_by_one=self.shared) as ready:
+            for place, (program, batch, rows, own) in enumerate(parts, 1):
                 started = time.perf_counter()
-                if (program, batch) not in self.compiled:
+                if (program, batch, rows) not in self.compiled:
                     ready(place - 1, functools.partial(teller.compiling, place, len(parts)))
-                    self.compiled.add((program, batch))
+                    self.compiled.add((program, batch, rows))
                     compile_s = time.perf_counter() - started
                     self.compile_s += compile_s
                     if not self.timed and planned >= 8 * batch * lanes:
-                        self._calibrate(own[0], batch, blocks, compile_s * len(parts), teller)
+                        sizes = batch, rows
+                        self._calibrate(own[0], sizes, blocks, compile_s * len(parts), teller)
                         self.timed = True
                 for block in own:
                     job = self.layout.job(block)
-                    series = run_job(job, batch, self.devices, advanced=teller.advanced)
-                    if wanted:
-                        yield block, chunk_of(series, job.configs, self.study.keep, threads=lanes)
+                    told = teller.advanced
+                    # A single slot is added up in another order.
+                    held = self._holds and program.wanted > 1
+                    series = run_job(job, batch, self.devices, rows=rows, held=held, advanced=told)
+                    if keeps:
+                        cores = resources.cores()
+                        yield block, chunk_of(series, job.configs, self.study.keep, threads=cores)
 
     def _computed_there(
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
@@ -463,7 +474,7 @@ class _Work:
     def _calibrate(
         self,
         block: Block,
-        batch: int,
+        sizes: tuple[int, int],
         blocks: Sequence[Block],
         compiling_s: float,
         teller: Progress,
@@ -471,8 +482,10 @@ class _Work:
         """Runs a few batches against the clock and extrapolates to all blocks.
 
         A long horizon is come up to in steps, and left where a step takes longer than a second:
-        nobody waits minutes for being told how long something will take.
+        nobody waits minutes for being told how long something will take. ``sizes`` are those of the
+        program's batch and table.
         """
+        batch, rows = sizes
         trials = min(batch * resources.threads(self.devices), block.stop - block.start)
         if self.shared:
             return
@@ -482,7 +495,7 @@ class _Work:
             stop = block.start + trials
             job = self.layout.job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
-            run_job(job, batch, self.devices)
+            run_job(job, batch, self.devices, rows=rows)
             steps.append((horizon, time.perf_counter() - started))
             if steps[-1][1] > _LONGEST_STEP_S:
                 break

@@ -7,11 +7,13 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import fmab_jax
-from fmab_jax.analysis import summary
+from fmab_jax.analysis import device_summary, summary
 from fmab_jax.analysis.summary import BIN_WIDTH
 
 
@@ -100,6 +102,22 @@ def test_heavy_tails_cost_no_digits(spread):
     rng = np.random.default_rng(2)
     curves = rng.standard_t(3, (50_000, 4)) * [spread, 1.0, 1e-3, spread]
     assert_moments(summary.moments(curves), *two_pass(curves))
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize(("seeds", "times"), [(1, 3), (5, 2), (1000, 100), (1024, 7), (2500, 50)])
+def test_a_device_finds_the_same_bytes(seeds, times, full):
+    """Would catch rows added in another order, or a quotient that is a product."""
+    walk = np.random.default_rng(3).exponential(size=(2, seeds, times)).cumsum(2)
+    walk[:, :, 0] = 0.0
+    walk[1] *= 1e-3
+    with jax.enable_x64(True):
+        found = device_summary.moments(jnp.asarray(walk), full=full)
+    for curves, own in zip(walk, found, strict=True):
+        expected = summary.moments(curves, full=full)
+        assert own.seeds == expected.seeds
+        for mine, other in zip(own[1:], expected[1:], strict=True):
+            assert mine.tobytes() == other.tobytes()
 
 
 _BYTES = """

@@ -18,10 +18,11 @@ from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import bands, summary, words
+from fmab_jax.analysis import bands, device_summary, summary, words
 from fmab_jax.analysis.bands import moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import Damaged
+from fmab_jax.run import resources
 from fmab_jax.sweeps import chunks, results
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -507,6 +508,30 @@ def test_summaries_do_not_depend_on_the_chunks(stores):
         np.testing.assert_allclose(other[name], data[name], 1e-10, 1e-12, err_msg=str(name))
     for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
         np.testing.assert_array_equal(other[name], data[name])
+
+
+@pytest.mark.parametrize("graph", [None, "ring"])
+def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
+    """Would catch series of other trials, or of padding, where only a summary leaves the device."""
+    maker, more = ("cdp", {}) if graph is None else ("ddp", {"graph": graph})
+    grid = {**PARAMETERS, **more, "keep": "summary", "seeds": 20, "epsilon": [0.5, 1.0, None]}
+    expected = fmab.sweep(maker, **grid, batch=8, progress=False).load()
+    monkeypatch.setattr(resources, "holds_curves", lambda devices: True)
+    held = []
+    monkeypatch.setattr(device_summary, "moments", kept(held, device_summary.moments))
+    found = fmab.sweep(maker, **grid, batch=16, progress=False).load()
+    assert len(held) == (3 if graph else 2)
+    assert found.equals(expected)
+
+
+def kept(calls, function):
+    """Returns a function that notes each call."""
+
+    def noted(*given, **named):
+        calls.append(given)
+        return function(*given, **named)
+
+    return noted
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])

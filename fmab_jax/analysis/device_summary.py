@@ -1,0 +1,73 @@
+"""Moments of curves that lie on a device, with the bytes of `summary.moments`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from fmab_jax.analysis.summary import BITS, ROWS, Moments
+from fmab_jax.core.scope import own_settings
+
+
+def moments(curves: Array, *, full: bool = True) -> list[Moments]:
+    """Returns the moments of ``curves`` [cell, seed, time] that lie on one device.
+
+    The bytes are those of `summary.moments`: rows are added one after the other, or exactly. At
+    least two recorded slots.
+    """
+    cells, seeds, times = curves.shape
+    # XLA would multiply by one over a divisor that is the same for several.
+    divisor = np.full((cells, times), float(seeds))
+    with own_settings():
+        found = jax.tree.map(np.asarray, _all_moments(curves, divisor, full))
+    return [Moments(seeds, *each) for each in zip(*found, strict=True)]
+
+
+@partial(jax.jit, static_argnums=2)
+def _all_moments(curves: Array, divisor: Array, full: bool) -> tuple[Array, Array, Array]:
+    curves = curves.astype(jnp.float64)
+    return jax.vmap(partial(_moments_of_one, full=full))(curves, divisor)
+
+
+def _moments_of_one(
+    curves: Float[Array, "seed time"], divisor: Float[Array, " time"], *, full: bool
+) -> tuple[Array, Array, Array]:
+    seeds, times = curves.shape
+    anchor = curves[0]
+    blocks = -(-seeds // ROWS)
+    real = (np.arange(blocks * ROWS) < seeds).reshape(blocks, ROWS, 1)
+    wide = jnp.pad(curves, ((0, blocks * ROWS - seeds), (0, 0))).reshape(blocks, ROWS, times)
+
+    def in_turn(rows: Array) -> Array:
+        """Adds up [row, ...], the first rows first."""
+        return lax.fori_loop(1, len(rows), lambda i, total: total + rows[i], rows[0])
+
+    away = jnp.where(real, wide - anchor[None, None], 0.0)
+    offset = in_turn(in_turn(away.swapaxes(0, 1))) / divisor
+    away = jnp.where(real, away - offset[None, None], 0.0)
+    if not full:
+        return anchor, offset, in_turn(in_turn(jnp.square(away).swapaxes(0, 1)))
+
+    def more(total: Array, block: Array) -> tuple[Array, None]:
+        return total + _products(block), None
+
+    return anchor, offset, lax.scan(more, jnp.zeros((times, times)), away)[0]
+
+
+def _products(block: Float[Array, "row time"]) -> Float[Array, "time time"]:
+    """Returns what `summary` finds of a block, to the bit."""
+    times = block.shape[1]
+    _, exponent = jnp.frexp(jnp.abs(block).max(0))
+    coarse = jnp.ldexp(1.5, exponent + (52 - BITS))
+    fine = jnp.ldexp(1.5, exponent + (52 - 2 * BITS - 1))
+    high = (block + coarse[None]) - coarse[None]
+    low = ((block - high) + fine[None]) - fine[None]
+    parts = jnp.concatenate([high, low], axis=1)
+    found = jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
+    cross = found[:times, times:]
+    return found[:times, :times] + (cross + cross.T) + found[times:, times:]
