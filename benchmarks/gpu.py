@@ -1,18 +1,21 @@
-"""Measures what a device computes: trials a second, with arguments and results on the device.
+"""Measures a GPU: what it computes, and what a user has of it.
 
-    python -m benchmarks.gpu --check --out gpu.json     # on an H200: about three minutes
-    python -m benchmarks.gpu --only alike --shrink 64   # on a processor, to see that it works
+    python -m benchmarks gpu                           # all, in about four minutes; writes the page
+    python -m benchmarks gpu --only alike --shrink 64  # on a processor, to see that it works
+    python -m benchmarks gpu --compile-only            # counts for an H200, where none is needed
 
 Each program is compiled, fed from the device's memory, and run some times; the best time counts.
-Regret is held against a processor's where ``--check`` is given. The rival is a script of plain JAX:
-a similar elimination, in float32 with `jax.random.binomial`. It stands for speed alone.
+Regret is held against a processor's. The rival is a script of plain JAX: a similar elimination, in
+float32 with `jax.random.binomial`. It stands for speed alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,9 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import fmab_jax as fmab
+from benchmarks import report, rivals
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 
+RESULTS = Path(__file__).with_name("gpu.json")
+PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
 LEVELS = np.linspace(1.0, 3.0, 500).reshape(100, 5)
 RATED = fmab.Problem.ratings([1, 2, 3, 4, 5], LEVELS / LEVELS.sum(axis=1, keepdims=True), 50)
 ALIKE = fmab.Problem.uniform(agents=50, arms=100)
@@ -52,13 +58,13 @@ def bind(name: str, shrink: int) -> tuple[batches.Config, int]:
 
 def arguments(config: batches.Config, seeds: int, device: jax.Device) -> Any:
     """Returns the arguments of a batch, on a device."""
-    many = jax.tree.map(lambda x: np.broadcast_to(x, (seeds, *np.shape(x))), config.arrays)
-    given = (*many, np.zeros(seeds, np.uint32), np.arange(seeds, dtype=np.uint32))
+    table = jax.tree.map(lambda x: np.asarray(x)[None], config.arrays)
+    given = table, np.zeros(seeds, np.int32), np.uint32(0), np.arange(seeds, dtype=np.uint32)
     return jax.device_put(given, device)
 
 
-def measure(name: str, turns: int, shrink: int, check: bool) -> dict[str, Any]:
-    """Runs a case; returns what it took."""
+def measure(name: str, turns: int, shrink: int) -> dict[str, Any]:
+    """Runs a case; returns what it took, and how many seeds have a processor's bits."""
     config, seeds = bind(name, shrink)
     device = jax.devices()[0]
     with jax.enable_x64(True):
@@ -77,15 +83,14 @@ def measure(name: str, turns: int, shrink: int, check: bool) -> dict[str, Any]:
         "argument_bytes": sum(x.nbytes for x in jax.tree.leaves(given)) // seeds,
         "result_bytes": sum(x.nbytes for x in jax.tree.leaves(outcome)) // seeds,
     }
-    if check:
-        few = min(64, seeds)
-        cpu = jax.devices("cpu")[0]
-        data = fmab.simulate(*CASES[name][:2], int(CASES[name][2]), few, devices=[cpu])
-        ours = np.asarray(outcome.regret)[:few, config.points - 1]
-        theirs = data.regret.values[:, -1]
-        found["checked"] = few
-        found["same_bits"] = int(np.sum(ours == theirs))
-        found["worst_difference"] = float(np.max(np.abs(ours - theirs) / np.maximum(theirs, 1.0)))
+    few = min(64, seeds)
+    cpu = jax.devices("cpu")[0]
+    data = fmab.simulate(*CASES[name][:2], int(CASES[name][2]), few, devices=[cpu])
+    ours = np.asarray(outcome.regret)[:few, config.points - 1]
+    theirs = data.regret.values[:, -1]
+    found["checked"] = few
+    found["same_bits"] = int(np.sum(ours == theirs))
+    found["worst_difference"] = float(np.max(np.abs(ours - theirs) / np.maximum(theirs, 1.0)))
     return found
 
 
@@ -148,22 +153,95 @@ def rival(seeds: int, turns: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measures the cases that are asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+def numpy_rate(seeds: int) -> int:
+    """Returns the trials a second of a script of NumPy, which draws totals over agents."""
+    start = time.perf_counter()
+    rivals.script(np.random.default_rng(0), seeds, 50, 100, 1.0, 10**6, per_agent=False)
+    return round(seeds / (time.perf_counter() - start))
+
+
+def end_to_end(shrink: int) -> dict[str, list[float]]:
+    """Returns the seconds that calls take as users make them, the first time and again."""
+    algorithm, horizon = fmab.cdp_mab(1.0), 10**6
+
+    def simulate(seeds: int) -> Any:
+        return fmab.simulate(algorithm, ALIKE, horizon, max(8, seeds // shrink))
+
+    def sweep(seeds: int, keep: str, epsilon: Any) -> Any:
+        seeds = max(8, seeds // shrink)
+        return fmab.sweep(
+            fmab.cdp_mab, ALIKE, horizon=horizon, seeds=seeds, keep=keep, epsilon=epsilon
+        )
+
+    many = simulate(200_000)
+    grid = np.geomspace(0.1, 10.0, max(2, 100 // shrink)).tolist()
+    calls: dict[str, Callable[[], Any]] = {
+        "simulate, 1,000 seeds": lambda: simulate(1000),
+        "simulate, 200,000 seeds": lambda: simulate(200_000),
+        "10^6 seeds, summarised": lambda: sweep(10**6, "summary", 1.0),
+        "sweep of 100 configurations, 1,000 seeds each": lambda: sweep(1000, "curves", grid),
+        "confidence band of 200,000 seeds": lambda: fmab.confidence_band(many.regret),
+    }
+    found = {}
+    for name, call in calls.items():
+        found[name] = []
+        batches.executable.cache_clear()
+        for _ in range(3):
+            start = time.perf_counter()
+            call()
+            found[name].append(round(time.perf_counter() - start, 3))
+        print(name, found[name], flush=True)
+    return found
+
+
+def page(results: dict[str, Any]) -> str:
+    """Returns the part of docs/gpu.md that comes from figures."""
+    told = [
+        f"Measured on {results['date']} on one {results['device']} beside {results['cores']} cores,"
+        f" jax {results['jax']}, fmab_jax {results['version']}; the best of {results['turns']}"
+        " turns. T = 10^6, 50 agents, 100 arms, epsilon = 1, 100 recorded slots, where nothing else"
+        " is said.",
+        "",
+        "| on the device | seeds of a batch | trials/s | seeds with a processor's bits |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, row in results["cases"].items():
+        same = f"{row['same_bits']} of {row['checked']}"
+        told.append(f"| {name} | {row['trials']:,} | {row['trials_per_s']:,} | {same} |")
+    rival = results["rival"]
+    told.append(f"| a script of plain JAX | {rival['trials']:,} | {rival['trials_per_s']:,} | |")
+    told.append(f"| a script of NumPy, on one core | | {results['numpy_per_s']:,} | |")
+    told += ["", "| a call, from its start to its end | first, s | again, s |", "|---|---:|---:|"]
+    for name, (first, *again) in results["calls"].items():
+        told.append(f"| {name} | {first:.2f} | {min(again):.2f} |")
+    return "\n".join(told)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measures the cases that are asked for; all of them make the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--only", nargs="+", default=[], help="cases whose names hold a word")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--shrink", type=int, default=1, help="seeds are divided by it")
-    parser.add_argument("--check", action="store_true", help="hold regret against a processor's")
-    parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    parser.add_argument("--out", type=Path, help="of the figures (benchmarks/gpu.json)")
+    parser.add_argument("--compile-only", action="store_true", help="counts for an H200")
+    asked = parser.parse_args(given)
+    if asked.compile_only:
+        from benchmarks import launches
+
+        launches.main()
+        return
     names = [n for n in CASES if not asked.only or any(word in n for word in asked.only)]
     device = jax.devices()[0]
     told: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d"),
         "device": device.device_kind,
+        "cores": os.cpu_count(),
         "jax": jax.__version__,
+        "version": fmab.__version__,
         "turns": asked.turns,
+        "calls": {} if asked.only else end_to_end(asked.shrink),
         "cases": {},
     }
 
@@ -181,15 +259,16 @@ def main() -> None:
     told["others_together_s"] = round(time.perf_counter() - start, 2)
     print(told["compile_s"], told["others_together_s"], flush=True)
     for name in names:
-        try:
-            told["cases"][name] = measure(name, asked.turns, asked.shrink, asked.check)
-        except Exception as error:  # what does not fit is told, and the others are measured
-            told["cases"][name] = {"error": f"{type(error).__name__}: {error}"[:300]}
+        told["cases"][name] = measure(name, asked.turns, asked.shrink)
         print(name, json.dumps(told["cases"][name]), flush=True)
     told["rival"] = rival(max(1, 65_536 // asked.shrink), asked.turns)
+    told["numpy_per_s"] = numpy_rate(max(1, 500 // asked.shrink))
     print("plain JAX script", json.dumps(told["rival"]), flush=True)
-    if asked.out:
-        asked.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    whole = not asked.only and asked.shrink == 1
+    if out := asked.out or (RESULTS if whole else None):
+        out.write_text(json.dumps(told, indent=1) + "\n")
+    if whole and not asked.out:
+        report.replace(PAGE, page(told))
 
 
 if __name__ == "__main__":

@@ -215,11 +215,12 @@ def _first(results: dict[str, Any]) -> str:
 
 def write(results: dict[str, Any], page: Path, readme: Path) -> None:
     """Replaces the tables of the page, and that of the README."""
-    _replace(page, text(results))
-    _replace(readme, short(results))
+    replace(page, text(results))
+    replace(readme, short(results))
 
 
-def _replace(page: Path, tables: str) -> None:
+def replace(page: Path, tables: str) -> None:
+    """Replaces the tables of a page."""
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import report, twins
+from benchmarks import gpu, report, twins
 from experiments import pages
 from experiments.verdicts import Measured
 
@@ -29,6 +29,13 @@ def test_speeds_say_what_the_benchmarks_measured():
         text = (ROOT / page).read_text("utf-8")
         inside = text.partition(report.BEGIN)[2].partition(report.END)[0]
         assert inside.strip() == write(results), page
+
+
+def test_speeds_of_a_gpu_say_what_was_measured():
+    """Would catch a speed on docs/gpu.md that was not measured."""
+    results = json.loads(gpu.RESULTS.read_text("utf-8"))
+    inside = gpu.PAGE.read_text("utf-8").partition(report.BEGIN)[2].partition(report.END)[0]
+    assert inside.strip() == gpu.page(results)
 
 
 def test_twins_say_what_was_measured():
