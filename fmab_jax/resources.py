@@ -127,3 +127,10 @@ def _container_bytes(folder: Path) -> int | None:
     except (OSError, ValueError):  # no such group, or no limit: "max"
         return None
     return max(0, limit - max(0, used - cached))
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

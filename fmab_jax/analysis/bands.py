@@ -8,6 +8,8 @@ play a worse one at T, each with its interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import xarray as xr
 
 from fmab_jax.analysis.summary import refuse_huge
 from fmab_jax.errors import choice, count, real, refuse, setting
+from fmab_jax.resources import cores
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
@@ -26,8 +29,10 @@ KINDS = {
 EVENTS = ("best_arm_lost", "worse_arm_played")
 """What is counted beside a band: coordinates that mark seeds."""
 
-# To save memory, so many numbers (64 MiB) at a time are held besides the caller's own array.
+# To save memory, blocks of so many numbers (64 MiB) are held besides the caller's own array.
 _CHUNK = 1 << 23
+# Blocks that are held at once.
+_AT_ONCE = 4
 
 
 def checked_band(level: Any, kind: Any) -> float:
@@ -364,6 +369,18 @@ def _blocks(length: int, row: int) -> list[slice]:
 _Curve = np.ndarray | xr.Variable
 
 
+def _mapped(
+    function: Callable[[slice], np.ndarray], blocks: list[slice], curve: _Curve
+) -> Iterator[np.ndarray]:
+    """Yields what a function finds of each block, in order; of curves in memory some at once."""
+    if not isinstance(curve, np.ndarray) or len(blocks) == 1:
+        yield from map(function, blocks)
+        return
+    # Each holds a block.
+    with ThreadPoolExecutor(min(cores(), _AT_ONCE)) as pool:
+        yield from pool.map(function, blocks)
+
+
 def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time].
 
@@ -375,16 +392,24 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     # the mean is exactly their value and the deviation exactly 0.
     first = np.asarray(curve[0], np.float64)
     total, squares = np.zeros(times), np.zeros(times)
-    for block in blocks:
+
+    def added(block: slice) -> np.ndarray:
         # One memory order, hence one order of summation, whatever the layout of the input.
         values = np.ascontiguousarray(curve[block], np.float64)
         refuse_huge("values", values)
-        total += (values - first).sum(axis=0)
+        return (values - first).sum(axis=0)
+
+    for part in _mapped(added, blocks, curve):
+        total += part
     if np.isnan(total).any():
         refuse("values", math.nan, "finite", "leave out the failed runs")
     mean = first + total / seeds
-    for block in blocks:
-        squares += np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)
+
+    def squared(block: slice) -> np.ndarray:
+        return np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)
+
+    for part in _mapped(squared, blocks, curve):
+        squares += part
     return mean, np.sqrt(squares / (seeds - 1))
 
 
@@ -413,9 +438,13 @@ def _sup_quantile(
         root = (np.asarray(curve) - mean) * scale
     else:
         correlation = np.zeros((times, times))
-        for block in _blocks(seeds, times):
+
+        def correlated(block: slice) -> np.ndarray:
             standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
-            correlation += standard.T @ standard
+            return standard.T @ standard
+
+        for part in _mapped(correlated, _blocks(seeds, times), curve):
+            correlation += part
         root = _root(correlation)
     return _largest(root, seeds, level, resamples, seed)
 

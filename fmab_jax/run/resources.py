@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import math
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import jax
 from fmab_jax import __version__
 from fmab_jax.errors import count, refuse, setting
 from fmab_jax.resources import available_bytes as available_bytes
+from fmab_jax.resources import cores as cores
 from fmab_jax.resources import local_devices, refuse_after_fork
 
 MAX_SEEDS = 10**8
@@ -143,13 +143,6 @@ def holds_curves(devices: Sequence[jax.Device]) -> bool:
 def memory_of(device: jax.Device) -> int:
     """Returns the bytes that JAX may use of an accelerator's memory; 0 where it does not tell."""
     return int((device.memory_stats() or {}).get("bytes_limit", 0))
-
-
-def cores() -> int:
-    """Returns how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def threads(devices: Sequence[jax.Device]) -> int:
