@@ -45,6 +45,7 @@ from fmab_jax.analysis.privacy import privacy_ledger as privacy_ledger
 from fmab_jax.analysis.tables import final_table as final_table
 from fmab_jax.core.exchanges import Exchange as Exchange
 from fmab_jax.core.outputs import Output as Output
+from fmab_jax.core.outputs import Reduce as Reduce
 from fmab_jax.core.problems import Problem as Problem
 from fmab_jax.core.rewards import Bernoulli as Bernoulli
 from fmab_jax.core.rewards import Gaussian as Gaussian

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm
-from fmab_jax.errors import Refusal, flag, foreign, place_of, reason_of, refuse
+from fmab_jax.errors import Refusal, flag, foreign, place_of, real, reason_of, refuse
 
 PROMISE = (
     "A gauge starts as arrays, keeps their shapes and types, and ends in real numbers over its "
@@ -190,8 +191,8 @@ class Record:
         self._arrays = arrays
         self._gauges = {each.name: each for each in gauges}
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Returns what was recorded under a name.
+    def __getitem__(self, name: str) -> Any:
+        """Returns the array that was recorded under a name; of a `Reduce`, one of JAX.
 
         Raises:
             ValueError: If nothing was, or the gauge of that name is none of the output's.
@@ -254,9 +255,9 @@ class Output:
         """Checks what is stated."""
         if not isinstance(self.name, str) or not self.name.isidentifier():
             refuse("name", self.name, "a short plain name", "such as 'arms_tried'")
-        for field in ("label", "units", "source"):
-            if not isinstance(value := getattr(self, field), str):
-                refuse(field, value, "a text", "write it in quotes")
+        for each in ("label", "units", "source"):
+            if not isinstance(value := getattr(self, each), str):
+                refuse(each, value, "a text", "write it in quotes")
         if "since" in self.units:
             # Such numbers would be read back as dates.
             refuse("units", self.units, "a unit, without 'since'", "such as 'seconds'")
@@ -280,6 +281,84 @@ class Output:
     def attrs(self) -> dict[str, str]:
         """What a result says of it."""
         return {"long_name": self.label, "units": self.units}
+
+
+@dataclass(frozen=True)
+class Reduce(Output):
+    """What a summary keeps of many seeds, where a mean and a variance say too little.
+
+    It is an output whose seeds are added up to a *state*. ``of`` and ``add`` are traced, and run on
+    the device that has computed the seeds: of these, only the state leaves an accelerator. ``of``
+    sees the seeds of one configuration and returns [seed, ...], of any shape.
+
+    Attributes:
+        init: The state before any seed: a pytree of arrays, the same for all configurations.
+        add: The state with more seeds: of a state, and of what ``of`` returns. Traced.
+        merge: The state of the seeds of both: of two states. NumPy.
+        finish: The result: of a state, real numbers over the dimensions of ``over``. NumPy.
+        over: Dimensions of the result: pairs of a name and its coordinates, which are numbers.
+
+    Raises:
+        ValueError: As for an `Output`, or if one of these is something else.
+
+    Example:
+        How many seeds have a regret above each of some thresholds:
+
+        >>> import jax.numpy as jnp, numpy as np
+        >>> import fmab_jax as fmab
+        >>> thresholds = (0.0, 100.0, 1000.0)
+        >>> def count(state, values):
+        ...     return state + (values[:, None] > jnp.array(thresholds)[None]).sum(0)
+        >>> above = fmab.Reduce(
+        ...     "seeds_above", "seeds with more regret", "seeds",
+        ...     lambda record: record["regret"][:, -1],
+        ...     init=lambda: np.zeros(3),
+        ...     add=count,
+        ...     merge=lambda first, second: first + second,
+        ...     finish=lambda state: state,
+        ...     over=(("threshold", thresholds),),
+        ... )
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, problem, horizon=10**4, seeds=20, keep="summary",
+        ...     epsilon=[0.5, 1.0], outputs=[above],
+        ... )
+        >>> data.seeds_above.dims, float(data.seeds_above.sel(threshold=0.0, epsilon=1.0))
+        (('epsilon', 'threshold'), 20.0)
+    """
+
+    init: Callable[[], Any] = field(kw_only=True)
+    add: Callable[[Any, Any], Any] = field(kw_only=True)
+    merge: Callable[[Any, Any], Any] = field(kw_only=True)
+    finish: Callable[[Any], Any] = field(kw_only=True)
+    over: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks what is stated."""
+        super().__post_init__()
+        for name in ("init", "add", "merge", "finish"):
+            if not callable(value := getattr(self, name)):
+                refuse(name, value, "a function", "see help(fmab_jax.Reduce)")
+        if self.dims or self.gauges or self.coordinate:
+            refuse(
+                "dims", self.dims, "left out, as are gauges", "a reduction has dimensions `over`"
+            )
+        for each in self.over if isinstance(self.over, tuple) else [None]:
+            named = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str)
+            if not named or not each[0].isidentifier() or not isinstance(each[1], tuple):
+                remedy = 'such as (("threshold", (10.0, 100.0)),)'
+                refuse("over", self.over, "pairs of a name and a tuple of numbers", remedy)
+            for x in each[1]:
+                real(f"over[{each[0]!r}]", x, -math.inf, math.inf, "give numbers")
+
+    @property
+    def leaves(self) -> list[np.ndarray]:
+        """The arrays of the state before any seed."""
+        return [np.asarray(x) for x in jax.tree.leaves(self.init())]
+
+    def state(self, leaves: Sequence[Any]) -> Any:
+        """Returns the state that has these arrays."""
+        return jax.tree.unflatten(jax.tree.structure(self.init()), leaves)
 
 
 def _check_dims(field: str, dims: Any) -> None:

@@ -12,13 +12,13 @@ import jax
 import numpy as np
 
 from fmab_jax.analysis import device_summary, summary
-from fmab_jax.core.outputs import FIELDS, Output
+from fmab_jax.core.outputs import FIELDS, Output, Reduce
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 from fmab_jax.run.batches import Collected, Config, Work
-from fmab_jax.run.outputs import gauges_of, is_shipped, made
+from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduced
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
-from fmab_jax.sweeps.records import KINDS
+from fmab_jax.sweeps.records import KINDS, state_name
 
 # Seeds that an output is tried on.
 _FEW = 8
@@ -141,6 +141,14 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
 
     for output in configs[0].outputs:
+        if isinstance(output, Reduce):
+            states = [
+                reduced(output, _fields(curves, cell, config), config.facts)
+                for cell, config in enumerate(configs)
+            ]
+            for number, leaves in enumerate(zip(*states, strict=True)):
+                arrays[state_name(output.name, number)] = np.stack(leaves)
+            continue
         each = _compute_output(output, curves, configs)
         parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in each]
         for kind in KINDS:
@@ -184,6 +192,13 @@ def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.n
         return (values[..., : config.points] if over_time else values).astype(dtype, copy=False)
 
     return array
+
+
+def _fields(curves: Series, cell: int, config: Config) -> dict[str, Any]:
+    """Returns what one cell's seeds have recorded, where it lies."""
+    array = _recorded(curves, cell, config)
+    with own_settings():
+        return {name: array(name) for name in FIELDS}
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:

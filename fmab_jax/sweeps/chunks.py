@@ -6,16 +6,18 @@ which of them make up a cell is worked out from their facts alone.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Gauge, Output
+from fmab_jax.core.outputs import Gauge, Output, Reduce
 from fmab_jax.errors import Damaged
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.precision import Precision, relative_width
@@ -249,6 +251,18 @@ class Results:
             summary.Moments(part.stop - part.start, *(read(part, kind) for kind in records.KINDS))
             for part in self.chain(cell, stop)
         )
+
+    def state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
+        """Returns the arrays of a reduction's merged state."""
+
+        def read(part: Part) -> Any:
+            chunk = self.chunk(part.entry)
+            names = [records.state_name(output.name, i) for i in range(len(output.leaves))]
+            return output.state([chunk[name][part.row] for name in names])
+
+        states = [read(part) for part in self.chain(cell, stop)]
+        merged = functools.reduce(output.merge, states)
+        return [np.asarray(x) for x in jax.tree.leaves(merged)]
 
     def gauge(
         self, cell: str, gauge: Gauge, seeds: np.ndarray, sizes: Mapping[str, int]

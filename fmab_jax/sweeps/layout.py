@@ -9,6 +9,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from fmab_jax.core.outputs import Reduce
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import resources
 from fmab_jax.run.batches import Config, Program, table_rows
@@ -226,4 +227,6 @@ def bytes_per_trial(config: Config) -> int:
 def bytes_per_summary(config: Config) -> int:
     """Moments of the curves, and a histogram of, typically, a thousand bins."""
     further = 3 * sum(config.bytes_of(each.dims) for each in config.outputs)
+    states = (each.leaves for each in config.outputs if isinstance(each, Reduce))
+    further += sum(leaf.nbytes for leaves in states for leaf in leaves)
     return 8 * config.wanted * (config.wanted + 8) + 24_000 + further

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from fmab_jax.analysis.summary import Moments
-from fmab_jax.core.outputs import OF_RESULTS, Output
+from fmab_jax.core.outputs import OF_RESULTS, Output, Reduce
 from fmab_jax.core.problems import MAX_AGENTS, MAX_ARMS
 from fmab_jax.errors import refuse
 from fmab_jax.run import attributes, schema
@@ -37,6 +37,11 @@ _COUNTED = (
     "numbers_sent",
 )
 _FIRST = "run the sweep again into another folder, or use the package that made it"
+
+
+def state_name(output: str, number: int) -> str:
+    """Returns the name of an array of a reduction's state in chunks."""
+    return f"{output}_state{number}"
 
 
 _Keep = Literal["curves", "summary"]
@@ -158,7 +163,13 @@ def fault(
         series = [name for name, over_time in fields.items() if over_time]
         shapes = {f"{name}_{kind}": (*first, over) for name in series for kind in KINDS}
         shapes["regret_scatter"] = (*first, over, over)
-        asked = [(f"{output.name}_{kind}", output.dims) for output in outputs for kind in KINDS]
+        asked = []
+        for output in outputs:
+            if isinstance(output, Reduce):
+                for number, leaf in enumerate(output.leaves):
+                    shapes[state_name(output.name, number)] = (*first, *leaf.shape)
+                continue
+            asked += [(f"{output.name}_{kind}", output.dims) for kind in KINDS]
         for name in _COUNTED:
             size = arrays[f"{name}_row"].size if f"{name}_row" in arrays else 0
             for each in (f"{name}_{kind}" for kind in ("row", "value", "count")):

@@ -28,7 +28,7 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Output
+from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.errors import Shown, count, refuse, setting
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources
@@ -343,8 +343,9 @@ class _Work:
 
     @property
     def _holds(self) -> bool:
-        """Whether curves stay on the device: nothing but their summary is asked for."""
-        kept = self.study.keep == "summary" and not self.study.outputs
+        """Whether curves stay on the device: nothing is asked for that is made on the host."""
+        reduced = all(isinstance(each, Reduce) for each in self.study.outputs)
+        kept = self.study.keep == "summary" and reduced
         return kept and resources.holds_curves(self.devices)
 
     def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:

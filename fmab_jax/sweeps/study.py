@@ -24,7 +24,7 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.outputs import Output
+from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import NONE, choice, count, did_you_mean, flag, length, refuse, setting
@@ -261,6 +261,9 @@ def state(
         refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
     further = record.chosen(outputs)
     for output in further:
+        if isinstance(output, Reduce) and keep != "summary":
+            allowed = f"left out, or given with {setting(keep='summary')}"
+            refuse("outputs", output.name, allowed, "it is made of many seeds")
         own = {output.name, *record.derive_names([output.name])}
         if not own.isdisjoint(axis.name for axis in axes):
             refuse("Output.name", output.name, "no parameter that is swept", "rename it")

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Output
+from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.run import schema
+from fmab_jax.run.outputs import finished
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
@@ -71,6 +72,9 @@ def summaries(
         "numbers_sent_variance": (dims, grid.table([each for _, each in numbers])),
     }
     for output in results.outputs:
+        if isinstance(output, Reduce):
+            series |= _reduction_of(output, results, grid, stops)
+            continue
         series |= _summary_of(output, results, grid, stops, points)
     histograms = [results.counts(cell, "regret_bin", stops[cell]) for cell in hashes]
     levels = np.array(QUANTILES)
@@ -110,6 +114,12 @@ def summaries(
             **time,
             **schema.meter_coordinates(grid.meters),
             **schema.index_coordinates(results.outputs, grid.sizes(points)),
+            **{
+                name: (name, np.array(values, np.float64))
+                for output in results.outputs
+                if isinstance(output, Reduce)
+                for name, values in output.over
+            },
             "quantile": levels,
             "bin_low": ("bin", low),
             "bin_high": ("bin", high),
@@ -141,6 +151,19 @@ def _summary_of(
         f"{output.name}_{kind}": (dims, grid.table(values), output.attrs)
         for kind, values in zip(("mean", "variance"), found, strict=True)
     }
+
+
+def _reduction_of(
+    output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
+) -> dict[str, Any]:
+    """Returns the result of a reduction that was asked for; NaN where there is no seed."""
+    blank = np.full([len(values) for _, values in output.over], math.nan)
+    found = [
+        finished(output, results.state(cell, output, stops[cell])) if stops[cell] else blank
+        for cell in grid.hashes
+    ]
+    dims = [*grid.dims, *(name for name, _ in output.over)]
+    return {output.name: (dims, grid.table(found), output.attrs)}
 
 
 def _moments_of(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from fmab_jax.core import plugins
 from fmab_jax.core.outputs import Gauge, Record
 from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
-from fmab_jax.run import outputs
+from fmab_jax.run import outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
 
 ROOT = Path(__file__).parents[2]
@@ -182,9 +182,9 @@ def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
 
 
 @functools.cache
-def page():
-    """Returns what the blocks of the page on outputs define."""
-    text = (ROOT / "docs/own_output.md").read_text("utf-8")
+def page(name="own_output"):
+    """Returns what the blocks of a page define."""
+    text = (ROOT / f"docs/{name}.md").read_text("utf-8")
     space = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
         exec(block, space)
@@ -208,6 +208,92 @@ def test_outputs_of_the_page_do_what_it_says():
     given = dict(horizon=99, seeds=2, store="never", outputs=[own])
     with pytest.raises(ValueError, match="outputs='longest_stretch': must be known here"):
         fmab.sweep(fmab.cdp_mab(1.0), problem, **given)
+
+
+WIDE = {"problem": fmab.Problem.uniform(5, 10), "horizon": 10**4, "epsilon": [0.5, 1.0]}
+WIDE |= {"progress": False, "times": 5}
+
+
+def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
+    """Would catch seeds that are left out or added up twice, another configuration's, a merge that
+    forgets a chunk, and a state that depends on the batch or on where it is added up."""
+    risk = page("own_reduction")["RISK"]
+    curves = fmab.sweep("cdp", seeds=200, **WIDE)
+    worst = np.sort(curves.regret.values[:, :, -1], axis=1)[:, ::-1]
+    asked = {"seeds": 200, "keep": "summary", "outputs": [risk], **WIDE}
+    found = fmab.sweep("cdp", **asked).regret_at_risk
+    assert found.dims == ("epsilon", "share") and found.share.values.tolist() == [0.01, 0.05, 0.2]
+    for place, share in enumerate(found.share.values):
+        mean = worst[:, : round(200 * share)].mean(1)
+        np.testing.assert_allclose(found.values[:, place], mean, rtol=1e-3)
+    cut = fmab.sweep("cdp", chunk=64, batch=32, **asked).regret_at_risk
+    assert cut.equals(found)
+    monkeypatch.setattr(resources, "holds_curves", lambda devices: True)
+    assert fmab.sweep("cdp", **asked).regret_at_risk.equals(found)
+
+
+REDUCTIONS = {
+    "curves": ({}, {"keep": "curves"}, "outputs='regret_at_risk': must be left out, or given with"),
+    "another shape": (
+        {"add": lambda state, values: state[:3]},
+        {},
+        r"regret_at_risk\.add=arrays \[\(3,\)\]: must be as init",
+    ),
+    "another type": (
+        {"add": lambda state, values: state.astype(float)},
+        {},
+        r"regret_at_risk\.add=",
+    ),
+    "another result": (
+        {"finish": lambda state: state},
+        {},
+        r"regret_at_risk\.finish=an array \(34558,\): must be an array \(3,\)",
+    ),
+    "a failure": (
+        {"add": lambda state, values: 1 / 0},
+        {},
+        r"regret_at_risk\.add: .*ZeroDivisionError",
+    ),
+    "no function": ({"merge": None}, {}, "merge=None: must be a function"),
+    "a name that is taken": ({"over": (("time", (1.0,)),)}, {}, "Reduce.over='time'"),
+    "no coordinates": ({"over": ("share",)}, {}, "over=.*: must be pairs of a name"),
+    "a gauge": ({"dims": ("arm",)}, {}, "dims=.*: must be left out"),
+}
+
+
+@pytest.mark.parametrize("what", REDUCTIONS)
+def test_a_reduction_that_cannot_be_one_is_refused(what):
+    """Would catch a state that a store could not hold, and a result without its dimensions."""
+    changes, more, told = REDUCTIONS[what]
+    with pytest.raises(ValueError, match=told):
+        own = replace(page("own_reduction")["RISK"], **changes)
+        given = {"seeds": 8, "keep": "summary", "outputs": [own], **WIDE, **more}
+        fmab.sweep("cdp", **given)
+
+
+def test_a_store_keeps_the_state_of_a_reduction(tmp_path):
+    """Would catch a state that is lost when a sweep is resumed, and a damaged one that is read."""
+    from fmab_jax.sweeps.store import Store
+
+    text = (ROOT / "docs/own_reduction.md").read_text("utf-8")
+    code = re.search(r"^```python\n(# risk.py\n.*?)^```", text, re.M | re.S)[1]
+    (tmp_path / "risk.py").write_text(code)
+    load_plugin(str(tmp_path / "risk.py"))
+    given = {"keep": "summary", "outputs": ["regret_at_risk"], "chunk": 20, **WIDE}
+    whole = fmab.sweep("cdp", seeds=40, **given).load()
+    fmab.sweep("cdp", seeds=20, store=tmp_path / "a", **given)
+    more = fmab.sweep("cdp", seeds=40, store=tmp_path / "a", **given).load()
+    assert more.regret_at_risk.equals(whole.regret_at_risk)
+    store = Store(tmp_path / "a")
+    entry = next(each for each in store.entries()[0] if each.facts["seeds"][0] == 0)
+    arrays = dict(store.read(entry))
+    arrays["regret_at_risk_state0"] = arrays["regret_at_risk_state0"][:, :5]
+    again = Store(tmp_path / "b", create=True)
+    with again.writing("main"):
+        again.write_header(store.header())
+        again.put(entry.chunk, arrays, entry.facts)
+    with pytest.raises(Damaged, match="regret_at_risk_state0"):
+        fmab.open_sweep(again.path, partial=True).load()
 
 
 LINKED = fmab.Output("linked", "", "", lambda r: 1.0 * r["rounds"] * r.links.sum())

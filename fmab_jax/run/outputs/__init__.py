@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import ModuleType
 from typing import Any
 
+import jax
 import numpy as np
 
-from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record
+from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
+from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, setting, shown
 from fmab_jax.run import contract, schema
 from fmab_jax.run.attributes import LONGEST, holds
@@ -121,6 +123,11 @@ def chosen(asked: Any) -> tuple[Output, ...]:
         taken |= {each.name}
         found.append(each)
     names = {each.name for each in found}
+    over = dict(pair for each in found if isinstance(each, Reduce) for pair in each.over)
+    for each in found:
+        for name, values in each.over if isinstance(each, Reduce) else ():
+            if name in taken or over[name] != values:
+                refuse("Reduce.over", name, _NAME_WANTED, "rename it")
     for name in names & derive_names(names):
         refuse("Output.name", name, _NAME_WANTED, "rename it")
     gauges = [each.name for each in gauges_of(found)]
@@ -186,8 +193,14 @@ def described(output: Output) -> str:
     """Returns what tells an output from others: its name, and its source if it is one's own."""
     if output is _shipped().get(output.name):
         return output.name
-    functions = [output.of, *(x for each in output.gauges for x in each if callable(x))]
-    about = output.name, output.label, output.units, output.dims
+    functions: list[Callable[..., Any]] = [
+        output.of,
+        *(x for each in output.gauges for x in each if callable(x)),
+    ]
+    about: tuple[Any, ...] = output.name, output.label, output.units, output.dims
+    if isinstance(output, Reduce):
+        functions += [output.init, output.add, output.merge, output.finish]
+        about = *about, output.over
     gauges = [(each.name, each.dims) for each in output.gauges]
     return f"{output.name} {code_digest(repr((about, gauges)), *functions)}"
 
@@ -214,6 +227,57 @@ def of_study(said: Sequence[str]) -> tuple[Output, ...]:
 def is_shipped(output: Output) -> bool:
     """Tells whether an output is this package's; by name, since processes have their own."""
     return output.name in _shipped() or output.name in {each.name for each in USUAL}
+
+
+def reduced(
+    output: Reduce, fields: Mapping[str, Any], facts: Mapping[str, Any]
+) -> list[np.ndarray]:
+    """Returns the arrays of a reduction's state after the seeds of one configuration.
+
+    Args:
+        output: Which.
+        fields: What the seeds have recorded, by name, on the host or on a device.
+        facts: The attributes of their `Record`.
+
+    Raises:
+        ValueError: If it fails, or its state changes shape or type.
+    """
+    links = tuple(facts["links"].tolist())
+    numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
+    before = output.leaves
+    with contract.asking(output), own_settings():
+        after = _fold(output, numbers, links)(output.state(before), dict(fields))
+        found = [np.asarray(x) for x in jax.tree.leaves(after)]
+    shapes = [[(x.shape, x.dtype.kind) for x in leaves] for leaves in (found, before)]
+    if shapes[0] != shapes[1]:
+        told = Shown(f"arrays {[x.shape for x in found]}")
+        refuse(f"{output.name}.add", told, f"as init: {[x.shape for x in before]}", "mend it")
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _fold(output: Reduce, numbers: tuple[Any, ...], links: tuple[int, ...]) -> Any:
+    facts = {**dict(numbers), "links": np.array(links, np.int64)}
+
+    def fold(state: Any, fields: Mapping[str, Any]) -> Any:
+        return output.add(state, output.of(Record(fields.__getitem__, facts)))
+
+    return jax.jit(fold)
+
+
+def finished(output: Reduce, leaves: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns the result of a reduction's state.
+
+    Raises:
+        ValueError: If it fails, or is not over its dimensions.
+    """
+    wanted = tuple(len(values) for _, values in output.over)
+    with contract.asking(output):
+        found = np.asarray(output.finish(output.state(leaves)), np.float64)
+    if found.shape != wanted:
+        told = Shown(f"an array {found.shape}")
+        refuse(f"{output.name}.finish", told, f"an array {wanted}", "mend it, or `over`")
+    return found
 
 
 def made(
