@@ -198,9 +198,9 @@ def page(results: dict[str, Any]) -> str:
     """Returns the part of docs/gpu.md that comes from figures."""
     told = [
         f"Measured on {results['date']} on one {results['device']} beside {results['cores']} cores,"
-        f" jax {results['jax']}, fmab_jax {results['version']}; the best of {results['turns']}"
-        " turns. T = 10^6, 50 agents, 100 arms, epsilon = 1, 100 recorded slots, where nothing else"
-        " is said.",
+        f" jax {results['jax']}, fmab_jax after {results['version']}; programs: the best of"
+        f" {results['turns']} turns, calls: the better of two. T = 10^6, 50 agents, 100 arms,"
+        " epsilon = 1, 100 recorded slots, where nothing else is said.",
         "",
         "| on the device | seeds of a batch | trials/s | seeds with a processor's bits |",
         "|---|---:|---:|---:|",

@@ -4,7 +4,7 @@
     JAX_PLATFORMS=cpu python -m benchmarks gpu --compile-only
 
 A pass of a loop whose condition depends on data is a trip to the host and back, 10 to 20
-microseconds; a kernel is at least two.
+microseconds; a kernel takes at least two.
 """
 
 from __future__ import annotations

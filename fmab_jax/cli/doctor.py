@@ -74,10 +74,9 @@ def execute(call: Call) -> None:
         "cores": str(cores()),
         "memory available": f"{available / 1e9:.3g} GB" if available else "unknown",
     }
-    if devices[0].platform != "cpu" and (room := memory_of(devices[0])):
-        # Most of a device is taken as soon as JAX starts.
-        change = "change it by XLA_PYTHON_CLIENT_MEM_FRACTION"
-        rows["device memory"] = f"{room / 1e9:.3g} GB, taken when JAX starts: {change}"
+    if devices[0].platform == "gpu" and (room := memory_of(devices[0])):
+        change = "XLA_PYTHON_CLIENT_MEM_FRACTION changes it"
+        rows["device memory"] = f"{room / 1e9:.3g} GB for JAX; {change}"
     for name, value in rows.items():
         print(f"{name:<18} {value}")
     print(

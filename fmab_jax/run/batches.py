@@ -53,7 +53,7 @@ _ROOMS = 4
 # Trials of the smallest batch that is halved no more.
 _FEWEST = 8
 # So many times larger is the next larger table of configurations.
-_ROWS = 8
+_TABLE_GROWTH = 8
 # Means whose law is looked at in one go.
 _LOOKED_AT = 1 << 16
 
@@ -388,12 +388,12 @@ def numbered_trials(
         seed: As in `one_trial`.
     """
 
-    def own(x: Array) -> Array:
+    def per_trial(x: Array) -> Array:
         if len(x) == 1:  # nothing is repeated in memory
             return jnp.broadcast_to(x[0], (len(row), *x.shape[1:]))
         return x.at[row].get(mode="promise_in_bounds")
 
-    trial, problem, grid = jax.tree.map(own, table)
+    trial, problem, grid = jax.tree.map(per_trial, table)
     return many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
 
 
@@ -401,7 +401,7 @@ def table_rows(configs: int) -> int:
     """Returns the rows of a table for so many configurations, so that nearby numbers share one."""
     rows = 1
     while rows < configs:
-        rows *= _ROWS
+        rows *= _TABLE_GROWTH
     return rows
 
 
@@ -557,13 +557,13 @@ def ahead(
         raised; somebody is told as by `telling`.
     """
 
-    def made_now(number: int) -> None:
+    def compile_program(number: int) -> None:
         program, batch, rows = wanted[number]
         executable(program, batch, devices, rows)
 
     def alone(number: int, tell: Callable[[], None]) -> None:
         with telling(tell):
-            made_now(number)
+            compile_program(number)
 
     if one_by_one or len(wanted) == 1:
         yield alone
@@ -574,7 +574,7 @@ def ahead(
 
     def compiled(number: int) -> None:
         with telling(traced[number].set):
-            made_now(number)
+            compile_program(number)
 
     def ready(number: int, tell: Callable[[], None]) -> None:
         for following in range(len(made), min(number + 2, len(wanted))):
@@ -604,26 +604,30 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish; ``lanes`` of them run at once.
 
-    A batch that does not fit into a device's memory is halved. Where the devices belong to several
-    processes, all of them must call this with the same work; each gets all outcomes. ``rows`` is
-    the size of the table of configs, by default one that suits their number. Series over time that
-    are ``held`` stay on the device.
+    A batch that runs out of a device's memory is halved, down to eight trials. Where the devices
+    belong to several processes, all of them must call this with the same work; each gets all
+    outcomes. ``rows`` is the size of the table of configs, by default one that suits their number.
+    Series over time that are ``held`` stay on the device.
     """
     lanes = threads(devices) if lanes is None else lanes
     rows = table_rows(len(work.configs)) if rows is None else rows
-    left = np.ones(len(work.seeds), bool)
+    missing = np.ones(len(work.seeds), bool)
     try:
         for start, outcome in _run_batches(work, batch, devices, lanes, rows, held):
-            left[start : start + batch] = False
+            missing[start : start + batch] = False
             yield start, outcome
     except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error) or batch < 2 * _FEWEST * len(devices):
+        # Of several processes, the others would wait for the whole batch.
+        small = batch < 2 * _FEWEST * len(devices) or spans_processes(devices)
+        if small or "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        rest = np.flatnonzero(left)
-        seeds = np.asarray(work.seeds)[rest]
-        some = work._replace(which=work.which[rest], seeds=seeds)
-        # One batch at a time: others took memory as well.
-        for start, outcome in run_trials(some, batch // 2, devices, 1, rows, held=held):
+    # Outside of the handler, which holds on to what the failed batches have allocated.
+    if missing.any():
+        rest = np.flatnonzero(missing)
+        part = work._replace(which=work.which[rest], seeds=np.asarray(work.seeds)[rest])
+        # One batch at a time: others took memory as well. What is missing are whole batches, but
+        # for the last, so that half a batch lies within one of them.
+        for start, outcome in run_trials(part, batch // 2, devices, 1, rows, held=held):
             yield int(rest[start]), outcome
 
 
@@ -635,7 +639,7 @@ def _run_batches(
     rows: int,
     held: bool,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yields what `run_trials` does, with batches of this size."""
+    """Runs batches of one size; yields as `run_trials`."""
     compiled = executable(work.configs[0].program, batch, devices, rows)
     filled = [*work.configs, *[work.configs[-1]] * (rows - len(work.configs))]
     table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in filled))
@@ -722,7 +726,7 @@ def _without_series(outcome: Outcome, trials: int) -> Outcome:
 def _pinned(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:
     """Returns where results go that leave accelerators; None on processors.
 
-    Memory of the host that it may not move is filled thirty times faster, from the second batch on.
+    The first batches are as slow as without it: the memory is pinned while they wait.
     """
     if devices[0].platform == "cpu":
         return None

@@ -178,9 +178,9 @@ def shaped(
 
 
 def looks_right(outcome: Outcome) -> Any:
-    """Tells whether a batch keeps all promises to the bit, which nearly all do; in few passes.
+    """Tells whether a batch keeps all promises exactly; what grows to a finite end is finite.
 
-    On the host or, traced, on a device: what grows to a finite end is finite.
+    Works on arrays of NumPy and of JAX.
     """
     regret, rounds = outcome.regret, outcome.rounds_by
     return (

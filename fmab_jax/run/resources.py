@@ -95,10 +95,12 @@ def estimate(
         if devices[0].platform == "cpu":
             # A power of two, since that is what it is rounded up to.
             per_device = min(per_device, 1 << (_KEPT // result_bytes).bit_length() >> 1)
-        elif room := memory_of(devices[0]):
+        elif not spans_processes(devices) and (room := memory_of(devices[0])):
             fitting = max(1, int(_FILLED * room / (lanes * bytes_per_seed)))
             per_device = min(per_device, 1 << fitting.bit_length() >> 1)
-        per_device = min(per_device, -(-trials // (len(devices) * lanes)))
+        # An accelerator takes as long for half a batch as for a whole one, where both are small.
+        shares = len(devices) * (lanes if devices[0].platform == "cpu" else 1)
+        per_device = min(per_device, -(-trials // shares))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
         per_device = -(-batch // len(devices))
@@ -136,8 +138,8 @@ def spans_processes(devices: Sequence[jax.Device]) -> bool:
 
 
 def holds_curves(devices: Sequence[jax.Device]) -> bool:
-    """Tells whether curves that are only summarised stay where they were computed."""
-    return len(devices) == 1 and devices[0].platform != "cpu" and not spans_processes(devices)
+    """Tells whether curves that are only summarised stay on the GPU that has computed them."""
+    return devices[0].platform == "gpu" and tuple(devices) == tuple(local_devices()[:1])
 
 
 def memory_of(device: jax.Device) -> int:
@@ -148,8 +150,8 @@ def memory_of(device: jax.Device) -> int:
 def threads(devices: Sequence[jax.Device]) -> int:
     """Returns how many batches run at once.
 
-    A lone CPU device runs a batch on one core; several batches at once use the others. Of an
-    accelerator's, one is computed while the results of another are brought back.
+    A lone CPU device runs a batch on one core; several batches at once use the others. An
+    accelerator computes one batch while the results of another are brought back.
     """
     if devices[0].platform != "cpu":
         return 1 if spans_processes(devices) else 2

@@ -103,9 +103,12 @@ def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: i
         arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     if keep == "curves":
         _try_outputs(series, configs)
-    final = _final(series)
+    with own_settings():
+        final = np.asarray(series["regret"][:, :, -1])
     finals = [summary.moments(values[:, None], full=False) for values in final]
-    return Chunk(arrays if keep == "curves" else _summarised(arrays, configs, threads), finals)
+    if keep == "summary":
+        arrays = _summarised(arrays, configs, final, threads)
+    return Chunk(arrays, finals)
 
 
 def _try_outputs(series: Series, configs: Sequence[Config]) -> None:
@@ -127,7 +130,9 @@ def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -
     return [made(output, one, at.facts, at.size, seeds) for one, at in pairs]
 
 
-def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
+def _summarised(
+    curves: Series, configs: Sequence[Config], final: np.ndarray, threads: int
+) -> dict[str, np.ndarray]:
     """Returns moments by cell, and (row, value, count) of whole numbers."""
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
@@ -156,7 +161,7 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, each, strict=True)]
             arrays[f"{output.name}_{kind}"] = _padded(shaped)
     counted = {
-        "regret_bin": summary.bins(_final(curves)),
+        "regret_bin": summary.bins(final),
         **{
             each.name: np.stack(_compute_output(each, curves, configs))
             for each in USUAL
@@ -173,12 +178,6 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
         arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])
         arrays[f"{name}_count"] = np.concatenate([number for _, number in found])
     return arrays
-
-
-def _final(curves: Series) -> np.ndarray:
-    """Returns regret at T, [cell, seed]."""
-    with own_settings():
-        return np.asarray(curves["regret"][:, :, -1])
 
 
 def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:

@@ -54,6 +54,7 @@ class Task(NamedTuple):
     trials: int  # of the program's largest block or piece, which the batch is chosen for
     batch: int | None  # trials of a batch, or None to choose
     pieces: int  # ranges of seeds that it is cut to, for that many workers
+    rows: int = 1  # of the table that holds the configs of any of the program's blocks
 
 
 class Done(NamedTuple):
@@ -368,12 +369,11 @@ def _computed_piece(order: bytes) -> Done:
         batch = some.needs(task.trials, devices, task.batch, 1).batch
         with _COMPILING:
             before = batches.executable.cache_info().misses
-            rows = batches.table_rows(len(task.job.configs))
-            batches.executable(some.program, batch, devices, rows)
+            batches.executable(some.program, batch, devices, task.rows)
             compilations = batches.executable.cache_info().misses - before
         with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()
-            series = run_job(task.job, batch, devices, lanes=1)
+            series = run_job(task.job, batch, devices, lanes=1, rows=task.rows)
             return Done(series, time.perf_counter() - started, compilations)
 
 

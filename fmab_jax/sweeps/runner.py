@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 # Slots at which a configuration is timed first, and how long a step to eightfold ones may take.
 _FIRST_STEP = 1000
 _LONGEST_STEP_S = 1.0
+# Copies of a block's curves that a device summarises with, and the part of its memory for them.
+_COPIES, _SPARE = 6, 0.3
 
 
 def sweep(
@@ -341,12 +343,16 @@ class _Work:
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], (batch, rows), todo, compile_s * programs, teller)
 
-    @property
-    def _holds(self) -> bool:
-        """Whether curves stay on the device: nothing is asked for that is made on the host."""
+    def _holds(self, block: Block) -> bool:
+        """Whether a block's curves stay on the device: only what is reduced there is asked for."""
         reduced = all(isinstance(each, Reduce) for each in self.study.outputs)
-        kept = self.study.keep == "summary" and reduced
-        return kept and resources.holds_curves(self.devices)
+        if self.study.keep != "summary" or not reduced or not resources.holds_curves(self.devices):
+            return False
+        some = self.layout.points[block.cells[0]].config
+        room = resources.memory_of(self.devices[0])
+        fits = not room or _COPIES * block.trials * bytes_per_trial(some) <= _SPARE * room
+        # NumPy adds a single column pairwise.
+        return fits and some.wanted > 1
 
     def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:
         trials = self.layout.most_trials(program, own)
@@ -422,13 +428,19 @@ class _Work:
                         self.timed = True
                 for block in own:
                     job = self.layout.job(block)
-                    told = teller.advanced
-                    # A single slot is added up in another order.
-                    held = self._holds and program.wanted > 1
-                    series = run_job(job, batch, self.devices, rows=rows, held=held, advanced=told)
+                    series = run_job(
+                        job,
+                        batch,
+                        self.devices,
+                        rows=rows,
+                        held=self._holds(block),
+                        advanced=teller.advanced,
+                    )
                     if keeps:
                         cores = resources.cores()
-                        yield block, chunk_of(series, job.configs, self.study.keep, threads=cores)
+                        chunk = chunk_of(series, job.configs, self.study.keep, threads=cores)
+                        del series  # may take a device's memory
+                        yield block, chunk
 
     def _computed_there(
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
@@ -441,11 +453,12 @@ class _Work:
         pieces = max(1, self.cluster.threads // len(blocks))
         tasks, ordered = [], []
         for program, own in self.layout.by_program(blocks).items():
-            trials = self.layout.most_trials(program, own)
+            trials, rows = self.layout.most_trials(program, own), self.layout.rows(own)
             for block in own:
                 job = self.layout.job(block)
                 cut = min(pieces, -(-job.trials // FEWEST))
-                tasks.append(Task(job, self.study.keep, -(-trials // cut), self.batch, cut))
+                each = -(-trials // cut)
+                tasks.append(Task(job, self.study.keep, each, self.batch, cut, rows))
                 ordered.append(block)
         left = sum(self.layout.elements(block) for block in blocks)
         with closing(self.cluster.compute(tasks, teller)) as found:
@@ -496,7 +509,7 @@ class _Work:
             stop = block.start + trials
             job = self.layout.job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
-            run_job(job, batch, self.devices, rows=rows)
+            run_job(job, batch, self.devices, rows=rows, held=self._holds(block))
             steps.append((horizon, time.perf_counter() - started))
             if steps[-1][1] > _LONGEST_STEP_S:
                 break

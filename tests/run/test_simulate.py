@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -465,16 +466,61 @@ def test_batches_are_cut_for_what_a_processor_keeps():
     and an accelerator whose batches are cut as well."""
     config = batches.bound(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
     assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32
-    gpu = mock.Mock(spec=jax.Device, platform="gpu", memory_stats=lambda: None)
+    gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0, memory_stats=lambda: None)
     assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 2**20
 
 
 def test_batches_are_cut_for_the_memory_of_an_accelerator():
     """Would catch batches that are sized for a larger device, or for one lane where two fly."""
-    gpu = mock.Mock(spec=jax.Device, platform="gpu")
+    gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0)
     gpu.memory_stats = lambda: {"bytes_limit": 1000 * 300 * 10}
     assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 4096
     assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=2).batch == 2048
+
+
+def test_processes_together_choose_one_batch(monkeypatch):
+    """Would catch a process that asks another's device for its memory, or chooses by its own, and
+    one that halves its batches while the others wait for the whole."""
+    monkeypatch.setattr(run_resources, "spans_processes", lambda devices: True)
+    gpu = mock.Mock(spec=jax.Device, platform="gpu", memory_stats=mock.Mock(side_effect=ValueError))
+    assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 2**20
+    config = batches.bound(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
+    work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
+
+    def full(*given):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+
+    monkeypatch.setattr(batches, "spans_processes", lambda devices: True)
+    monkeypatch.setattr(batches, "_run_batches", full)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        list(batches.run_trials(work, 64, (jax.devices()[0],), 1))
+
+
+ALONE_OR_NOT = {
+    "cdp": (fmab.cdp_mab(1.0), fmab.Problem.uniform(7, 11)),
+    "agents differ": (fmab.cdp_mab(1.0), fmab.Problem.heterogeneous(7, 11)),
+    "some report": (fmab.cdp_mab(1.0, participation=0.4), fmab.Problem.uniform(7, 11)),
+    "ring": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.uniform(7, 11)),
+    "KL-SE": (fmab.kl_se(1.0), fmab.Problem.uniform(7, 11)),
+    "ucb1": (fmab.ucb1(), fmab.Problem.uniform(7, 11)),
+    "pooled": (fmab.ucb1(pooled=True), fmab.Problem.uniform(7, 11)),
+    "dducb": (fmab.dducb("ring"), fmab.Problem.uniform(7, 11)),
+}
+
+
+@pytest.mark.parametrize("name", quick.only(ALONE_OR_NOT, "cdp", "agents differ", "ucb1"))
+@pytest.mark.as_users_have_it
+def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
+    """Would catch a quotient by a number that is the same for all trials, of which XLA makes a
+    product, and which is none where trials are of several configurations."""
+    algorithm, problem = ALONE_OR_NOT[name]
+    config = batches.bound(algorithm, problem, 3000, times=10)
+    work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
+    one, eight = (
+        dict(batches.run_trials(work, 64, (jax.devices()[0],), rows=rows))[0] for rows in (1, 8)
+    )
+    assert len(set(one.regret[:, -1])) > 5
+    jax.tree.map(np.testing.assert_array_equal, one, eight)
 
 
 def test_arguments_of_a_trial_are_two_numbers():
@@ -488,19 +534,25 @@ def test_arguments_of_a_trial_are_two_numbers():
     assert sizes[1] - sizes[0] == 64 * 8
 
 
-def test_a_batch_that_does_not_fit_is_halved(monkeypatch):
-    """Would catch a run that ends for want of memory, and trials that are lost or come twice."""
+def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
+    """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
+    at another's place: of the first batches, one is there before the other fails."""
     config = batches.bound(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-    real, asked = batches.executable, []
+    real, asked, second = batches.executable, [], threading.Event()
 
     def small(program, batch, *rest):
         asked.append(batch)
         compiled = real(program, batch, *rest)
 
         def run(table, row, *given):
-            if batch > 32 and (batch > 64 or 250 in np.asarray(given[-1])):
+            seeds = np.asarray(given[-1])
+            if batch == 64 or (batch == 128 and 0 in seeds):
+                second.wait(60)
                 raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-            return compiled(table, row, *given)
+            outcome = jax.block_until_ready(compiled(table, row, *given))
+            if 128 in seeds:
+                second.set()
+            return outcome
 
         return run
 
@@ -508,10 +560,11 @@ def test_a_batch_that_does_not_fit_is_halved(monkeypatch):
     work = batches.Work([config], np.zeros(300, np.int32), range(300), 0)
     collected = batches.Collected(300, config.points)
     told = []
-    for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],)):
+    for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
         collected.put(start, outcome)
-        told.append(len(outcome.rounds))
-    assert asked == [128, 64, 32] and sum(told) == 300
+        told.append((start, len(outcome.rounds)))
+    assert asked == [128, 64, 32] and sum(trials for _, trials in told) == 300
+    assert told[0] == (128, 128) and (0, 32) in told
     monkeypatch.undo()
     whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
     assert (collected.arrays["regret"] == whole.regret.values).all()
