@@ -21,6 +21,7 @@ class Options(Plugged):
 
 def execute(call: Call) -> None:
     """Prints the table."""
+    from fmab_jax.core.outputs import Reduce
     from fmab_jax.run.outputs import further
     from fmab_jax.run.outputs.usual import USUAL
 
@@ -30,5 +31,8 @@ def execute(call: Call) -> None:
     asked = [(each, f"--outputs {each.name}") for each in further().values()]
     for output, when in [*((each, "always") for each in USUAL), *asked]:
         over = ", ".join(("seed", *output.dims))
+        if isinstance(output, Reduce):
+            over = ", ".join(name for name, _ in output.over)
+            when += " --keep summary"
         shown.add_row(output.name, output.label, over, output.units, when)
     show_table(shown, whole=False)
