@@ -191,6 +191,8 @@ def bases():
         "Problem": {"means": [0.5, 0.1], "agents": 3},
         "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)},
         "Output": {"name": "x", "label": "", "units": "", "of": len},
+        "Reduce": {"name": "x", "label": "", "units": "", "of": len}
+        | dict.fromkeys(("init", "add", "merge", "finish"), len),
         "Gaussian": {"sd": 0.5},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},

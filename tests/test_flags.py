@@ -57,10 +57,12 @@ def bound(name, value):
     return made.bind(doors.PROBLEM, 50, exchange=made.exchange(3), sum_agents=value)
 
 
+FOLD = dict.fromkeys(("init", "add", "merge", "finish"), len)
 CALLS = {
     "Exchange(alone)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), alone=v),
     "Exchange(exact)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), exact=v),
     "Output(coordinate)": lambda v: fmab.Output("x", "", "", len, coordinate=v),
+    "Reduce(coordinate)": lambda v: fmab.Reduce("x", "", "", len, coordinate=v, **FOLD),
     "parameter(keyword)": lambda v: fmab.parameter(Real(), "x", keyword=v),
     "simulate(sum_agents)": lambda v: doors.given("simulate", sum_agents=v),
     "simulate(progress)": lambda v: doors.given("simulate", progress=v),

@@ -308,7 +308,8 @@ class Reduce(Output):
         >>> import fmab_jax as fmab
         >>> thresholds = (0.0, 100.0, 1000.0)
         >>> def count(state, values):
-        ...     return state + (values[:, None] > jnp.array(thresholds)[None]).sum(0)
+        ...     above = values[:, None] > jnp.array(thresholds)[None]
+        ...     return state + above.sum(0, dtype=state.dtype)
         >>> above = fmab.Reduce(
         ...     "seeds_above", "seeds with more regret", "seeds",
         ...     lambda record: record["regret"][:, -1],

@@ -20,7 +20,7 @@ from fmab_jax.sweeps.study import state
 def uncomputed(monkeypatch):
     """Has `simulate` compute nothing for 2 seeds; returns what does the same for `sweep`."""
 
-    def nothing(*_: Any) -> Any:
+    def nothing(*_: Any, **__: Any) -> Any:
         flat, curves = np.zeros(2), np.zeros((2, 200))
         fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
         yield 0, Outcome(**(fields | {"waiting_regret": None, "gauged": None}))

@@ -9,6 +9,7 @@ import math
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -548,6 +549,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
             seeds = np.asarray(given[-1])
             if batch == 64 or (batch == 128 and 0 in seeds):
                 second.wait(60)
+                time.sleep(0.5)  # until the other is handed on
                 raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
             outcome = jax.block_until_ready(compiled(table, row, *given))
             if 128 in seeds:
@@ -564,7 +566,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
         collected.put(start, outcome)
         told.append((start, len(outcome.rounds)))
     assert asked == [128, 64, 32] and sum(trials for _, trials in told) == 300
-    assert told[0] == (128, 128) and (0, 32) in told
+    assert {(0, 32), (96, 32)} <= set(told) and len({start for start, _ in told}) == len(told)
     monkeypatch.undo()
     whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
     assert (collected.arrays["regret"] == whole.regret.values).all()

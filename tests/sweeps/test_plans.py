@@ -304,9 +304,13 @@ def test_a_long_run_is_timed_on_short_ones(monkeypatch):
     nothing = functools.lru_cache(lambda *_: None)
     monkeypatch.setattr(runner.batches, "executable", nothing)
 
-    def run_job(job, *_, rows):
+    def run_job(job, *_, rows, held):
         (config,) = job.configs
-        assert rows == 1 and int(config.trial.horizon) == config.grid[-1] == max(config.grid)
+        assert (
+            rows == 1
+            and not held
+            and int(config.trial.horizon) == config.grid[-1] == max(config.grid)
+        )
         asked.append(int(config.trial.horizon))
         clock[0] += asked[-1] * 1e-3
 
