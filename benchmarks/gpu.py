@@ -233,6 +233,8 @@ def main(given: Sequence[str] | None = None) -> None:
         launches.main()
         return
     names = [n for n in CASES if not asked.only or any(word in n for word in asked.only)]
+    if not names:
+        parser.error(f"--only: must be words of {', '.join(CASES)}")
     device = jax.devices()[0]
     told: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d"),

@@ -121,4 +121,4 @@ def main() -> None:
         )
         for depth, role, launches, moved in counts(compiled.as_text()):
             each = moved / seeds / PROBLEM.arms
-            print(f"  {'  ' * depth}{role}: {launches} launches, {each:,.0f} bytes a lane")
+            print(f"  {'  ' * depth}{role}: {launches} launches, {each:,.0f} bytes an arm")
