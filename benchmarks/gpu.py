@@ -27,7 +27,7 @@ import numpy as np
 import fmab_jax as fmab
 from benchmarks import report, rivals
 from fmab_jax.core.scope import own_settings
-from fmab_jax.run import batches
+from fmab_jax.run import compilation, configs
 
 RESULTS = Path(__file__).with_name("gpu.json")
 PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
@@ -49,14 +49,14 @@ CASES: dict[str, tuple[Any, Any, float, int]] = {
 }
 
 
-def bind(name: str, shrink: int) -> tuple[batches.Config, int]:
+def bind(name: str, shrink: int) -> tuple[configs.Config, int]:
     """Returns a case's configuration, and how many seeds a batch has."""
     algorithm, problem, horizon, seeds = CASES[name]
-    config = batches.bound(algorithm, problem, int(horizon), times=100, spacing="linear")
+    config = configs.bind(algorithm, problem, int(horizon), times=100, spacing="linear")
     return config, max(1, seeds // shrink)
 
 
-def arguments(config: batches.Config, seeds: int, device: jax.Device) -> Any:
+def arguments(config: configs.Config, seeds: int, device: jax.Device) -> Any:
     """Returns the arguments of a batch, on a device."""
     table = jax.tree.map(lambda x: np.asarray(x)[None], config.arrays)
     given = table, np.zeros(seeds, np.int32), np.uint32(0), np.arange(seeds, dtype=np.uint32)
@@ -68,7 +68,7 @@ def measure(name: str, turns: int, shrink: int) -> dict[str, Any]:
     config, seeds = bind(name, shrink)
     device = jax.devices()[0]
     with jax.enable_x64(True):
-        compiled = batches.executable(config.program, seeds, (device,))
+        compiled = compilation.compile_program(config.program, seeds, (device,))
         with own_settings(jax.sharding.Mesh(np.array([device]), ("trials",))):
             given = arguments(config, seeds, device)
             times = []
@@ -185,7 +185,7 @@ def end_to_end(shrink: int) -> dict[str, list[float]]:
     found = {}
     for name, call in calls.items():
         found[name] = []
-        batches.executable.cache_clear()
+        compilation.compile_program.cache_clear()
         for _ in range(3):
             start = time.perf_counter()
             call()
@@ -251,7 +251,7 @@ def main(given: Sequence[str] | None = None) -> None:
         start = time.perf_counter()
         config, seeds = bind(name, asked.shrink)
         with jax.enable_x64(True):
-            batches.executable(config.program, seeds, (device,))
+            compilation.compile_program(config.program, seeds, (device,))
         return round(time.perf_counter() - start, 2)
 
     told["compile_s"] = {names[0]: compile_case(names[0])}

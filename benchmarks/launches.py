@@ -22,7 +22,7 @@ from jax._src import xla_bridge
 from jax.experimental import topologies
 
 import fmab_jax as fmab
-from fmab_jax.run import batches
+from fmab_jax.run import compilation, configs
 
 PROBLEM = fmab.Problem.uniform(agents=50, arms=100)
 CASES = {
@@ -108,9 +108,9 @@ def _size(shape: str) -> int:
 def main() -> None:
     """Prints the counts of each case."""
     for name, (algorithm, seeds) in CASES.items():
-        config = batches.bound(algorithm, PROBLEM, 10**6, times=100)
+        config = configs.bind(algorithm, PROBLEM, 10**6, times=100)
         start = time.perf_counter()
-        compiled = batches.executable(config.program, seeds, (device(),))
+        compiled = compilation.compile_program(config.program, seeds, (device(),))
         seconds = time.perf_counter() - start
         memory = compiled.memory_analysis()
         print(

@@ -87,21 +87,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @functools.cache
 def _usual() -> dict[str, Any]:
     """Returns the options with which users' runs are compiled on a processor."""
-    from fmab_jax.run import batches
+    from fmab_jax.run import compilation
 
-    return dict(batches._OPTIONS["cpu"])
+    return dict(compilation._OPTIONS["cpu"])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Has runs compiled quickly or, for a test marked ``as_users_have_it``, as users have them."""
-    from fmab_jax.run import batches
+    from fmab_jax.run import compilation
 
     marked = item.get_closest_marker("as_users_have_it")
     wanted = _usual() if marked else _usual() | programs.UNOPTIMISED
-    if batches._OPTIONS["cpu"] != wanted:
-        batches._OPTIONS["cpu"] = wanted
-        batches.executable.cache_clear()
+    if compilation._OPTIONS["cpu"] != wanted:
+        compilation._OPTIONS["cpu"] = wanted
+        compilation.compile_program.cache_clear()
     _lay_out(item)
 
 

@@ -32,7 +32,7 @@ from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real
-from fmab_jax.run import batches, schema
+from fmab_jax.run import compilation, schema
 
 
 class Colour(enum.Enum):
@@ -380,7 +380,7 @@ def outcome(door, value):
 
 def main():
     """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
-    batches.executable = Executable()
+    compilation.compile_program = Executable()
     auditing.exposed = Executable()
     with contextlib.suppress(ImportError):
         import resource

@@ -7,7 +7,7 @@ import programs
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.run import batches
+from fmab_jax.run import compilation
 from fmab_jax.sweeps import study
 
 KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
@@ -27,11 +27,11 @@ def test_a_result_has_its_committed_bits(name, soon, monkeypatch):
     bits of runs of few seeds, whose programs are compiled sooner."""
     # Without the flag of the other tests, too.
     flag = programs.FLAG.removeprefix("--").partition("=")[0]
-    usual = {**batches._OPTIONS["cpu"], flag: True}
-    monkeypatch.setitem(batches._OPTIONS, "cpu", usual)
+    usual = {**compilation._OPTIONS["cpu"], flag: True}
+    monkeypatch.setitem(compilation._OPTIONS, "cpu", usual)
     if not soon:
-        monkeypatch.setitem(batches._SOON, "cpu", {})
-    batches.executable.cache_clear()
+        monkeypatch.setitem(compilation._SOON, "cpu", {})
+    compilation.compile_program.cache_clear()
     assert pins.ROW[name]() == HERE[name], "if meant: python tests/pins.py --write REASON"
 
 

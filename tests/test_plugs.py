@@ -33,7 +33,7 @@ from fmab_jax.core import laws, plugins
 from fmab_jax.core.exchanges import View
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
-from fmab_jax.run import batches, resources
+from fmab_jax.run import batches, compilation, configs, resources
 from fmab_jax.run.contract import PROMISES
 
 FILE = str(Path(plugs.__file__))
@@ -348,7 +348,7 @@ def test_configurations_are_values():
     """Would catch identity by object: equal configurations must share exchanges and results."""
     one, two, other = plugs.Geometric(growth=4), plugs.Geometric(growth=4.0), plugs.Geometric()
     assert one == two and hash(one) == hash(two) and one != other
-    assert batches.exchange_of(one, 6) is batches.exchange_of(two, 6)
+    assert configs.exchange_of(one, 6) is configs.exchange_of(two, 6)
     assert one.describe() == two.describe() != other.describe()
     assert plugs.Geometric(growth=2) != plugs.Greedy()
 
@@ -368,10 +368,6 @@ class BareTrial:
     def elements(self):
         """One row."""
         return 1
-
-    def bytes_per_seed(self, points, arms):
-        """Little."""
-        return 8 * (points + arms)
 
     def run(self, instance, grid, key):
         """The regret that was asked for."""
@@ -561,7 +557,7 @@ def test_every_run_looks_at_its_regret(what, run):
 
 def test_regret_is_looked_at_where_it_stays_on_a_device(monkeypatch):
     """Would catch a check of the contract that is made of curves on the host alone."""
-    monkeypatch.setattr(resources, "holds_curves", lambda devices: True)
+    monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
     algorithm, promise, seen = BROKEN["falling regret"]
     study = partial(fmab.sweep, lambda epsilon: algorithm, FEW, epsilon=[1, 2])
     told = refused(study, horizon=30, seeds=8, keep="summary")
@@ -766,7 +762,7 @@ def test_what_results_cannot_say_is_refused_before_anything_runs(
     function, stated, told, monkeypatch
 ):
     """Would catch a traceback, or a wrong statement that is found when all is computed."""
-    monkeypatch.setattr(batches, "executable", None)
+    monkeypatch.setattr(compilation, "compile_program", None)
     monkeypatch.setattr("fmab_jax.analysis.audit.exposed", None)
     algorithm = altered(fmab.cdp_mab, **{function: lambda *_: stated})(1.0)
     start = f"Altered.{function}{told}"
@@ -916,7 +912,7 @@ def test_an_incomplete_plug_in_is_refused(function, tmp_path, capsys):
 def test_what_is_no_algorithm_is_refused(given, told):
     """Would catch an AttributeError, and a class that is told it has no decorator."""
     # What tests/doors.py tries from outside, where no hook looks at types first.
-    assert told in refused(batches.check_given, *(*given, PROBLEM)[:2])
+    assert told in refused(configs.check_given, *(*given, PROBLEM)[:2])
 
 
 def test_weights_in_a_list_are_weights():

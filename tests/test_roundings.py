@@ -17,7 +17,7 @@ from fmab_jax.core.rare import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.draws import summed
 from fmab_jax.parameters import Flag, parameters_of
-from fmab_jax.run import batches
+from fmab_jax.run import compilation, configs
 
 ALIKE = fmab.Problem.uniform(4, 5)
 DIFFER = fmab.Problem.heterogeneous(4, 5, 0.4)
@@ -102,7 +102,7 @@ def unrounded_sums(program):
 
 def sums_of(algorithm, problem):
     """Returns where a seed, and a batch of them, adds to a product."""
-    config = batches.bound(algorithm, problem, 10**4, times=3)
+    config = configs.bind(algorithm, problem, 10**4, times=3)
     structure, leaves, _ = config.program
 
     def arguments(*batch):
@@ -116,10 +116,10 @@ def sums_of(algorithm, problem):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
-        found = unrounded_sums(traced(batches.one_trial, "cpu", *arguments()))
+        found = unrounded_sums(traced(compilation.one_trial, "cpu", *arguments()))
         if hasattr(config.trial, "run_batch"):
             for platform in ("cpu", "gpu"):
-                found |= unrounded_sums(traced(batches.many_trials, platform, *arguments(4)))
+                found |= unrounded_sums(traced(compilation.many_trials, platform, *arguments(4)))
     return found - CALLERS
 
 

@@ -141,12 +141,6 @@ class Trial(Protocol):
     def elements(self) -> int:
         """Returns how many (agent, arm) elements the loop holds for one seed."""
 
-    def bytes_per_seed(self, points: int, arms: int) -> int:
-        """Returns the memory of one seed at work, with so many recorded slots and arms.
-
-        The trial's own arrays and the problem's are not a part of it: they are counted for it.
-        """
-
 
 def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
     """Returns what a filling's function returned, as an array, while it is traced.

@@ -23,10 +23,6 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Grid, Integer, Scalar, Truth
 from fmab_jax.errors import flag
 
-# Bytes that the compiled loop holds: for an agent's arm, an agent's recorded slot, an agent, an
-# arm, a recorded slot and a seed.
-_OWN_ARM, _OWN_POINT, _AGENT, _ARM, _POINT, _RUN = 60, 16, 100, 200, 60, 1300
-
 
 @dataclass(frozen=True)
 class DEMAB(Private):
@@ -171,11 +167,6 @@ class DEMABTrial:
     def elements(self) -> int:
         """Returns how many rows of arms the loops hold for one seed."""
         return self.room + 4
-
-    def bytes_per_seed(self, points: int, arms: int) -> int:
-        """Returns the memory of one seed at work."""
-        own = self.room * (_OWN_ARM * arms + _OWN_POINT * points + _AGENT)
-        return own + _ARM * arms + _POINT * points + _RUN
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""

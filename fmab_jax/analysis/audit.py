@@ -26,7 +26,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, real, refuse
-from fmab_jax.run.batches import exchange_of
+from fmab_jax.run.configs import exchange_of
 from fmab_jax.run.contract import check_statements
 
 RUNS, LEVEL = 2_000_000, 1e-6

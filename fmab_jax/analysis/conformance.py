@@ -17,7 +17,8 @@ from fmab_jax.core.curves import MAX_POINTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
 from fmab_jax.errors import Refusal, count, refuse
-from fmab_jax.run import batches
+from fmab_jax.run import batches, compilation
+from fmab_jax.run.configs import Config, bind, check_given, room_for
 from fmab_jax.run.contract import PROMISES, asking, broken
 from fmab_jax.run.resources import checked_devices
 
@@ -62,7 +63,7 @@ def check_algorithm(
     horizon = count("horizon", horizon, 1, MAX_POINTS - 1, remedy)
     runs = count("runs", runs, 8, 10**6, "give how often the reference runs")
     problem = Problem.uniform(5, 7) if problem is None else problem
-    batches.check_given(algorithm, problem)
+    check_given(algorithm, problem)
     if reference is not None and not callable(reference):
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
@@ -71,9 +72,7 @@ def check_algorithm(
     def kept(promise: str, note: str = "") -> None:
         told.append(f"{'not checked' if note else 'kept'}: {PROMISES[promise]}{note}")
 
-    def run(
-        config: batches.Config, batch: int = 8, which: Any = None, used: Any = devices[:1]
-    ) -> Outcome:
+    def run(config: Config, batch: int = 8, which: Any = None, used: Any = devices[:1]) -> Outcome:
         configs = [config] if which is None else [config, other]
         order = np.zeros(seeds, np.int32) if which is None else which
         work = batches.Work(configs, order, np.arange(seeds), 0)
@@ -98,8 +97,8 @@ def check_algorithm(
         broken(algorithm, "value", f"a description that is not JSON ({error})")
     kept("value")
     # Every slot, which also shows that regret is exact wherever it is recorded.
-    bound = partial(batches.bound, algorithm, problem, horizon)
-    room, whole = batches.room_for(problem.agents), np.arange(horizon + 1)
+    bound = partial(bind, algorithm, problem, horizon)
+    room, whole = room_for(problem.agents), np.arange(horizon + 1)
     dense = bound(times=whole)
     # A neighbour of the same program that ends sooner.
     short = whole * max(1, horizon // 3) // horizon
@@ -114,7 +113,7 @@ def check_algorithm(
     for promise in ("outcome", "finite", "grows", "rounds"):
         kept(promise)
     _at_most(algorithm, every, dense)
-    batches.executable.cache_clear()
+    compilation.compile_program.cache_clear()
     _same(algorithm, "again", every, run(bound(times=whole)))
     kept("again")
     slots = np.unique(np.geomspace(1, horizon, 7).astype(np.int64))
@@ -182,7 +181,7 @@ def _same_law(
     means = np.broadcast_to(np.asarray(fixed.means), (fixed.agents, fixed.arms))
     rng = np.random.default_rng(20240607)
     slow = np.array([reference(rng, np.array(means), horizon) for _ in range(runs)])
-    config = batches.bound(algorithm, fixed, horizon, times=1)
+    config = bind(algorithm, fixed, horizon, times=1)
     work = batches.Work([config], np.zeros(4 * runs, np.int32), range(4 * runs), 0)
     parts = batches.run_trials(work, 64, tuple(checked_devices(None)))
     fast = np.concatenate([outcome.regret[:, 0] for _, outcome in parts])

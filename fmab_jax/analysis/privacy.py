@@ -29,7 +29,7 @@ from fmab_jax.algorithms.base import BITS, LAPLACE, Algorithm, coalition_of, led
 from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import count, real, refuse
-from fmab_jax.run.batches import exchange_of
+from fmab_jax.run.configs import exchange_of
 from fmab_jax.run.contract import asking
 
 DELTA = 1e-6

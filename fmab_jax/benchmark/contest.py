@@ -13,7 +13,7 @@ from fmab_jax.algorithms.base import Algorithm, number_bits_of
 from fmab_jax.benchmark.matching import NO_BOUND, at_value, matched, parameter_of
 from fmab_jax.benchmark.suites import Contestant, Suite, cost_of
 from fmab_jax.errors import Refusal
-from fmab_jax.run.batches import bound, exchange_of
+from fmab_jax.run.configs import bind, exchange_of
 from fmab_jax.run.contract import check_statements
 from fmab_jax.sweeps.simulate import simulate
 
@@ -75,7 +75,7 @@ def plan(
             made = {EVERYBODY: usual}
             groups = {EVERYBODY: 1.0 if name else math.nan}
         first = next(iter(made.values()))
-        bound(first, suite.played(first), suite.horizon, times=[suite.horizon])
+        bind(first, suite.played(first), suite.horizon, times=[suite.horizon])
     except Refusal as error:
         return _absent(error)
     # What takes too long here has no seeds of its own.

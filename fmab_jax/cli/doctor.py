@@ -47,7 +47,7 @@ def execute(call: Call) -> None:
     from fmab_jax.cli.stated import suggested
     from fmab_jax.core.problems import Problem
     from fmab_jax.resources import local_devices
-    from fmab_jax.run.batches import MAX_HORIZON, bound
+    from fmab_jax.run.configs import MAX_HORIZON, bind
     from fmab_jax.run.resources import MAX_SEEDS, cores, memory_of, versions
 
     owner = named(options.algorithm)
@@ -55,16 +55,14 @@ def execute(call: Call) -> None:
     seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
     devices = local_devices()
     algorithm = owner(**suggested(owner, {}))
-    needs = {}
-    for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
-        problem = Problem.heterogeneous(options.agents, options.arms, spread)
-        config = bound(algorithm, problem, horizon, times=options.times)
-        needs[case] = config.needs(seeds, tuple(devices), None)
+    problem = Problem.uniform(options.agents, options.arms)
+    config = bind(algorithm, problem, horizon, times=options.times)
+    need = config.needs(seeds, tuple(devices))
     with jax.enable_x64(True):
         inside = jax.numpy.zeros(()).dtype
     outside = jax.numpy.zeros(()).dtype
     listed = (f"{each.platform}:{each.id} ({each.device_kind})" for each in devices)
-    available = next(iter(needs.values())).available_bytes
+    available = need.available_bytes
     rows = {
         **versions(),
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -83,9 +81,6 @@ def execute(call: Call) -> None:
         f"\nfmab run {owner.name}, agents M = {problem.agents:,}, arms K = {problem.arms:,}, "
         f"slots T = {horizon:,}, {config.points:,} of them recorded, seeds {seeds:,}:"
     )
-    for case, need in needs.items():
-        fits = "fits" if need.fits else "does not fit"
-        print(
-            f"{case:<18} {fits}: {need.batches:,} x {need.batch:,} seeds, "
-            f"{need.working_bytes / 1e9:.3g} GB at work, {need.result_bytes / 1e9:.3g} GB results"
-        )
+    fits = "fits" if need.fits else "does not fit"
+    kept = f"{need.result_bytes / 1e9:.3g} GB of curves"
+    print(f"{need.batches:,} x {need.batch:,} seeds, {kept}: {fits}")

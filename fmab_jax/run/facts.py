@@ -9,7 +9,7 @@ from fmab_jax.algorithms.base import Seen, ledger_of, privacy_of, settings_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.parameters import parameters_of
-from fmab_jax.run.batches import Config
+from fmab_jax.run.configs import Config
 
 
 def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import functools
 import importlib.metadata
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import jax
 
 from fmab_jax import __version__
-from fmab_jax.errors import count, refuse, setting
+from fmab_jax.errors import count, refuse
 from fmab_jax.resources import available_bytes as available_bytes
 from fmab_jax.resources import cores as cores
 from fmab_jax.resources import local_devices, refuse_after_fork
@@ -19,8 +19,8 @@ from fmab_jax.resources import local_devices, refuse_after_fork
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
 _ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
-# Part of an accelerator's memory that batches are sized for: what they take is estimated.
-_FILLED = 0.7
+FILLED = 0.7
+"""Part of the memory that the batches in flight may take; the rest is for results."""
 # Most bytes of a batch's results that a processor's allocator keeps for the next one: else their
 # memory is given back and, page by page, got anew.
 _KEPT = 2**24
@@ -32,22 +32,19 @@ class Estimate(NamedTuple):
     Attributes:
         batch: Seeds per batch, over all devices.
         batches: Number of batches.
-        working_bytes: Memory of the batches in flight.
         result_bytes: Memory of the returned Dataset.
         available_bytes: Memory this machine has free, 0 if unknown.
     """
 
     batch: int
     batches: int
-    working_bytes: int
     result_bytes: int
     available_bytes: int
 
     @property
     def fits(self) -> bool:
         """Whether a tenth of the free memory would remain; True where that is unknown."""
-        total = self.working_bytes + self.result_bytes
-        return not self.available_bytes or total <= 0.9 * self.available_bytes
+        return not self.available_bytes or self.result_bytes <= 0.9 * self.available_bytes
 
 
 def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
@@ -67,18 +64,16 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
 
 def estimate(
     elements: int,
-    bytes_per_seed: int,
     result_bytes: int,
     trials: int,
     devices: Sequence[jax.Device],
     batch: int | None = None,
     lanes: int | None = None,
 ) -> Estimate:
-    """Returns the batch size and the memory a run will need, before anything is allocated.
+    """Returns the batch size and the memory of results, before anything is allocated.
 
     Args:
         elements: (agent, arm) elements of a trial's loop.
-        bytes_per_seed: Memory of a trial at work.
         result_bytes: Memory of a trial's results.
         trials: How many.
         devices: That share each batch.
@@ -95,9 +90,6 @@ def estimate(
         if devices[0].platform == "cpu":
             # A power of two, since that is what it is rounded up to.
             per_device = min(per_device, 1 << (_KEPT // result_bytes).bit_length() >> 1)
-        elif not spans_processes(devices) and (room := memory_of(devices[0])):
-            fitting = max(1, int(_FILLED * room / (lanes * bytes_per_seed)))
-            per_device = min(per_device, 1 << fitting.bit_length() >> 1)
         # An accelerator takes as long for half a batch as for a whole one, where both are small.
         shares = len(devices) * (lanes if devices[0].platform == "cpu" else 1)
         per_device = min(per_device, -(-trials // shares))
@@ -108,28 +100,17 @@ def estimate(
     # which the compiler would fuse, and round, differently.
     least = 8 if elements <= 100_000 else 2
     batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
-    batches = -(-trials // batch)
-    working = bytes_per_seed * batch * min(lanes, batches)
-    return Estimate(batch, batches, working, trials * result_bytes, available)
+    return Estimate(batch, -(-trials // batch), trials * result_bytes, available)
 
 
-def refuse_what_does_not_fit(needs: Estimate) -> None:
-    """Refuses a run that would not fit into memory.
+def refuse_memory(needed: float, available: int, remedy: str) -> NoReturn:
+    """Refuses a run that takes more memory than there is.
 
     Raises:
-        ValueError: If it would not; the remedy says what to change.
+        ValueError: Always.
     """
-    total = needs.working_bytes + needs.result_bytes
-    if not needs.fits:
-        larger = needs.result_bytes > needs.working_bytes
-        smaller = f"use fewer agents or arms, or {setting(batch=1)}"
-        remedy = "record fewer times or seeds" if larger else smaller
-        refuse(
-            "memory",
-            f"{total / 1e9:.1f} GB",
-            f"at most 90% of the {needs.available_bytes / 1e9:.1f} GB available",
-            remedy,
-        )
+    allowed = f"at most 90% of the {available / 1e9:.1f} GB available"
+    refuse("memory", f"{needed / 1e9:.1f} GB", allowed, remedy)
 
 
 def spans_processes(devices: Sequence[jax.Device]) -> bool:
@@ -137,13 +118,15 @@ def spans_processes(devices: Sequence[jax.Device]) -> bool:
     return any(device.process_index != jax.process_index() for device in devices)
 
 
-def holds_curves(devices: Sequence[jax.Device]) -> bool:
+def keeps_curves(devices: Sequence[jax.Device]) -> bool:
     """Tells whether curves that are only summarised stay on the GPU that has computed them."""
     return devices[0].platform == "gpu" and tuple(devices) == tuple(local_devices()[:1])
 
 
 def memory_of(device: jax.Device) -> int:
-    """Returns the bytes that JAX may use of an accelerator's memory; 0 where it does not tell."""
+    """Returns the bytes that JAX may use of a device's memory; 0 where that is unknown."""
+    if device.platform == "cpu":
+        return available_bytes()
     return int((device.memory_stats() or {}).get("bytes_limit", 0))
 
 

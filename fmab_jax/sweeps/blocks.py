@@ -15,7 +15,8 @@ from fmab_jax.analysis import device_summary, summary
 from fmab_jax.core.outputs import FIELDS, Output, Reduce
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
-from fmab_jax.run.batches import Collected, Config, Work
+from fmab_jax.run.batches import Collected, Work
+from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduced
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.records import KINDS, state_name
@@ -57,13 +58,10 @@ def run_job(
     *,
     lanes: int | None = None,
     rows: int | None = None,
-    held: bool = False,
+    keep_on_device: bool = False,
     advanced: Callable[[int], None] = lambda trials: None,
 ) -> Series:
-    """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each.
-
-    Series that are ``held`` stay on the device.
-    """
+    """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each."""
     seeds = job.stop - job.start
     whole = range(job.stop) if job.listed is None else job.listed
     work = Work(
@@ -74,12 +72,13 @@ def run_job(
     )
     points = max(config.wanted for config in job.configs)
     collected = Collected(len(work.seeds), points, job.configs[0].outputs)
-    for start, outcome in batches.run_trials(work, batch, devices, lanes, rows, held=held):
+    run = batches.run_trials(work, batch, devices, lanes, rows, keep_on_device=keep_on_device)
+    for start, outcome in run:
         collected.put(start, outcome)
         advanced(len(outcome.rounds))
     cells = len(job.configs)
     with own_settings():
-        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in collected.arrays.items()}
+        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in collected.gather().items()}
 
 
 def pieces_of(job: Job, number: int) -> list[Job]:

@@ -30,7 +30,7 @@ import jax
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
 from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
-from fmab_jax.run import batches, resources
+from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
 from fmab_jax.sweeps.progress import Progress
@@ -368,9 +368,9 @@ def _computed_piece(order: bytes) -> Done:
         some = task.job.configs[0]
         batch = some.needs(task.trials, devices, task.batch, 1).batch
         with _COMPILING:
-            before = batches.executable.cache_info().misses
-            batches.executable(some.program, batch, devices, task.rows)
-            compilations = batches.executable.cache_info().misses - before
+            before = compilation.compile_program.cache_info().misses
+            batch = compilation.fit_batch(some.program, batch, devices, task.rows)
+            compilations = compilation.compile_program.cache_info().misses - before
         with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()
             series = run_job(task.job, batch, devices, lanes=1, rows=task.rows)

@@ -16,7 +16,7 @@ from fmab_jax.core.exchanges import Meter
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import refuse
 from fmab_jax.run import attributes, schema
-from fmab_jax.run.batches import Config
+from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import facts
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.precision import Precision

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import resources
-from fmab_jax.run.batches import Config, Program, table_rows
+from fmab_jax.run.compilation import table_rows
+from fmab_jax.run.configs import Config, Program
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.store import MOST_BYTES

@@ -31,8 +31,8 @@ from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.errors import Shown, count, refuse, setting
 from fmab_jax.files import checked_path
-from fmab_jax.run import batches, resources
-from fmab_jax.run.batches import Config
+from fmab_jax.run import compilation, resources
+from fmab_jax.run.configs import Config
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.blocks import Chunk, chunk_of, run_job
@@ -223,7 +223,9 @@ def run(
     kind, shows = Brief if whole else Progress, keeps
     if whole:
         needs = study.points[0].config.needs(study.seeds, used, batch)
-        resources.refuse_what_does_not_fit(needs)
+        if not needs.fits:
+            remedy = "record fewer times or seeds"
+            resources.refuse_memory(needs.result_bytes, needs.available_bytes, remedy)
         # A run that is one batch has nothing to tell.
         shows = keeps and needs.batches > 1
     with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
@@ -253,7 +255,7 @@ def run(
             stack.enter_context(folder.writing(name))
             claim(folder, header, allow_changes, alone=worker is None)
             found.hold(folder, intact(folder, layout.hashes, teller))
-        compiled = batches.executable.cache_info().misses
+        compiled = compilation.compile_program.cache_info().misses
         work.compute(found, teller, keeps=keeps or store is None)
         if kept is not None and worker is not None:
             # What the others have done meanwhile counts as well.
@@ -264,7 +266,7 @@ def run(
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
     data.attrs["elapsed_s"] = time.perf_counter() - started
-    misses = batches.executable.cache_info().misses - compiled
+    misses = compilation.compile_program.cache_info().misses - compiled
     data.attrs["compilations"] = misses if cluster is None else work.compilations
     data.attrs["compile_s"] = work.compile_s
     if used:
@@ -288,14 +290,15 @@ class _Work:
         self.cluster, self.compilations, self.compile_s = cluster, 0, 0.0
         self.shared = resources.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
-        self.compiled: set[tuple[Sort, int, int]] = set()
+        # The batch that fits, by the sizes that were wanted.
+        self.fitting: dict[tuple[Sort, int, int], int] = {}
         self.timed = False
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
         """Returns what is to be done and what it takes, before anything is allocated."""
         layout = self.layout
         todo = layout.todo(found)
-        largest = working = 0
+        largest = 0
         for block in todo:
             some = layout.points[block.cells[0]].config
             # The products behind a scatter, and the chunk's bytes, are copies; one chunk is
@@ -303,14 +306,10 @@ class _Work:
             copies = 10 if self.study.keep == "summary" else 4
             own = copies * layout.kept_bytes(block)
             largest = max(largest, block.trials * (bytes_per_trial(some) + 4 * some.wanted) + own)
-        # Batches of a cluster take its workers' memory.
         available, parts = resources.available_bytes(), layout.by_program(todo)
-        for program in layout.programs if self.cluster is None else ():
-            needs = self._needs(program, parts.get(program, []))
-            working = max(working, needs.working_bytes)
         everybody = todo if layout.worker is None else layout.alone().todo(found)
         disk = sum(layout.kept_bytes(block) + 2000 for block in everybody)
-        memory = working + largest + disk * in_memory
+        memory = largest + disk * in_memory
         if self.study.keep == "summary":
             memory += 4 * sum(bytes_per_summary(point.config) for point in self.study.points)
         return Plan(
@@ -335,18 +334,18 @@ class _Work:
         if todo and not self.shared and self.cluster is None:
             parts = self.layout.by_program(todo)
             program, own = next(iter(parts.items()))
-            programs = len({each.program for each in parts})
+            number = len({each.program for each in parts})
             batch, rows = self._needs(program, own).batch, self.layout.rows(own)
             started = time.perf_counter()
-            with batches.telling(functools.partial(teller.compiling, 1, programs)):
-                batches.executable(program.program, batch, self.devices, rows)
+            with compilation.announcing(functools.partial(teller.compiling, 1, number)):
+                batch = compilation.fit_batch(program.program, batch, self.devices, rows)
             compile_s = time.perf_counter() - started
-            self._calibrate(todo[0], (batch, rows), todo, compile_s * programs, teller)
+            self._calibrate(todo[0], (batch, rows), todo, compile_s * number, teller)
 
-    def _holds(self, block: Block) -> bool:
+    def _keeps_on_device(self, block: Block) -> bool:
         """Whether a block's curves stay on the device: only what is reduced there is asked for."""
         reduced = all(isinstance(each, Reduce) for each in self.study.outputs)
-        if self.study.keep != "summary" or not reduced or not resources.holds_curves(self.devices):
+        if self.study.keep != "summary" or not reduced or not resources.keeps_curves(self.devices):
             return False
         some = self.layout.points[block.cells[0]].config
         room = resources.memory_of(self.devices[0])
@@ -414,18 +413,20 @@ class _Work:
             for program, own in self.layout.by_program(blocks).items()
         ]
         wanted = [(program.program, batch, rows) for program, batch, rows, _ in parts]
-        with batches.ahead(wanted, self.devices, one_by_one=self.shared) as ready:
+        with compilation.compile_ahead(wanted, self.devices, one_by_one=self.shared) as wait_for:
             for place, (program, batch, rows, own) in enumerate(parts, 1):
                 started = time.perf_counter()
-                if (program, batch, rows) not in self.compiled:
-                    ready(place - 1, functools.partial(teller.compiling, place, len(parts)))
-                    self.compiled.add((program, batch, rows))
+                sort = program, batch, rows
+                if sort not in self.fitting:
+                    tell = functools.partial(teller.compiling, place, len(parts))
+                    batch = self.fitting[sort] = wait_for(place - 1, tell)
                     compile_s = time.perf_counter() - started
                     self.compile_s += compile_s
                     if not self.timed and planned >= 8 * batch * lanes:
                         sizes = batch, rows
                         self._calibrate(own[0], sizes, blocks, compile_s * len(parts), teller)
                         self.timed = True
+                batch = self.fitting[sort]
                 for block in own:
                     job = self.layout.job(block)
                     series = run_job(
@@ -433,7 +434,7 @@ class _Work:
                         batch,
                         self.devices,
                         rows=rows,
-                        held=self._holds(block),
+                        keep_on_device=self._keeps_on_device(block),
                         advanced=teller.advanced,
                     )
                     if keeps:
@@ -509,7 +510,9 @@ class _Work:
             stop = block.start + trials
             job = self.layout.job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
-            run_job(job, batch, self.devices, rows=rows, held=self._holds(block))
+            run_job(
+                job, batch, self.devices, rows=rows, keep_on_device=self._keeps_on_device(block)
+            )
             steps.append((horizon, time.perf_counter() - started))
             if steps[-1][1] > _LONGEST_STEP_S:
                 break

@@ -31,7 +31,7 @@ from fmab_jax.errors import NONE, choice, count, did_you_mean, flag, length, ref
 from fmab_jax.parameters import UNSET, Kind, Parameter, Whole, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
-from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
+from fmab_jax.run.configs import FEW_TRIALS, Config, bind, room_for
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps import makers
 from fmab_jax.sweeps.axes import MAX_CONFIGS, Axis, axis_of
@@ -183,7 +183,7 @@ class Study:
         room: int | None,
         slots: dict[tuple[int, int], str],
     ) -> Point:
-        config = bound(
+        config = bind(
             algorithm,
             problem,
             horizon,

@@ -26,7 +26,7 @@ from fmab_jax.core.curves import Curves
 from fmab_jax.core.scope import own_settings
 from fmab_jax.draws.base import Round
 from fmab_jax.draws.since_heard import LastHeard
-from fmab_jax.run import batches
+from fmab_jax.run import configs
 
 ALPHA = 1e-6
 METERS = ("meter", "side", "priced", "counts")
@@ -409,7 +409,7 @@ def bound(algorithm, problem=SIX, horizon=900, **more):
     """Returns the trial of a configuration, with arrays."""
     with own_settings():
         return jax.tree.map(
-            jnp.asarray, batches.bound(algorithm, problem, horizon, times=2, **more).trial
+            jnp.asarray, configs.bind(algorithm, problem, horizon, times=2, **more).trial
         )
 
 
@@ -718,7 +718,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     other component, a wait on the arm that is best for all, or one that is not cut at T, padding
     that waits or is heard, and links that are charged before messages have arrived."""
     if name not in ("server", "budget"):
-        monkeypatch.setattr(batches, "_snug", lambda agents: 7)
+        monkeypatch.setattr(configs, "_snug", lambda agents: 7)
     algorithm, exchange_, rules, horizon = SURE_SETTINGS[name]
     wanted = reference.run(
         *(np.random.default_rng(1), SURE, horizon, None), exchange=exchange_, **rules
@@ -748,7 +748,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
 def test_agents_alone_go_by_their_own_means(monkeypatch):
     """Would catch an agent alone with another's means, with the means of all, or regret that is
     counted by its own gaps: two of five agents end with an arm that is best for them alone."""
-    monkeypatch.setattr(batches, "_snug", lambda agents: 7)
+    monkeypatch.setattr(configs, "_snug", lambda agents: 7)
     means = np.repeat([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]], (3, 2), axis=0)
     wanted = reference.single(np.random.default_rng(1), means, 6000, None)
     times = np.array([50, 1000, *wanted.knots[1:]])

@@ -19,7 +19,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.rare import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.layouts import Dense, Ragged, choose, ragged
-from fmab_jax.run import batches
+from fmab_jax.run import compilation, configs
 from fmab_jax.run.outputs import chosen
 
 TRIALS, HORIZON = 24, 10**5
@@ -123,7 +123,7 @@ def bound(name, **more):
     """Returns the configurations of a case, with outputs that accumulate."""
     outputs = chosen(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
     given = {"times": 10, "outputs": outputs} | more
-    return [batches.bound(*each, HORIZON, **given) for each in CASES[name]]
+    return [configs.bind(*each, HORIZON, **given) for each in CASES[name]]
 
 
 def program(configs, platform, **options):
@@ -137,12 +137,12 @@ def program(configs, platform, **options):
 
     def many(*given):
         with traced_for(platform):
-            return batches.many_trials(*given)
+            return compilation.many_trials(*given)
 
     every = np.arange(TRIALS)
     with own_settings():
         lowered = jax.jit(many).lower(*arguments(every % len(configs), every))
-        compiled = lowered.compile(compiler_options=batches._OPTIONS["cpu"] | options)
+        compiled = lowered.compile(compiler_options=compilation._OPTIONS["cpu"] | options)
 
     def outcomes(which, seeds):
         with own_settings():
@@ -202,7 +202,7 @@ def test_rows_that_no_agent_has_change_nothing(name, platform):
     """Would catch padding that is heard, or counted, in one of the layouts."""
     seeds = np.arange(TRIALS)
     few, more = (
-        program([batches.bound(*CASES[name][0], HORIZON, times=10, room=room)], platform)
+        program([configs.bind(*CASES[name][0], HORIZON, times=10, room=room)], platform)
         for room in (8, 13)
     )
     assert_same_bits(few(0 * seeds, seeds), more(0 * seeds, seeds))
@@ -228,7 +228,7 @@ def test_outputs_change_nothing_in_either_layout():
         )
     with own_settings():
         given = *plain.arrays, np.uint32(0), np.uint32(7)
-        compiled = jax.jit(batches.one_trial).lower(*given).compile(batches._OPTIONS["cpu"])
+        compiled = jax.jit(compilation.one_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
         alone = jax.tree.map(np.asarray, compiled(*given))
     seventh = jax.tree.map(lambda x: x[7], with_gauges._replace(gauged=None))
     assert_same_bits(alone, seventh)
@@ -375,7 +375,7 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     compared one at a time, noise of the last epoch's scale for all of them, and NaN for T."""
 
     def trial(algorithm):
-        return batches.bound(algorithm, ALIKE, 1000).trial
+        return configs.bind(algorithm, ALIKE, 1000).trial
 
     one_by_one = {each: trial(each(1.0)).elementwise for each in (Compares, Says, Again, Growing)}
     assert one_by_one == {Compares: False, Says: True, Again: False, Growing: True}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import xarray as xr
 
 from fmab_jax.algorithms.base import Outcome
-from fmab_jax.run import batches
+from fmab_jax.run import batches, compilation
 from fmab_jax.sweeps import chunks, grid, results
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import state
@@ -25,7 +24,7 @@ def uncomputed(monkeypatch):
         fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
         yield 0, Outcome(**(fields | {"waiting_regret": None, "gauged": None}))
 
-    monkeypatch.setattr(batches, "executable", functools.lru_cache(lambda *_: None))
+    monkeypatch.setattr(compilation, "fit_batch", lambda program, batch, *_: batch)
     monkeypatch.setattr(batches, "run_trials", nothing)
 
     def swept(*given: Any, **options: Any) -> xr.Dataset:

@@ -30,7 +30,7 @@ from fmab_jax.analysis.privacy import (
 )
 from fmab_jax.core import exchanges, laplace
 from fmab_jax.errors import Refusal
-from fmab_jax.run import batches, facts
+from fmab_jax.run import configs, facts
 
 RING = fmab.ddp_mab(1.0, "ring")
 
@@ -515,7 +515,7 @@ def test_a_ledger_that_is_none_is_refused():
 def told_of(algorithm):
     """Returns what a result keeps of the ledger of an algorithm among six agents."""
     problem = fmab.Problem([0.2, 0.8], agents=6)
-    return json.dumps(facts.ledger_rows(batches.bound(algorithm, problem, 200)))
+    return json.dumps(facts.ledger_rows(configs.bind(algorithm, problem, 200)))
 
 
 def lines_of(algorithm):

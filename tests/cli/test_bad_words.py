@@ -9,7 +9,7 @@ from fresh import python as process
 from spoken import said
 
 from fmab_jax.algorithms.base import known
-from fmab_jax.run import batches, resources
+from fmab_jax.run import compilation, resources
 
 # As the package's own refusals, but that None is called none.
 EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or none for no noise"
@@ -170,7 +170,7 @@ def test_bad_words_end_with_status_2_one_line_and_no_file(
     words, line, tmp_path, monkeypatch, capsys
 ):
     """Would catch a box or traceback for a line, a field's name for an option's, a started run."""
-    monkeypatch.setattr(batches, "executable", None)
+    monkeypatch.setattr(compilation, "compile_program", None)
     assert said(capsys, words, 2) == ("", f"fmab: {line}\n")
     assert list(tmp_path.iterdir()) == []
 

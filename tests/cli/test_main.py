@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
@@ -42,8 +43,8 @@ from fmab_jax.errors import refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
-from fmab_jax.run import batches, resources
-from fmab_jax.run.batches import bound
+from fmab_jax.run import compilation, configs, resources
+from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
 from fmab_jax.sweeps.makers import Drawn
 
@@ -640,29 +641,35 @@ def test_doctor_shows_the_estimate(words, name, capsys):
         f"fmab run {name}, agents M = {agents}, arms K = {arms}, slots T = {horizon:,}, "
         f"{points} of them recorded, seeds {seeds:,}:\n" in out
     )
-    for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
-        problem = fmab.Problem.heterogeneous(agents, arms, spread)
-        config = bound(base.named(name)(1.0), problem, horizon, times=points)
-        needs = config.needs(seeds, tuple(jax.local_devices()), None)
-        line = re.search(
-            rf"^{case} +(.*): (\S+) x (\S+) seeds, (\S+) GB at work, (\S+) GB results$", out, re.M
-        )
-        assert line is not None
-        assert (number(line[2]), number(line[3])) == (needs.batches, needs.batch)
-        assert number(line[4]) == pytest.approx(needs.working_bytes / 1e9, rel=5e-3)
-        assert number(line[5]) == pytest.approx(needs.result_bytes / 1e9, rel=5e-3)
+    config = bind(base.named(name)(1.0), fmab.Problem.uniform(agents, arms), horizon, times=points)
+    needs = config.needs(seeds, tuple(jax.local_devices()))
+    line = re.search(r"^(\S+) x (\S+) seeds, (\S+) GB of curves: fits$", out, re.M)
+    assert line is not None
+    assert (number(line[1]), number(line[2])) == (needs.batches, needs.batch)
+    assert number(line[3]) == pytest.approx(needs.result_bytes / 1e9, rel=5e-3)
     for package, version in resources.versions().items():
         assert re.search(rf"^{package} +{re.escape(version)}$", out, re.M)
     assert re.search(r"^precision +float64 in simulations, float32 elsewhere$", out, re.M)
+
+
+def test_doctor_tells_how_much_of_a_gpu_is_for_jax(monkeypatch, capsys):
+    """Would catch memory of the host told for a GPU's, and the variable that changes it untold."""
+    stats = {"bytes_limit": 60 * 10**9}
+    gpu = mock.Mock(spec=jax.Device, platform="gpu", id=0, device_kind="H", process_index=0)
+    gpu.memory_stats = lambda: stats
+    monkeypatch.setattr("fmab_jax.resources.local_devices", lambda: [gpu])
+    out, _ = said(capsys, "doctor")
+    wanted = r"60 GB for JAX; XLA_PYTHON_CLIENT_MEM_FRACTION changes it"
+    assert re.search(rf"^device memory +{wanted}$", out, re.M)
 
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
     """Would catch a doctor that promises a run which is then refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
-    config = bound(fmab.cdp_mab(1.0), problem, 10**5)
+    config = bind(fmab.cdp_mab(1.0), problem, 10**5)
     needs = config.needs(1000, tuple(jax.local_devices()), None)
-    limit = (needs.working_bytes + needs.result_bytes) / 0.9
+    limit = needs.result_bytes / 0.9
     available = int(limit) + (10 if fits else -10)
     monkeypatch.setattr(resources, "available_bytes", lambda: available)
 
@@ -673,9 +680,9 @@ def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
     def executable(*_: Any) -> None:
         raise Started
 
-    monkeypatch.setattr(batches, "executable", executable)
+    monkeypatch.setattr(compilation, "compile_program", executable)
     out, _ = said(capsys, "doctor --algorithm cdp")
-    assert re.search(rf"^agents alike +{'fits' if fits else 'does not fit'}:", out, re.M)
+    assert f"of curves: {'fits' if fits else 'does not fit'}\n" in out
     with pytest.raises(Started if fits else ValueError):
         fmab.simulate(fmab.cdp_mab(1.0), problem, 10**5, 1000)
 
@@ -922,7 +929,7 @@ def test_nothing_compiles_before_a_refusal(folder, capsys, monkeypatch):
     def lowered(*_: Any) -> Any:
         refuse("Mine.run", 5, "an outcome", "return one")
 
-    monkeypatch.setattr(batches.cache, "lowered", lowered)
+    monkeypatch.setattr(compilation.cache, "lowered", lowered)
     words = "run cdp --agents 3 --arms 7 --horizon 100 --seeds 4 --times 3"
     assert main(words.split()) == 2
     line = "fmab: Mine.run=5: must be an outcome; return one\n"
@@ -934,17 +941,17 @@ def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(monkeypatc
     heard: list[str] = []
 
     class Lowered:
-        def compile(self, **_: Any) -> str:
+        def compile(self, **_: Any) -> Any:
             heard.append("compile")
-            return "program"
+            return mock.Mock(spec=jax.stages.Compiled)
 
-    monkeypatch.setattr(batches.cache, "lowered", lambda *_: Lowered())
-    config = batches.bound(fmab.cdp_mab(1.0), fmab.Problem([0.9, 0.5, 0.1], 4), 100)
+    monkeypatch.setattr(compilation.cache, "lowered", lambda *_: Lowered())
+    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem([0.9, 0.5, 0.1], 4), 100)
     devices = tuple(jax.local_devices()[:1])
-    with batches.telling(lambda: heard.append("told")):
-        batches.executable.__wrapped__(config.program, 8, devices)
-        batches.executable.__wrapped__(config.program, 8, devices)
+    with compilation.announcing(lambda: heard.append("told")):
+        compilation.compile_program.__wrapped__(config.program, 8, devices)
+        compilation.compile_program.__wrapped__(config.program, 8, devices)
     assert heard == ["told", "compile", "compile"]
-    with batches.telling(lambda: heard.append("told")):
+    with compilation.announcing(lambda: heard.append("told")):
         pass  # compiled already
     assert heard[3:] == ["told"]

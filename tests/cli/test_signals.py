@@ -31,11 +31,11 @@ PAIR = "sweep uniform_play --agents 4 --arms 3 5 --horizon 1000 --times 10 --see
 STUCK = """
 import hashlib, signal, sys
 import programs
-from fmab_jax.run import batches
+from fmab_jax.run import compilation
 from fmab_jax.cli.main import main
 
-batches._OPTIONS["cpu"] |= programs.UNOPTIMISED
-compiled, seen = batches.executable, []
+compilation._OPTIONS["cpu"] |= programs.UNOPTIMISED
+compiled, seen = compilation.compile_program, []
 
 def executable(program, *rest):
     if program not in seen:
@@ -47,7 +47,7 @@ def executable(program, *rest):
     return compiled(program, *rest)
 
 executable.cache_info = compiled.cache_info
-batches.executable = executable
+compilation.compile_program = executable
 # Of a process in the background it may be ignored, and then is by those that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main())

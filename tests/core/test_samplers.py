@@ -20,7 +20,7 @@ import fmab_jax
 from fmab_jax.core import arrays, binomials, keys, laplace, normal, rare, rewards, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
-from fmab_jax.run import batches
+from fmab_jax.run import compilation, configs
 
 pytestmark = pytest.mark.usefixtures("x64")
 Cell = tuple[float, float]
@@ -362,10 +362,10 @@ def test_no_narrow_numbers_in_the_compiled_run():
     grid = jnp.asarray(time_grid(10**6, 5))
     found = set()
     for algorithm, problem in RUNS:
-        config = batches.bound(algorithm, problem, 10**6)
+        config = configs.bind(algorithm, problem, 10**6)
 
         def run(trial, bound, seed):
-            return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+            return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
 
         jaxpr = jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1))
         made = [x.aval for each, _ in equations(jaxpr.jaxpr) for x in each.outvars]
@@ -930,12 +930,12 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.
-    config = batches.bound(algorithm, problem, horizon, room=problem.agents, quick=True)
+    config = configs.bind(algorithm, problem, horizon, room=problem.agents, quick=True)
 
     @jax.jit
     def run(trial, bound, seed):
         grid = jnp.asarray(time_grid(horizon, 1))
-        return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+        return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
 
     outcomes = [run(config.trial, config.bound, np.uint32(seed)) for seed in range(3)]
     assert sum(int(outcome.rounds) for outcome in outcomes) >= 6

@@ -41,7 +41,7 @@ from fmab_jax.core import graphs, laws
 from fmab_jax.core.exchanges import Meter, View
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real, Whole, parameters_of
-from fmab_jax.run import batches
+from fmab_jax.run import compilation
 from fmab_jax.sweeps import study_file
 
 OWN_LAWS = frozenset(laws.KNOWN)
@@ -628,7 +628,7 @@ def outcome(throw):
 def main():
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
     warnings.simplefilter("ignore")
-    batches.executable = doors.Executable()
+    compilation.compile_program = doors.Executable()
     for each in (uploads.Uploads, pulls.Waits, pulls.Releases, pulls.Actions):
         each.drawn = doors.Executable()
     try:

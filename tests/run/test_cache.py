@@ -13,7 +13,7 @@ import pytest
 from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.run import batches, cache
+from fmab_jax.run import cache, compilation
 
 PROBLEM = fmab.Problem.uniform(agents=4, arms=3)
 
@@ -31,16 +31,16 @@ class Runs:
 
     def __init__(self, monkeypatch):
         self.traced = 0
-        whole = batches.many_trials
+        whole = compilation.many_trials
 
         def counted(*given):
             self.traced += 1
             return whole(*given)
 
-        monkeypatch.setattr(batches, "many_trials", counted)
+        monkeypatch.setattr(compilation, "many_trials", counted)
 
     def __call__(self, algorithm=None, seeds=2):
-        batches.executable.cache_clear()
+        compilation.compile_program.cache_clear()
         data = fmab.simulate(algorithm or fmab.ucb1(), PROBLEM, 20, seeds, times=2)
         return data.regret.values.tobytes()
 

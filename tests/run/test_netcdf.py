@@ -16,7 +16,7 @@ import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
 from fmab_jax.parameters import Kind, Real
-from fmab_jax.run import batches, netcdf
+from fmab_jax.run import compilation, netcdf
 
 
 def result(**attrs):
@@ -310,7 +310,7 @@ def labelled(what, label):
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_no_file_holds_is_refused_before_anything_runs(what, monkeypatch):
     """Would catch a run whose results can be saved and not loaded, or not be saved at all."""
-    monkeypatch.setattr(batches, "executable", None)
+    monkeypatch.setattr(compilation, "compile_program", None)
     run, field = REFUSED[what]
     line = refused(run)
     assert line.startswith(f"{field}=") and "without a NUL" in line and "no file" in line

@@ -228,7 +228,7 @@ def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
         np.testing.assert_allclose(found.values[:, place], mean, rtol=1e-3)
     cut = fmab.sweep("cdp", chunk=64, batch=32, **asked).regret_at_risk
     assert cut.equals(found)
-    monkeypatch.setattr(resources, "holds_curves", lambda devices: True)
+    monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
     assert fmab.sweep("cdp", **asked).regret_at_risk.equals(found)
 
 
@@ -417,17 +417,16 @@ def test_another_gauge_is_another_output():
 
 def test_memory_of_what_is_gauged_is_told():
     """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
-    from fmab_jax.run import batches
+    from fmab_jax.run import configs
     from fmab_jax.sweeps import layout
 
     problem = fmab.Problem.uniform(50, 10)
-    plain = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000)
+    plain = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000)
     asked = outputs.chosen(["fairness"])
-    with_it = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=asked)
+    with_it = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=asked)
     assert with_it.gauge_bytes == 8 * 52 * 100
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
-    assert with_it.bytes_per_seed - plain.bytes_per_seed == 3 * 8 * 52 * 100
-    alike = batches.bound(fmab.cdp_mab(1.0), problem, 1000, outputs=asked)
+    alike = configs.bind(fmab.cdp_mab(1.0), problem, 1000, outputs=asked)
     assert alike.gauge_bytes == 8 * 100
     told = layout.bytes_per_trial(with_it) - layout.bytes_per_trial(plain)
     assert told == 8 * 52 * 100

@@ -23,7 +23,6 @@ import quick
 import scipy.stats
 import sizes
 import xarray as xr
-from altered import altered
 from refusals import refuses
 
 import fmab_jax as fmab
@@ -31,7 +30,7 @@ from fmab_jax import elimination
 from fmab_jax.core.rare import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.parameters import Real
-from fmab_jax.run import batches, cache, facts
+from fmab_jax.run import batches, cache, compilation, configs, facts
 from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
 from fmab_jax.sweeps import layout, lazy, runner
@@ -104,7 +103,7 @@ def test_rows_of_padding_change_no_bit(path):
     algorithm, problem = ROOMY[path]
     programs, found = set(), []
     for room in (11, 37):
-        config = batches.bound(algorithm, problem, 20_000, times=10, room=room)
+        config = configs.bind(algorithm, problem, 20_000, times=10, room=room)
         programs.add(config.program)
         work = batches.Work([config], np.zeros(20, np.int32), range(20), 0)
         collected = batches.Collected(20, config.points)
@@ -169,9 +168,9 @@ for path in ("pooled", "waiting"):
     problem = UNEQUAL if path == "waiting" else PROBLEM
     data = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
     print(path, *digests(data))
-from fmab_jax.run import batches
-program = batches.bound(PATHS["waiting"], UNEQUAL, 20_000, times=10).program
-text = batches.executable(program, 64, tuple(jax.devices())).as_text()
+from fmab_jax.run import batches, configs, compilation
+program = configs.bind(PATHS["waiting"], UNEQUAL, 20_000, times=10).program
+text = compilation.compile_program(program, 64, tuple(jax.devices())).as_text()
 bad = [w for w in ("all-reduce", "all-gather", "reduce-scatter", "collective") if w in text]
 print("collectives", *bad)
 """
@@ -223,14 +222,14 @@ def test_the_program_of_an_accelerator_has_few_loops(path, platform):
     """Would catch a sampler that loops, or branches, where each question waits for the host; and a
     program that is no program of an accelerator: one with a callback, or a list of arms."""
     algorithm, problem = (PATHS["pooled"], UNEQUAL) if path == "unequal" else (PATHS[path], PROBLEM)
-    config = batches.bound(algorithm, problem, 20_000)
+    config = configs.bind(algorithm, problem, 20_000)
     arrays = jax.tree.map(lambda x: np.stack([x] * 8), config.arrays)
     arguments = *arrays, *np.zeros((2, 8), np.uint32)
 
     def traced(platform):
         def many(*given):
             with traced_for(platform):
-                return batches.many_trials(*given)
+                return compilation.many_trials(*given)
 
         return jax.jit(many).trace(*arguments)
 
@@ -268,10 +267,10 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
     monkeypatch.setattr(batches, "traced_for", lambda _: traced_for("gpu"))
     # A program that calls Python cannot be kept.
     monkeypatch.setattr(cache, "_file", lambda _: None)
-    batches.executable.cache_clear()
+    compilation.compile_program.cache_clear()
     data = fmab.simulate(PATHS[path], PROBLEM, 20_000, 512, times=1, batch=512)
     jax.effects_barrier()
-    batches.executable.cache_clear()
+    compilation.compile_program.cache_clear()
     rounds = int(data.rounds_made.max())
     assert 2 <= steps["loop"] <= rounds + 3
     assert sum(steps.values()) <= 150 * (rounds + 1)
@@ -282,12 +281,12 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     second tracing of the loop inside one compilation, or one per batch."""
     traces = []
     # Another test, or another process, may have traced it.
-    batches.executable.cache_clear()
+    compilation.compile_program.cache_clear()
     monkeypatch.setattr(cache, "_own", None)
     run = elimination.run
     monkeypatch.setattr(elimination, "run", lambda *given: traces.append(run) or run(*given))
     problem = fmab.Problem.uniform(agents=7, arms=4)
-    before = batches.executable.cache_info().misses
+    before = compilation.compile_program.cache_info().misses
     drawn = [
         fmab.cdp_mab(0.5, participation=0.3),
         fmab.cdp_mab(None, participation=0.8),
@@ -295,7 +294,7 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
         fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, schedule_gap=0.1),
     ]
     runs = [fmab.simulate(a, problem, t, 32) for a in drawn for t in (1000, 10**6)]
-    assert batches.executable.cache_info().misses == before + 1
+    assert compilation.compile_program.cache_info().misses == before + 1
     # The runs do differ: nothing was frozen.
     assert len({float(run.regret[:, -1].sum()) for run in runs}) == len(runs)
     costs = {float(fmab.communication_cost(runs[-1], c, 1.0)[:, -1].sum()) for c in (1.0, 25.0)}
@@ -303,10 +302,10 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     # Where agents sum out, their number is a value too; so are the graph of a wait and its length.
     for agents in (1, 5, 10**5):
         fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(agents, 4), 1000, 32)
-    assert batches.executable.cache_info().misses == before + 2
+    assert compilation.compile_program.cache_info().misses == before + 2
     for graph in ("ring", "path", "star"):
         fmab.simulate(fmab.ddp_mab(0.5, graph), problem, 1000, 32)
-    assert batches.executable.cache_info().misses == before + 3
+    assert compilation.compile_program.cache_info().misses == before + 3
     assert len(traces) == 3
 
 
@@ -389,51 +388,6 @@ def test_seeds_are_independent_and_unbiased_over_batches():
     assert halves.pvalue > 1e-6
 
 
-LEVELS = np.random.default_rng(0).dirichlet(np.ones(5), 100)
-UNIFORM = fmab.Problem.uniform(**sizes.LARGE)
-PARTS = fmab.hdp_mab(1.0, "3:complete+5:complete+12:complete", weights="components")
-# Its arms are drawn all at once: whether they leave may depend on each other.
-Compares = altered(fmab.ddp_mab, leaves=staticmethod(lambda behind, radius: behind >= 2.0 * radius))
-MEMORY = {
-    "components that weigh differently": (PARTS, fmab.Problem.uniform(20, 50), {}),
-    "agents summed out": (fmab.cdp_mab(1.0), UNIFORM, {}),
-    "two recorded slots": (fmab.cdp_mab(1.0), UNIFORM, {"times": 2}),
-    "K = 10": (fmab.cdp_mab(1.0), fmab.Problem.uniform(50, 10), {}),
-    "K = 1000": (fmab.cdp_mab(1.0), fmab.Problem.uniform(50, 1000), {}),
-    "ratings": (fmab.cdp_mab(1.0), fmab.Problem.ratings([1, 2, 3, 4, 5], LEVELS, 50), {}),
-    "p = 0.4": (fmab.cdp_mab(1.0, participation=0.4), UNIFORM, {}),
-    "ring": (fmab.ddp_mab(1.0, "ring"), UNIFORM, {}),
-    "ring of 20, K = 10": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.uniform(20, 10), {}),
-    "ring, compares": (Compares(1.0, "ring"), UNIFORM, {}),
-    "agent by agent": (fmab.cdp_mab(1.0), UNIFORM, {"sum_agents": False}),
-    "agents differ": (fmab.cdp_mab(1.0), fmab.Problem.heterogeneous(50, 100), {}),
-    "agents differ, ring": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.heterogeneous(50, 100), {}),
-    "agents alone": (fmab.single_mab(1.0), UNIFORM, {}),
-    "ucb1": (fmab.ucb1(), UNIFORM, {}),
-    "gosine": (fmab.gosine(), UNIFORM, {}),
-    "thompson": (fmab.thompson(), fmab.Problem.uniform(8, 10), {"times": 2}),
-    "KL-SE": (fmab.kl_se(1.0), fmab.Problem.uniform(8, 3), {"times": 2}),
-    "KL-SE, arms shared out": (fmab.kl_se(1.0, split=True), fmab.Problem.uniform(8, 10), {}),
-}
-
-
-@pytest.mark.parametrize("name", quick.only(MEMORY, "K = 10", "KL-SE"))
-@pytest.mark.as_users_have_it
-def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
-    """Would catch an estimate below what is allocated: the run would die where it should refuse;
-    one so large that it refuses what would fit, and what an epoch is prepared with left out."""
-    algorithm, problem, more = MEMORY[name]
-    horizon = 2000 if name in ("ucb1", "gosine", "thompson") else 10**6
-    config = batches.bound(algorithm, problem, horizon, **more)
-    device = (jax.devices("cpu")[0],)
-    needs = config.needs(10**5, device)
-    taken = batches.executable(config.program, needs.batch, device).memory_analysis()
-    sizes = (taken.temp_size_in_bytes, taken.output_size_in_bytes, taken.argument_size_in_bytes)
-    each = sum(sizes) / needs.batch
-    flying = each * min(run_resources.threads(device), needs.batches)
-    assert flying <= needs.working_bytes / needs.batch <= 1.5 * flying
-
-
 # (elements, result bytes, trials, batch, lanes) of runs on one device: seeds of a batch, and
 # batches.
 BATCHES = {
@@ -450,33 +404,71 @@ BATCHES = {
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_batches_and_their_memory_are_those_computed_by_hand(name, monkeypatch):
-    """Would catch a batch that is no power of two, one seed alone, lanes that no batch uses,
-    results counted once for all seeds, and more results in a batch than are kept."""
+def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch):
+    """Would catch a batch that is no power of two, one seed alone, results counted once for all
+    seeds, and more results in a batch than are kept."""
     (elements, result, trials, batch, lanes), (size, number) = BATCHES[name]
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
     device = (jax.devices("cpu")[0],)
-    found = run_resources.estimate(elements, 300, result, trials, device, batch, lanes)
-    flying = min(lanes, number)
-    assert found == (size, number, 300 * size * flying, result * trials, 10**6)
-    assert found.fits == (300 * size * flying + result * trials <= 900_000)
+    found = run_resources.estimate(elements, result, trials, device, batch, lanes)
+    assert found == (size, number, result * trials, 10**6)
+    assert found.fits == (result * trials <= 900_000)
 
 
 def test_batches_are_cut_for_what_a_processor_keeps():
     """Would catch agents alone whose curves are not counted, or counted where programs are chosen,
     and an accelerator whose batches are cut as well."""
-    config = batches.bound(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
+    config = configs.bind(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
     assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32
     gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0, memory_stats=lambda: None)
-    assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 2**20
+    assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
 
 
-def test_batches_are_cut_for_the_memory_of_an_accelerator():
-    """Would catch batches that are sized for a larger device, or for one lane where two fly."""
-    gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0)
-    gpu.memory_stats = lambda: {"bytes_limit": 1000 * 300 * 10}
-    assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 4096
-    assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=2).batch == 2048
+def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
+    """Would catch a batch that is larger than the memory for it, one that is halved too often, one
+    counted for a single lane where two run, and a want that is not refused."""
+    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
+    device = (jax.devices()[0],)
+
+    def taken(batch):
+        sizes = compilation.compile_program(config.program, batch, device).memory_analysis()
+        return sizes.temp_size_in_bytes + sizes.output_size_in_bytes
+
+    def fit(available, lanes, batch=256):
+        monkeypatch.setattr(run_resources, "available_bytes", lambda: available)
+        return compilation.fit_batch(config.program, batch, device, 1, lanes)
+
+    assert 200 * taken(64) < 64 * taken(256)
+    assert fit(0, 2) == 256  # unknown
+    room = int(2 * taken(128) / run_resources.FILLED) + 10
+    assert taken(256) < 2 * taken(128) < 4 * taken(64) < 2 * taken(256)
+    assert [fit(room, lanes) for lanes in (1, 2, 3)] == [256, 128, 64]
+    assert fit(room, 2, 100) == 100
+    least = int(taken(8) / run_resources.FILLED) + 10
+    assert fit(least, 1, 8) == 8
+    refuses("memory=.*GB.* use fewer agents or arms", fit, least // 2, 1)
+
+
+def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
+    """Would catch a run that ends where a smaller batch would be compiled, and an end to halving
+    that never comes; what failed once is not tried again."""
+    asked = []
+
+    def small(program, batch, *rest):
+        asked.append(batch)
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
+
+    monkeypatch.setattr(compilation, "compile_program", small)
+    program, device = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 999).program, (jax.devices()[0],)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        compilation.fit_batch(program, 64, device)
+    assert asked == [64, 32, 16, 8]
+    asked.clear()
+    monkeypatch.setattr(compilation, "_LARGEST", {})
+    assert compilation.note_failure(program, 32, device) == 16
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        compilation.fit_batch(program, 64, device)
+    assert asked == [16, 8]
 
 
 def test_processes_together_choose_one_batch(monkeypatch):
@@ -484,14 +476,14 @@ def test_processes_together_choose_one_batch(monkeypatch):
     one that halves its batches while the others wait for the whole."""
     monkeypatch.setattr(run_resources, "spans_processes", lambda devices: True)
     gpu = mock.Mock(spec=jax.Device, platform="gpu", memory_stats=mock.Mock(side_effect=ValueError))
-    assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 2**20
-    config = batches.bound(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
+    assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
+    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
     work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
 
     def full(*given):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
 
-    monkeypatch.setattr(batches, "spans_processes", lambda devices: True)
+    monkeypatch.setattr(compilation, "spans_processes", lambda devices: True)
     monkeypatch.setattr(batches, "_run_batches", full)
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
         list(batches.run_trials(work, 64, (jax.devices()[0],), 1))
@@ -515,7 +507,7 @@ def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
     """Would catch a quotient by a number that is the same for all trials, of which XLA makes a
     product, and which is none where trials are of several configurations."""
     algorithm, problem = ALONE_OR_NOT[name]
-    config = batches.bound(algorithm, problem, 3000, times=10)
+    config = configs.bind(algorithm, problem, 3000, times=10)
     work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
     one, eight = (
         dict(batches.run_trials(work, 64, (jax.devices()[0],), rows=rows))[0] for rows in (1, 8)
@@ -526,10 +518,12 @@ def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
 
 def test_arguments_of_a_trial_are_two_numbers():
     """Would catch a configuration that is repeated for each of its seeds on the way to a device."""
-    config = batches.bound(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
+    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
     device = (jax.devices("cpu")[0],)
     sizes = [
-        batches.executable(config.program, batch, device).memory_analysis().argument_size_in_bytes
+        compilation.compile_program(config.program, batch, device)
+        .memory_analysis()
+        .argument_size_in_bytes
         for batch in (64, 128)
     ]
     assert sizes[1] - sizes[0] == 64 * 8
@@ -538,8 +532,8 @@ def test_arguments_of_a_trial_are_two_numbers():
 def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
     at another's place: of the first batches, one is there before the other fails."""
-    config = batches.bound(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-    real, asked, second = batches.executable, [], threading.Event()
+    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
+    real, asked, second = compilation.compile_program, [], threading.Event()
 
     def small(program, batch, *rest):
         asked.append(batch)
@@ -558,8 +552,9 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(batches, "executable", small)
+    monkeypatch.setattr(compilation, "compile_program", small)
     work = batches.Work([config], np.zeros(300, np.int32), range(300), 0)
+    monkeypatch.setattr(compilation, "_LARGEST", {})
     collected = batches.Collected(300, config.points)
     told = []
     for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
@@ -569,49 +564,18 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     assert {(0, 32), (96, 32)} <= set(told) and len({start for start, _ in told}) == len(told)
     monkeypatch.undo()
     whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
-    assert (collected.arrays["regret"] == whole.regret.values).all()
+    assert (collected.gather()["regret"] == whole.regret.values).all()
 
 
 def test_nearby_sizes_share_a_program():
     """Would catch fewer rows than agents, a size of its own for each number, or fourfold memory
     for large problems."""
     agents = (1, 4, 5, 9, 15, 16, 17, 50, 100, 1000)
-    assert [batches._snug(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
-    rooms = [batches.room_for(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
+    assert [configs._snug(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
+    rooms = [configs.room_for(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
     assert rooms == [4, 4, 16, 16, 64, 64, 256, 256, 512, 1024]
-    points = [batches._padded_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
+    points = [configs._padded_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
     assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
-
-
-# Bytes of a seed at work, with 100 recorded slots, by the numbers that were measured: 18 for each
-# sum of an arm, 22 for each mean; for 50 agents there are 52 rows.
-BY_HAND = {
-    "K = 10": (45 + 2 * 18 + 35) * 10 + 100 * 16 + 600,
-    "two recorded slots": (45 + 2 * 18 + 35) * 100 + 2 * 16 + 600,
-    "ratings": (45 + 2 * 18 + 5 * 35) * 100 + 100 * 16 + 600,
-    # Who reports is found by comparing pairs of agents.
-    "p = 0.4": (45 + 52 * 9 + 35) * 100 + 100 * 16 + 600 + 8 * 52**2,
-    # Rewards of each, and noise of all.
-    "ring": (45 + 53 * 18 + 35) * 100 + 100 * 24 + 600,
-    "ring, compares": (45 + 53 * 18 + 35 + 52 * 34) * 100 + 100 * 24 + 600,
-    "components that weigh differently": (45 + 6 * 18 + 35) * 50 + 100 * 16 + 600,
-    # Cumulants of an arm's rewards: seven.
-    "agents differ": (45 + 2 * 18 + 13 + 52 * 22 + 7 * 8) * 100 + 100 * 16 + 600,
-    "agents differ, ring": (45 + 53 * 18 + 13 + 52 * 22) * 100 + 100 * 24 + 600,
-    "agents alone": 52 * ((45 + 2 * 18 + 35) * 100 + 100 * 24 + 600),
-    # Sixteen pairs of tilts, with three numbers more for each.
-    "KL-SE": (45 + 2 * 18 + 35) * 3 + 2 * 16 + 600 + 16 * 5 * 8 * 7 // 5,
-    # State, its copy and the index: pulls and sums of each agent, and one row more.
-    "ucb1": 8 * 100 * (2 * 2 * 52 + 52) + 52 * 400 + 100 * 48 + 2000,
-}
-
-
-@pytest.mark.parametrize("name", BY_HAND)
-def test_the_memory_estimate_is_that_computed_by_hand(name):
-    """Would catch rows, levels, waits or recorded slots that are left out of the estimate."""
-    algorithm, problem, more = MEMORY[name]
-    config = batches.bound(algorithm, problem, 2000, **more)
-    assert config.trial.bytes_per_seed(len(config.grid), problem.arms) == BY_HAND[name]
 
 
 @pytest.mark.parametrize(
@@ -626,10 +590,8 @@ def test_the_memory_estimate_is_that_computed_by_hand(name):
 )
 def test_the_memory_of_results_is_that_computed_by_hand(algorithm, each):
     """Would catch a series or a meter that is left out: results of many seeds would not fit."""
-    config = batches.bound(algorithm, fmab.Problem.uniform(20, 4), 1000, times=30)
+    config = configs.bind(algorithm, fmab.Problem.uniform(20, 4), 1000, times=30)
     assert config.result_bytes == 30 * each + 40
-    given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(config.arrays))
-    assert config.bytes_per_seed == given + config.trial.bytes_per_seed(50, 4)
 
 
 def test_a_result_tells_facts_of_its_configuration():
@@ -644,7 +606,7 @@ def test_a_result_tells_facts_of_its_configuration():
             dict(title="DDP-MAB", epsilon=math.inf, epsilon_message=math.inf, reporting=5, wait=3),
         ),
     ):
-        config = batches.bound(algorithm, fmab.Problem.uniform(5, 4), 1000)
+        config = configs.bind(algorithm, fmab.Problem.uniform(5, 4), 1000)
         for together in (True, False):
             told = facts.facts(config, sum_agents=together)
             more = dict(algorithm=algorithm.name, agents=5, arms=4, horizon=1000)

@@ -1,6 +1,5 @@
 """Plans, shares, progress and agreement of a sweep, by arithmetic: nothing is computed."""
 
-import functools
 import math
 
 import numpy as np
@@ -301,14 +300,13 @@ def test_a_long_run_is_timed_on_short_ones(monkeypatch):
     that forgets what is left of it: 4 seeds of 10^7 slots at 1 ms a slot take 10^4 s."""
     clock, asked, told = [0.0], [], []
     monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
-    nothing = functools.lru_cache(lambda *_: None)
-    monkeypatch.setattr(runner.batches, "executable", nothing)
+    monkeypatch.setattr(runner.compilation, "fit_batch", lambda program, batch, *_: batch)
 
-    def run_job(job, *_, rows, held):
+    def run_job(job, *_, rows, keep_on_device):
         (config,) = job.configs
         assert (
             rows == 1
-            and not held
+            and not keep_on_device
             and int(config.trial.horizon) == config.grid[-1] == max(config.grid)
         )
         asked.append(int(config.trial.horizon))

@@ -516,7 +516,7 @@ def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
     maker, more = ("cdp", {}) if graph is None else ("ddp", {"graph": graph})
     grid = {**PARAMETERS, **more, "keep": "summary", "seeds": 20, "epsilon": [0.5, 1.0, None]}
     expected = fmab.sweep(maker, **grid, batch=8, progress=False).load()
-    monkeypatch.setattr(resources, "holds_curves", lambda devices: True)
+    monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
     held = []
     monkeypatch.setattr(device_summary, "moments", kept(held, device_summary.moments))
     found = fmab.sweep(maker, **grid, batch=16, progress=False).load()

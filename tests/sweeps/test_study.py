@@ -19,7 +19,7 @@ from fmab_jax.algorithms.families import graphs as families
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.core import exchanges, graphs
-from fmab_jax.run import batches, cache
+from fmab_jax.run import cache, configs
 from fmab_jax.sweeps import study, study_file
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.study import state
@@ -452,7 +452,7 @@ def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     edges = tmp_path / "path.txt"
     edges.write_text("".join(f"{i} {i + 1}\n" for i in range(10)))
     families._table.cache_clear()
-    batches.exchange_of.cache_clear()
+    configs.exchange_of.cache_clear()
     counting(graphs, "distances")
     counting(graphs, "validated")
     counting(exchanges, "flooding")

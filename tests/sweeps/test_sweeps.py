@@ -13,7 +13,7 @@ import pytest
 from refusals import refused, refuses
 
 import fmab_jax as fmab
-from fmab_jax.run import batches, resources
+from fmab_jax.run import compilation, resources
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.store import Store
 
@@ -94,7 +94,7 @@ def whole(tmp_path_factory):
 @pytest.mark.slow
 def test_a_grid_compiles_once_per_array_shape():
     """Would catch epsilon, p, R, T, gap or, where agents sum out, M frozen into a program."""
-    before = batches.executable.cache_info().misses
+    before = compilation.compile_program.cache_info().misses
     teller = Counted()
     data = fmab.sweep(
         "cdp", fmab.Problem.uniform, agents=[2, 9, 10**4], arms=3, epsilon=[0.1, 1, None],
@@ -102,7 +102,7 @@ def test_a_grid_compiles_once_per_array_shape():
         batch=16, progress=teller,
     )  # fmt: skip
     assert data.sizes["agents"] * data.sizes["epsilon"] * data.sizes["rounds"] == 27
-    assert batches.executable.cache_info().misses <= before + 1
+    assert compilation.compile_program.cache_info().misses <= before + 1
     assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (108, 1)
     # Nothing was frozen: every parameter matters somewhere.
     final = data.regret.isel(time=-1).mean("seed")
@@ -122,7 +122,7 @@ def test_a_grid_compiles_once_per_array_shape():
 @pytest.mark.slow
 def test_numbers_of_agents_and_graphs_share_two_programs():
     """Would catch a compilation for each number of agents, or for each graph."""
-    batches.executable.cache_clear()
+    compilation.compile_program.cache_clear()
     data = fmab.sweep(
         "ddp", fmab.Problem.uniform, agents=range(10, 61, 10), graph=["ring", "star", "complete"],
         arms=3, epsilon=1, horizon=3000, seeds=4, times=8, batch=16, progress=False,
@@ -138,7 +138,7 @@ def test_numbers_of_agents_and_graphs_share_two_programs():
 def test_compilations_are_those_of_the_call():
     """Would catch a run that is told with the compilations of all runs before it."""
     how = {"problem": fmab.Problem([0.2, 0.9], agents=2), "horizon": 30, "seeds": 2}
-    batches.executable.cache_clear()
+    compilation.compile_program.cache_clear()
     told = [fmab.simulate(each(), **how).compilations for each in (fmab.ucb1, fmab.uniform_play)]
     told += [fmab.sweep(fmab.ucb1, **how).compilations]
     assert told == [1, 1, 0]
@@ -194,7 +194,7 @@ def test_each_chunk_is_told_with_what_is_complete():
 def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_path, monkeypatch):
     """Would catch a program that waits until the one before has run, and one that cannot be
     compiled costing the chunks of another, or told as compiling."""
-    real, begun, told = batches.executable, [], []
+    real, begun, told = compilation.compile_program, [], []
 
     def executable(program, *sizes):
         if program not in begun:
@@ -212,7 +212,7 @@ def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_pa
             told.append(len(begun))
 
     executable.cache_info = real.cache_info
-    monkeypatch.setattr(batches, "executable", executable)
+    monkeypatch.setattr(compilation, "compile_program", executable)
     with pytest.raises(ValueError, match="no such program"):
         swept(tmp_path / "run", participation=[1, 0.5], teller=Notes())
     assert len(files(tmp_path / "run")) == 4

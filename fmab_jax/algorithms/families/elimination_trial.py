@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +14,9 @@ from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.core.rare import is_accelerated
 from fmab_jax.core.shapes import STATIC
-from fmab_jax.draws import ByAgent, Draws, Groups, SinceHeard, SplitArms
-from fmab_jax.elimination import Epoch
-from fmab_jax.errors import foreign, refuse
+from fmab_jax.draws import ByAgent, Draws, SinceHeard, SplitArms
+from fmab_jax.errors import refuse
 
 # So many agents that are drawn in turn count as one row of a batch.
 _IN_TURN = 12
@@ -125,42 +122,3 @@ class EliminationTrial:
         # Of agents that are summed out, means are read for few arms.
         rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
         return rows * max(1, self.padded_agents)
-
-    def bytes_per_seed(self, points: int, arms: int) -> int:
-        """Returns the memory of one seed at work."""
-        draws = self.draws
-        rows = sum(shape[0] if shape else 1 for shape in draws.sums.values())
-        told = 9 * draws.real.size if isinstance(draws, SinceHeard) and draws.remembers else 0
-        parameters = max(1, len(getattr(draws.law, "levels", ())))
-        cumulants = 56 * draws.sizes.size if isinstance(draws, Groups) and draws.differ else 0
-        # A list draws some arms at a time, arrays all of them.
-        drawn = 0 if self.elementwise and not is_accelerated() else 34 * draws.lanes
-        of_arm = 45 + told + 18 * rows + (13 + 22 * self.mean_rows) * parameters + cumulants + drawn
-        pairs = 0
-        if isinstance(draws, SinceHeard | ByAgent) and self.reporting < self.agents:
-            # Who reports is drawn by comparing all pairs, if they are few.
-            pairs = 8 * draws.real.size * min(draws.real.size, 256)
-        algorithm: Any = self.algorithm
-        prepared = 7 * prepared_bytes(algorithm, tuple(self.own)) // 5
-        of_seed = points * (16 + 8 * (self.waits + self.alone)) + 600 + prepared + pairs
-        return int(max(1, self.padded_agents) * (of_arm * arms + of_seed))
-
-
-@functools.lru_cache(maxsize=256)
-def prepared_bytes(algorithm: Any, names: tuple[str, ...]) -> int:
-    """Returns the memory of what `Elimination.prepared` returns.
-
-    Args:
-        algorithm: The elimination's class.
-        names: Of what it may find in ``epoch.own``.
-    """
-    number: Any = jax.ShapeDtypeStruct((), jnp.float64)
-    epoch = Epoch._make([number] * len(Epoch._fields))._replace(own=dict.fromkeys(names, number))
-    try:
-        with jax.enable_x64(True):
-            found = jax.eval_shape(algorithm.prepared, epoch, number)
-    except BaseException as error:  # a plug-in's error, which is refused when the run begins
-        if not foreign(error):
-            raise
-        return 0
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(found))

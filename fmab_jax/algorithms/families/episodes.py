@@ -35,9 +35,6 @@ from fmab_jax.errors import flag
 Own = dict[str, Any]
 State = Any
 
-# Bytes that the compiled loop holds: for an arm, a recorded slot, a seed or an agent.
-_ARM, _POINT, _RUN = 200, 40, 1300
-
 
 class Episode(NamedTuple):
     """An episode, as a filling sees it.
@@ -210,10 +207,6 @@ class EpisodesTrial:
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
         return 4 * self.room
-
-    def bytes_per_seed(self, points: int, arms: int) -> int:
-        """Returns the memory of one seed at work."""
-        return self.room * (_ARM * arms + _POINT * points + _RUN)
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""

@@ -23,16 +23,6 @@ from fmab_jax.core.shapes import STATIC, Grid, Integer, PerRow, Scalar, Truth
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
 
-# Sizes of the compiled loop for a seed: copies of the state; bytes for an agent, a slot and a seed;
-# measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
-_COPIES = 2
-
-_BYTES_PER_AGENT = 400
-
-_BYTES_PER_POINT = 48
-
-_BYTES_PER_SEED = 2000
-
 # Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
 # `communicate`, of `release`; `keys.LASTING` has those that do not depend on the slot.
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
@@ -93,12 +83,6 @@ class IndexTrial:
         A batch of so many stays in a core's cache.
         """
         return self.state_rows + self.rows
-
-    def bytes_per_seed(self, points: int, arms: int) -> int:
-        """Returns the memory of one seed at work."""
-        held = 8 * arms * (_COPIES * self.state_rows + self.rows)
-        agents = self.room * _BYTES_PER_AGENT
-        return held + agents + points * _BYTES_PER_POINT + _BYTES_PER_SEED
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""

@@ -1,0 +1,344 @@
+"""Programs: many trials, compiled for a batch of one size and for some devices.
+
+Configurations of one structure share a program: it is given a table of them, and for each trial its
+row and its seed. Each device takes an equal share of a batch (`jax.shard_map`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from threading import Event
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int, UInt32
+
+from fmab_jax.algorithms.base import Outcome, Trial
+from fmab_jax.core import keys
+from fmab_jax.core.instances import BoundProblem
+from fmab_jax.core.rare import mapped_in_blocks, traced_for
+from fmab_jax.core.scope import own_settings
+from fmab_jax.run import cache, contract, resources
+from fmab_jax.run.configs import Program
+from fmab_jax.run.resources import spans_processes
+
+# So many times larger is the next larger table of configurations.
+_TABLE_GROWTH = 8
+# Trials of the smallest batch that is halved no more.
+_FEWEST = 8
+
+
+def one_trial(
+    trial: Trial,
+    problem: BoundProblem,
+    grid: Int[Array, " time"],
+    root_seed: UInt32[Array, ""],
+    seed: UInt32[Array, ""],
+) -> Outcome:
+    """Runs one seed; pure, for use under ``jit`` and ``vmap``.
+
+    Args:
+        trial: The algorithm's arrays.
+        problem: The problem's.
+        grid: Slots at which the curves are wanted, increasing, the last the horizon.
+        root_seed: Selects the whole experiment's randomness.
+        seed: Selects the trial's; nothing else does.
+    """
+    key = keys.seed_key(root_seed, seed)
+    owner, name = _owner(trial)
+    with contract.asking(type(problem.law)):
+        instance = problem.draw(key)
+    with contract.asking(owner, tracing=True):
+        outcome = trial.run(instance, grid, key)
+    arms = instance.gaps.shape[0]
+    return contract.shaped(outcome, len(grid), arms, name, getattr(trial, "gauges", ()))
+
+
+def many_trials(
+    trial: Any,
+    problem: BoundProblem,
+    grid: Int[Array, "trial time"],
+    root_seed: UInt32[Array, " trial"],
+    seed: UInt32[Array, " trial"],
+) -> Outcome:
+    """Runs one seed of each of many trials; arguments as in `one_trial`, [trial, ...].
+
+    A trial with a ``run_batch`` runs them all by that; the bits are equal.
+    """
+    if not hasattr(trial, "run_batch"):
+        return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
+    key = jax.vmap(keys.seed_key)(root_seed, seed)
+    with contract.asking(type(problem.law)):
+        draw = mapped_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
+        instance = draw(problem, key)
+    owner, name = _owner(trial)
+    with contract.asking(owner, tracing=True):
+        outcome = trial.run_batch(instance, grid, key)
+    sizes, gauges = (grid.shape[1], instance.gaps.shape[1]), getattr(trial, "gauges", ())
+    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, gauges))(outcome)
+
+
+def numbered_trials(
+    table: tuple[Any, BoundProblem, Int[Array, "config time"]],
+    row: Int[Array, " trial"],
+    root_seed: UInt32[Array, ""],
+    seed: UInt32[Array, " trial"],
+) -> Outcome:
+    """Runs one seed of each of many trials, whose configurations are rows of a table.
+
+    Args:
+        table: The arrays of `Config.arrays`, [config, ...].
+        row: Which configuration each trial is of.
+        root_seed: As in `one_trial`, for all trials.
+        seed: As in `one_trial`.
+    """
+
+    def per_trial(x: Array) -> Array:
+        if len(x) == 1:  # nothing is repeated in memory
+            return jnp.broadcast_to(x[0], (len(row), *x.shape[1:]))
+        return x.at[row].get(mode="promise_in_bounds")
+
+    trial, problem, grid = jax.tree.map(per_trial, table)
+    return many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
+
+
+def table_rows(configs: int) -> int:
+    """Returns the rows of a table for so many configurations, so that nearby numbers share one."""
+    rows = 1
+    while rows < configs:
+        rows *= _TABLE_GROWTH
+    return rows
+
+
+def _owner(trial: Any) -> tuple[Any, str]:
+    """Returns the class whose contract a trial keeps, and what it is called."""
+    owner: Any = getattr(trial, "algorithm", getattr(trial, "filling", type(trial)))
+    return owner, getattr(owner, "name", "") or owner.__name__
+
+
+# Of compilation, by platform. Vectors of 512 bits where the processor has them: XLA takes 256.
+# Nothing here is faster for having been tuned, which takes a third of the time.
+_OPTIONS: dict[str, dict[str, str | bool]] = {
+    "cpu": {"xla_cpu_prefer_vector_width": "512"},
+    "gpu": {"xla_gpu_autotune_level": "0"},
+}
+# Of programs that run for less time than they take to compile: XLA's older emitters of loops.
+_SOON: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
+
+
+# Called before the compiler is: `announcing` sets it.
+_announce: ContextVar[Callable[[], None] | None] = ContextVar("announce", default=None)
+
+
+@contextmanager
+def announcing(tell: Callable[[], None]) -> Iterator[None]:
+    """Calls a function, once, before a program is compiled, which takes seconds.
+
+    It is called after a program is traced, which is when a plug-in is refused; where nothing has to
+    be compiled, at the end.
+    """
+    pending = [tell]
+
+    def once() -> None:
+        if pending:
+            pending.pop()()
+
+    token = _announce.set(once)
+    try:
+        yield
+    finally:
+        _announce.reset(token)
+    once()
+
+
+@functools.lru_cache(maxsize=256)
+def compile_program(
+    program: Program, batch: int, devices: tuple[jax.Device, ...], rows: int = 1
+) -> jax.stages.Compiled:
+    """Compiles one program; called once for each, by all its configs.
+
+    Args:
+        program: What configs share.
+        batch: Trials.
+        devices: That share them.
+        rows: Of the table of configs.
+
+    Returns:
+        A function of `numbered_trials`' arguments.
+    """
+    # A data-dependent loop over sharded inputs would synchronise the devices at every step.
+    mesh = Mesh(np.array(devices), ("trials",))
+    split, whole = PartitionSpec("trials"), PartitionSpec()
+    platform = devices[0].platform
+    specs = (whole, split, whole, split)
+    sharded = jax.shard_map(
+        numbered_trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
+    )
+    shared = spans_processes(devices)
+
+    def each(shape: tuple[int, ...], dtype: Any, spec: Any) -> jax.ShapeDtypeStruct:
+        sharding = NamedSharding(mesh, spec) if shared else None
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+    leaves = [each((rows, *shape), np.dtype(dtype), whole) for shape, dtype in program.leaves]
+    table = jax.tree.unflatten(program.structure, leaves)
+    number, seed = (each((batch,), np.dtype(dtype), split) for dtype in (np.int32, np.uint32))
+    arguments = table, number, each((), np.dtype(np.uint32), whole), seed
+    options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
+    # The scope is the thread's own.
+    with own_settings(mesh), traced_for(platform):
+        if devices == tuple(jax.local_devices()[:1]) and not shared:
+            lowered = cache.lowered(sharded, arguments, (batch, platform))
+        else:
+            lowered = jax.jit(sharded).lower(*arguments)
+        if announce := _announce.get():
+            announce()
+        try:
+            return lowered.compile(compiler_options=options or None)
+        except jax.errors.JaxRuntimeError as error:
+            if "option" not in str(error):
+                raise
+            # An option that this compiler does not know: it made programs faster, no more.
+            return lowered.compile()
+        finally:
+            _release_memory()
+
+
+def _release_memory() -> None:
+    """Gives the system back what the compiler has freed: 200 MB, which nothing else would use."""
+    with suppress(OSError, AttributeError, TypeError):  # no glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+# Largest batch of a program that a device had the memory for, where a larger one failed.
+_LARGEST: dict[tuple[Program, tuple[jax.Device, ...]], int] = {}
+
+
+def fit_batch(
+    program: Program,
+    batch: int,
+    devices: tuple[jax.Device, ...],
+    rows: int = 1,
+    lanes: int | None = None,
+) -> int:
+    """Compiles a program for the largest batch, of at most so many trials, that fits into memory.
+
+    What a program takes is what its compiler says. Nothing is allocated.
+
+    Args:
+        program: As in `compile_program`, as are ``devices`` and ``rows``.
+        batch: Trials that are wanted.
+        devices: That share them.
+        rows: Of the table of configs.
+        lanes: Batches that are run at once; `resources.threads` by default.
+
+    Returns:
+        How many trials that batch has.
+
+    Raises:
+        ValueError: If a processor does not have the memory for the smallest batch.
+    """
+    if spans_processes(devices):
+        compile_program(program, batch, devices, rows)
+        return batch
+    lanes = resources.threads(devices) if lanes is None else lanes
+    available = resources.memory_of(devices[0])
+    room = resources.FILLED * available
+    # Devices that a processor is shown as have its memory together.
+    copies = lanes * (len(devices) if devices[0].platform == "cpu" else 1)
+    batch = min(batch, _LARGEST.get((program, devices), batch))
+    while True:
+        try:
+            taken = compile_program(program, batch, devices, rows).memory_analysis()
+        except jax.errors.JaxRuntimeError as error:
+            if not (is_out_of_memory(error) and can_halve(batch, devices)):
+                raise
+            batch //= 2
+            continue
+        parts = taken and (taken.temp_size_in_bytes, taken.output_size_in_bytes)
+        needed: float = copies * sum(parts or (0,))
+        if not available or needed <= room:
+            return batch
+        if not can_halve(batch, devices):
+            if devices[0].platform == "cpu":
+                resources.refuse_memory(needed, available, "use fewer agents or arms")
+            return batch
+        # Memory goes with the batch, whose size stays a power of two for each device.
+        while needed > room and can_halve(batch, devices):
+            needed, batch = needed / 2, batch // 2
+
+
+def note_failure(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
+    """Remembers that a batch ran out of memory; returns the size of the next one."""
+    _LARGEST[program, devices] = batch // 2
+    return batch // 2
+
+
+def can_halve(batch: int, devices: Sequence[jax.Device]) -> bool:
+    """Tells whether a batch may be halved: several processes run batches of one size."""
+    return batch >= 2 * _FEWEST * len(devices) and not spans_processes(devices)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tells whether JAX has failed for want of memory."""
+    return "RESOURCE_EXHAUSTED" in str(error)
+
+
+@contextmanager
+def compile_ahead(
+    wanted: Sequence[tuple[Program, int, int]],
+    devices: tuple[jax.Device, ...],
+    *,
+    one_by_one: bool = False,
+) -> Iterator[Callable[[int, Callable[[], None]], int]]:
+    """Compiles programs in threads of their own: the next ones while one is compiled or run.
+
+    A single one is compiled by whoever waits for it.
+
+    Args:
+        wanted: Programs, and the sizes of their batches and tables, in the order in which they are
+            run.
+        devices: As in `compile_program`.
+        one_by_one: Compile each only when it is waited for, in the order in which they are.
+
+    Yields:
+        A function that returns once the program of a number is compiled, with the size of its batch
+        that fits, and raises what compiling has raised; it announces as `announcing` does.
+    """
+
+    def fit(number: int, tell: Callable[[], None]) -> int:
+        program, batch, rows = wanted[number]
+        with announcing(tell):
+            return fit_batch(program, batch, devices, rows)
+
+    if one_by_one or len(wanted) == 1:
+        yield fit
+        return
+    together = max(2, resources.cores() // 2)
+    traced = [Event() for _ in wanted]
+    sizes: list[Future[int]] = []
+    pool = ThreadPoolExecutor(together)
+
+    def wait_for(number: int, tell: Callable[[], None]) -> int:
+        for following in range(len(sizes), min(number + together, len(wanted))):
+            sizes.append(pool.submit(fit, following, traced[following].set))
+            sizes[following].add_done_callback(lambda _, event=traced[following]: event.set())  # type: ignore[misc]
+        traced[number].wait()
+        if sizes[number].done():
+            sizes[number].result()
+        tell()
+        return sizes[number].result()
+
+    try:
+        yield wait_for
+    finally:
+        # A compiler cannot be stopped; nobody waits for it.
+        pool.shutdown(wait=False, cancel_futures=True)
