@@ -4,6 +4,7 @@
     python -m benchmarks --quick    # a few of them, in about two minutes; writes nothing
     python -m benchmarks standings  # is about regret: the standings of `fmab benchmark`
     python -m benchmarks gpu        # on a GPU: docs/gpu.md
+    python -m benchmarks tpu --compile-only  # for a TPU, on a machine without one
 
 The contenders of a case take turns, each in processes of its own that stay alive; figures are
 medians over the turns. Give it a machine with nothing else to do.
@@ -163,6 +164,11 @@ def main() -> None:
         from benchmarks import gpu
 
         gpu.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["tpu"]:
+        from benchmarks import tpu
+
+        tpu.main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -219,8 +219,8 @@ def write(results: dict[str, Any], page: Path, readme: Path) -> None:
     replace(readme, short(results))
 
 
-def replace(page: Path, tables: str) -> None:
-    """Replaces the tables of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+def replace(page: Path, tables: str, begin: str = BEGIN) -> None:
+    """Replaces the tables of a page that a line begins."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{begin}\n\n{tables}\n\n{END}{after}", encoding="utf-8")

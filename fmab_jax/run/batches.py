@@ -183,7 +183,8 @@ def _run_batches(
                 numbers = tuple(put(x, split) for x in numbers)
             outcome = compiled(table, numbers[0], root_seed, numbers[1])
             if keep_on_device and _looks_right(outcome):
-                return start, _without_series(outcome, len(seed))
+                with own_settings():  # outside of the mesh
+                    return start, _leave_series(outcome, len(seed), devices[0])
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
             elif pinned is not None:
@@ -218,10 +219,12 @@ def _run_batches(
 _looks_right = jax.jit(contract.looks_right)
 
 
-def _without_series(outcome: Outcome, trials: int) -> Outcome:
-    """Returns an outcome whose series, alone, stay on the device."""
+def _leave_series(outcome: Outcome, trials: int, device: jax.Device) -> Outcome:
+    """Returns an outcome whose series, alone, stay on devices: all of them on the first."""
     fields: dict[str, Any] = {
-        name: x[:trials] if schema.FIELDS[name][1] else np.asarray(x)[:trials]
+        name: jax.device_put(x, device)[:trials]
+        if schema.FIELDS[name][1]
+        else np.asarray(x)[:trials]
         for name, x in outcome._asdict().items()
         if x is not None
     }

@@ -30,6 +30,8 @@ FEW_TRIALS = 5000
 """So many trials take less time than a program saves that compiles quickly."""
 # (agent, arm) elements up to which a trial runs for less time than its program takes to compile.
 _FEW_ELEMENTS = 10_000
+# A TPU makes a float64 of two float32: larger whole numbers are not exact.
+_TPU_COUNTS = 2**46
 # Sizes that recorded slots and, where they shape an array, agents are padded to.
 _POINTS = (2, 10, 25, 50, 100)
 _ROOMS = 4
@@ -102,6 +104,12 @@ class Config(NamedTuple):
         further = sum(self.bytes_of(each.dims) for each in self.outputs) + self.gauge_bytes
         return self.points * (series + 8 * len(self.exchange.links)) + 40 + further
 
+    @property
+    def curve_bytes(self) -> int:
+        """Memory of what a sweep keeps of one seed."""
+        waits = bool(getattr(self.trial, "waits", True))
+        return self.wanted * (9 + 8 * waits) + 32 + self.gauge_bytes
+
     def size(self, dim: str) -> int:
         """Returns the length of a dimension that an output may have."""
         sizes = {"time": self.points, "agent": self.problem.agents, "arm": self.problem.arms}
@@ -138,7 +146,15 @@ class Config(NamedTuple):
         batch: int | None = None,
         lanes: int | None = None,
     ) -> Estimate:
-        """Returns what so many trials will need; arguments as in `resources.estimate`."""
+        """Returns what so many trials will need; arguments as in `resources.estimate`.
+
+        Raises:
+            ValueError: If a TPU could not count the rewards.
+        """
+        agents = self.problem.agents
+        if devices[0].platform == "tpu" and self.horizon * agents > _TPU_COUNTS:
+            allowed = f"at most {_TPU_COUNTS // agents:,} with {agents} agents on a TPU"
+            refuse("horizon", self.horizon, allowed, "use a processor or a GPU, which have float64")
         trial: Any = self.trial
         # Each agent alone has curves beside its arms.
         alone = getattr(trial, "alone", False)

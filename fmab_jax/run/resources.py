@@ -119,8 +119,8 @@ def spans_processes(devices: Sequence[jax.Device]) -> bool:
 
 
 def keeps_curves(devices: Sequence[jax.Device]) -> bool:
-    """Tells whether curves that are only summarised stay on the GPU that has computed them."""
-    return devices[0].platform == "gpu" and tuple(devices) == tuple(local_devices()[:1])
+    """Tells whether curves that are only summarised stay on GPUs, which have computed them."""
+    return devices[0].platform == "gpu" and not spans_processes(devices)
 
 
 def memory_of(device: jax.Device) -> int:

@@ -14,13 +14,15 @@ import numpy as np
 from fmab_jax.analysis import device_summary, summary
 from fmab_jax.core.outputs import FIELDS, Output, Reduce
 from fmab_jax.core.scope import own_settings
-from fmab_jax.run import batches
+from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import Collected, Work
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduced
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.records import KINDS, state_name
 
+# Copies of a block's curves that a device summarises with, and the part of its memory for them.
+_COPIES, _SPARE = 6, 0.3
 # Seeds that an output is tried on.
 _FEW = 8
 Series = Mapping[str, Any]
@@ -49,6 +51,18 @@ class Chunk(NamedTuple):
 
     arrays: dict[str, np.ndarray]  # of the chunk's file
     finals: list[summary.Moments]  # of each cell, of regret at T
+
+
+def stays_on_device(job: Job, keep: str, devices: Sequence[jax.Device]) -> bool:
+    """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
+    config = job.configs[0]
+    reduces = all(isinstance(each, Reduce) for each in config.outputs)
+    if keep != "summary" or not reduces or not resources.keeps_curves(devices):
+        return False
+    room = resources.memory_of(devices[0])
+    fits = not room or _COPIES * job.trials * config.curve_bytes <= _SPARE * room
+    # NumPy adds a single column pairwise.
+    return fits and config.wanted > 1
 
 
 def run_job(

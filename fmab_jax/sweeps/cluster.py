@@ -32,7 +32,7 @@ from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
-from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
+from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job, stays_on_device
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import made_with, provenance
 
@@ -354,10 +354,10 @@ def _provenance_here() -> dict[str, str]:
 
 def _computed(order: bytes) -> Done:
     """Computes a block in one piece."""
-    return _computed_of(order, _computed_piece(order))
+    return _computed_of(order, _computed_piece(order, whole=True))
 
 
-def _computed_piece(order: bytes) -> Done:
+def _computed_piece(order: bytes, *, whole: bool = False) -> Done:
     """Computes a block, or a piece of one, on the devices of this worker."""
     with _named():
         task = _opened(order)
@@ -373,7 +373,10 @@ def _computed_piece(order: bytes) -> Done:
             compilations = compilation.compile_program.cache_info().misses - before
         with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()
-            series = run_job(task.job, batch, devices, lanes=1, rows=task.rows)
+            stays = whole and stays_on_device(task.job, task.keep, devices)
+            series = run_job(
+                task.job, batch, devices, lanes=1, rows=task.rows, keep_on_device=stays
+            )
             return Done(series, time.perf_counter() - started, compilations)
 
 

@@ -62,7 +62,7 @@ class Layout:
         self.study, self.platform, self.worker = study, platform, worker
         self.most_bytes = MOST_BYTES
         if whole:
-            one = bytes_per_trial(study.points[0].config)
+            one = study.points[0].config.curve_bytes
             chunk = max(1, min(study.seeds, MOST_BYTES // one))
             # A trial may be larger than a file may be.
             self.most_bytes = max(MOST_BYTES, one)
@@ -128,15 +128,15 @@ class Layout:
         trials = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // elements
         cells = 2**31
         if self.study.keep == "curves":
-            trials = min(trials, _CHUNK_BYTES // bytes_per_trial(some))
+            trials = min(trials, _CHUNK_BYTES // some.curve_bytes)
         else:
             # Held in memory while it is computed, but not written.
-            trials = min(trials, 4 * _CHUNK_BYTES // bytes_per_trial(some))
+            trials = min(trials, 4 * _CHUNK_BYTES // some.curve_bytes)
             cells = max(1, _CHUNK_BYTES // bytes_per_summary(some))
         trials = self.chunk if self.chunk is not None else max(trials, 16)
         if self.worker is not None and self.chunk is None:
             trials = min(trials, self._share)
-        kept = bytes_per_trial(some) * trials
+        kept = some.curve_bytes * trials
         if self.study.keep == "summary":
             kept = bytes_per_summary(some)
         if kept > self.most_bytes:
@@ -176,7 +176,7 @@ class Layout:
         """Returns the size of a block's chunk."""
         some = self.points[block.cells[0]].config
         if self.study.keep == "curves":
-            return block.trials * bytes_per_trial(some)
+            return block.trials * some.curve_bytes
         return len(block.cells) * bytes_per_summary(some)
 
     def most_trials(self, program: Sort, own: Sequence[Block]) -> int:
@@ -217,12 +217,6 @@ def _left(block: Block, wanted: int, found: Results) -> list[Block]:
         for gap in found.gaps(name, block.start, block.stop, wanted):
             gaps.setdefault(gap, []).append(name)
     return [Block(tuple(cells), *gap) for gap, cells in sorted(gaps.items())]
-
-
-def bytes_per_trial(config: Config) -> int:
-    """Regret, rounds and perhaps regret while waiting at each slot; some numbers at the end."""
-    waits = bool(getattr(config.trial, "waits", True))
-    return config.wanted * (9 + 8 * waits) + 32 + config.gauge_bytes
 
 
 def bytes_per_summary(config: Config) -> int:

@@ -28,14 +28,14 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Output, Reduce
+from fmab_jax.core.outputs import Output
 from fmab_jax.errors import Shown, count, refuse, setting
 from fmab_jax.files import checked_path
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import Config
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import results
-from fmab_jax.sweeps.blocks import Chunk, chunk_of, run_job
+from fmab_jax.sweeps.blocks import Chunk, chunk_of, run_job, stays_on_device
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import claim, intact, look
 from fmab_jax.sweeps.grid import header_of, refuse_lost_texts
@@ -45,7 +45,6 @@ from fmab_jax.sweeps.layout import (
     Layout,
     Sort,
     bytes_per_summary,
-    bytes_per_trial,
 )
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Brief, Plan, Progress, size_text, teller_of
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 # Slots at which a configuration is timed first, and how long a step to eightfold ones may take.
 _FIRST_STEP = 1000
 _LONGEST_STEP_S = 1.0
-# Copies of a block's curves that a device summarises with, and the part of its memory for them.
-_COPIES, _SPARE = 6, 0.3
 
 
 def sweep(
@@ -305,7 +302,7 @@ class _Work:
             # written while the next is computed.
             copies = 10 if self.study.keep == "summary" else 4
             own = copies * layout.kept_bytes(block)
-            largest = max(largest, block.trials * (bytes_per_trial(some) + 4 * some.wanted) + own)
+            largest = max(largest, block.trials * (some.curve_bytes + 4 * some.wanted) + own)
         available, parts = resources.available_bytes(), layout.by_program(todo)
         everybody = todo if layout.worker is None else layout.alone().todo(found)
         disk = sum(layout.kept_bytes(block) + 2000 for block in everybody)
@@ -341,17 +338,6 @@ class _Work:
                 batch = compilation.fit_batch(program.program, batch, self.devices, rows)
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], (batch, rows), todo, compile_s * number, teller)
-
-    def _keeps_on_device(self, block: Block) -> bool:
-        """Whether a block's curves stay on the device: only what is reduced there is asked for."""
-        reduced = all(isinstance(each, Reduce) for each in self.study.outputs)
-        if self.study.keep != "summary" or not reduced or not resources.keeps_curves(self.devices):
-            return False
-        some = self.layout.points[block.cells[0]].config
-        room = resources.memory_of(self.devices[0])
-        fits = not room or _COPIES * block.trials * bytes_per_trial(some) <= _SPARE * room
-        # NumPy adds a single column pairwise.
-        return fits and some.wanted > 1
 
     def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:
         trials = self.layout.most_trials(program, own)
@@ -434,7 +420,7 @@ class _Work:
                         batch,
                         self.devices,
                         rows=rows,
-                        keep_on_device=self._keeps_on_device(block),
+                        keep_on_device=stays_on_device(job, self.study.keep, self.devices),
                         advanced=teller.advanced,
                     )
                     if keeps:
@@ -511,7 +497,11 @@ class _Work:
             job = self.layout.job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
             run_job(
-                job, batch, self.devices, rows=rows, keep_on_device=self._keeps_on_device(block)
+                job,
+                batch,
+                self.devices,
+                rows=rows,
+                keep_on_device=stays_on_device(job, self.study.keep, self.devices),
             )
             steps.append((horizon, time.perf_counter() - started))
             if steps[-1][1] > _LONGEST_STEP_S:
@@ -623,7 +613,7 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
         remedy = "record fewer times or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
             remedy = f"use {setting(keep='summary')}, which does not grow with the seeds"
-            each = sum(bytes_per_trial(point.config) for point in study.points)
+            each = sum(point.config.curve_bytes for point in study.points)
             if seeds := int(0.9 * there / each):
                 remedy += f", or at most {seeds:,} seeds"
         elif field == "memory" and study.keep == "curves":

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import gpu, report, twins
+from benchmarks import gpu, report, tpu, twins
 from experiments import pages
 from experiments.verdicts import Measured
+from fmab_jax.algorithms.base import known
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,6 +37,14 @@ def test_speeds_of_a_gpu_say_what_was_measured():
     results = json.loads(gpu.RESULTS.read_text("utf-8"))
     inside = gpu.PAGE.read_text("utf-8").partition(report.BEGIN)[2].partition(report.END)[0]
     assert inside.strip() == gpu.page(results)
+
+
+def test_a_tpu_page_says_what_was_compiled():
+    """Would catch an algorithm or a time on docs/gpu.md that was not compiled."""
+    results = json.loads(tpu.RESULTS.read_text("utf-8"))
+    inside = tpu.PAGE.read_text("utf-8").partition(tpu.BEGIN)[2].partition(report.END)[0]
+    assert inside.strip() == tpu.page(results)
+    assert {name.partition(",")[0] for name in results["compile_s"]} == set(known())
 
 
 def test_twins_say_what_was_measured():

@@ -418,7 +418,6 @@ def test_another_gauge_is_another_output():
 def test_memory_of_what_is_gauged_is_told():
     """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
     from fmab_jax.run import configs
-    from fmab_jax.sweeps import layout
 
     problem = fmab.Problem.uniform(50, 10)
     plain = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000)
@@ -428,7 +427,7 @@ def test_memory_of_what_is_gauged_is_told():
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
     alike = configs.bind(fmab.cdp_mab(1.0), problem, 1000, outputs=asked)
     assert alike.gauge_bytes == 8 * 100
-    told = layout.bytes_per_trial(with_it) - layout.bytes_per_trial(plain)
+    told = with_it.curve_bytes - plain.curve_bytes
     assert told == 8 * 52 * 100
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -173,17 +174,24 @@ program = configs.bind(PATHS["waiting"], UNEQUAL, 20_000, times=10).program
 text = compilation.compile_program(program, 64, tuple(jax.devices())).as_text()
 bad = [w for w in ("all-reduce", "all-gather", "reduce-scatter", "collective") if w in text]
 print("collectives", *bad)
+from fmab_jax.run import resources
+grid = {"horizon": 20_000, "seeds": 300, "times": 10, "keep": "summary", "epsilon": [0.5, 1.0]}
+host = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
+resources.keeps_curves = lambda devices: True
+there = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
+print("summary", host.equals(there))
 """
 
 
 @pytest.mark.parametrize("devices", quick.only([4, 8], 4))
 @pytest.mark.as_users_have_it
 def test_many_devices_give_the_bits_of_one_and_never_talk(devices):
-    """Would catch numbers that depend on sharding, and a loop that synchronises devices."""
+    """Would catch numbers that depend on sharding, a loop that synchronises devices, and summaries
+    that are made of one device's share."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     said = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
     lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in said.split("\n"))
-    assert lines["collectives"] == ""
+    assert lines["collectives"] == "" and lines["summary"] == "True"
     for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
         run = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
         here = digests(run)
@@ -469,6 +477,19 @@ def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
         compilation.fit_batch(program, 64, device)
     assert asked == [16, 8]
+
+
+def test_counts_that_a_tpu_does_not_have_are_refused():
+    """Would catch rewards that are counted in 48 bits, or a GPU that is refused as well."""
+    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(100, 4), 10**12)
+    tpu, gpu = (
+        mock.Mock(spec=jax.Device, platform=each, process_index=0) for each in ("tpu", "gpu")
+    )
+    line = "horizon=1000000000000: must be at most 703,687,441,776 with 100 agents on a TPU; use a"
+    refuses(re.escape(line), config.needs, 8, [tpu], lanes=1)
+    assert config.needs(8, [gpu], lanes=1).batch == 8
+    fits = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(64, 4), 2**40 // 2)
+    assert fits.needs(8, [tpu], lanes=1).batch == 8
 
 
 def test_processes_together_choose_one_batch(monkeypatch):
