@@ -24,8 +24,10 @@ from test_sweeps import GRID, PROBLEM, Counted, computed, files, swept, values
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
+from fmab_jax.analysis import device_summary
 from fmab_jax.cli.main import main
 from fmab_jax.core import plugins
+from fmab_jax.run import resources
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
@@ -496,6 +498,27 @@ def test_the_gpu_recipe_gives_each_worker_one():
         seen = there.run(os.getenv, "CUDA_VISIBLE_DEVICES")
         assert sorted(seen.values()) == ["0", "3"]
         assert set(there.nthreads().values()) == {1}
+
+
+def test_a_worker_with_a_gpu_summarises_there(monkeypatch):
+    """Would catch curves that a worker brings back where only a summary is wanted."""
+    expected = swept(None, keep="summary", chunk=400).load()
+    calls, real = [], device_summary.moments
+
+    def noted(*given, **named):
+        calls.append(given)
+        return real(*given, **named)
+
+    monkeypatch.setattr(device_summary, "moments", noted)
+    monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        found = swept(None, keep="summary", chunk=400, client=client).load()
+    assert calls and found.equals(expected)
 
 
 @pytest.mark.slow
