@@ -75,7 +75,7 @@ def check_algorithm(
     def run(config: Config, batch: int = 8, which: Any = None, used: Any = devices[:1]) -> Outcome:
         configs = [config] if which is None else [config, other]
         order = np.zeros(seeds, np.int32) if which is None else which
-        work = batches.Work(configs, order, np.arange(seeds), 0)
+        work = batches.Trials(configs, order, np.arange(seeds), 0)
         parts = dict(batches.run_trials(work, batch, tuple(used)))
         ordered = [parts[start] for start in sorted(parts)]
         return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
@@ -182,7 +182,7 @@ def _same_law(
     rng = np.random.default_rng(20240607)
     slow = np.array([reference(rng, np.array(means), horizon) for _ in range(runs)])
     config = bind(algorithm, fixed, horizon, times=1)
-    work = batches.Work([config], np.zeros(4 * runs, np.int32), range(4 * runs), 0)
+    work = batches.Trials([config], np.zeros(4 * runs, np.int32), range(4 * runs), 0)
     parts = batches.run_trials(work, 64, tuple(checked_devices(None)))
     fast = np.concatenate([outcome.regret[:, 0] for _, outcome in parts])
     chance = ks_2samp(slow, fast).pvalue

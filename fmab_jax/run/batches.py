@@ -33,7 +33,7 @@ from fmab_jax.run.resources import spans_processes, threads
 _LOOKED_AT = 1 << 16
 
 
-class Work(NamedTuple):
+class Trials(NamedTuple):
     """Trials for one compiled program.
 
     Attributes:
@@ -91,7 +91,7 @@ def _law_looked_at(problem: BoundProblem, root_seed: Any, seed: Any) -> Looked:
 
 
 def run_trials(
-    work: Work,
+    trials: Trials,
     batch: int,
     devices: tuple[jax.Device, ...],
     lanes: int | None = None,
@@ -102,11 +102,11 @@ def run_trials(
     """Yields (first trial, outcome) of each batch, as they finish.
 
     A batch that runs out of a device's memory is halved, down to eight trials. Where the devices
-    belong to several processes, all of them must call this with the same work; each gets all
+    belong to several processes, all of them must call this with the same trials; each gets all
     outcomes.
 
     Args:
-        work: Configurations and seeds.
+        trials: Configurations and seeds.
         batch: Trials of a batch.
         devices: That share each batch.
         lanes: How many batches run at once.
@@ -114,10 +114,10 @@ def run_trials(
         keep_on_device: Leave series over time where they were computed.
     """
     lanes = threads(devices) if lanes is None else lanes
-    rows = compilation.table_rows(len(work.configs)) if rows is None else rows
-    missing = np.ones(len(work.seeds), bool)
+    rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
+    missing = np.ones(len(trials.seeds), bool)
     try:
-        for start, outcome in _run_batches(work, batch, devices, lanes, rows, keep_on_device):
+        for start, outcome in _run_batches(trials, batch, devices, lanes, rows, keep_on_device):
             missing[start : start + batch] = False
             yield start, outcome
     except jax.errors.JaxRuntimeError as error:
@@ -126,8 +126,8 @@ def run_trials(
     # Outside of the handler, which holds on to what the failed batches have allocated.
     if missing.any():
         rest = np.flatnonzero(missing)
-        part = work._replace(which=work.which[rest], seeds=np.asarray(work.seeds)[rest])
-        half = compilation.note_failure(work.configs[0].program, batch, devices)
+        part = trials._replace(which=trials.which[rest], seeds=np.asarray(trials.seeds)[rest])
+        half = compilation.note_failure(trials.configs[0].program, batch, devices)
         # One batch at a time: others took memory as well. What is missing are whole batches, but
         # for the last, so that half a batch lies within one of them.
         again = run_trials(part, half, devices, 1, rows, keep_on_device=keep_on_device)
@@ -136,7 +136,7 @@ def run_trials(
 
 
 def _run_batches(
-    work: Work,
+    trials: Trials,
     batch: int,
     devices: tuple[jax.Device, ...],
     lanes: int,
@@ -144,9 +144,9 @@ def _run_batches(
     keep_on_device: bool,
 ) -> Iterator[tuple[int, Outcome]]:
     """Runs batches of one size; yields as `run_trials`."""
-    compiled = compilation.compile_program(work.configs[0].program, batch, devices, rows)
+    compiled = compilation.compile_program(trials.configs[0].program, batch, devices, rows)
     # Rows that no trial names.
-    padded = [*work.configs, *[work.configs[-1]] * (rows - len(work.configs))]
+    padded = [*trials.configs, *[trials.configs[-1]] * (rows - len(trials.configs))]
     table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in padded))
     problems = table[1]
     shared = spans_processes(devices)
@@ -155,29 +155,29 @@ def _run_batches(
         NamedSharding(mesh, spec) for spec in (PartitionSpec("trials"), PartitionSpec())
     )
     pinned = None if shared else _pinned(split, devices)
-    gauges = record.gauges_of(work.configs[0].outputs)
-    agents = max(config.problem.agents for config in work.configs)
+    gauges = record.gauges_of(trials.configs[0].outputs)
+    agents = max(config.problem.agents for config in trials.configs)
 
     def put(x: np.ndarray, sharding: NamedSharding) -> Any:
         return jax.make_array_from_callback(x.shape, sharding, x.__getitem__)
 
     with own_settings(mesh):
-        root_seed: Any = np.uint32(work.root_seed)
+        root_seed: Any = np.uint32(trials.root_seed)
         if shared:
             table, root_seed = jax.tree.map(lambda x: put(np.asarray(x), whole), (table, root_seed))
         else:
             table, root_seed = jax.device_put((table, root_seed), whole)
 
     def one(start: int) -> tuple[int, Outcome]:
-        seed = np.asarray(work.seeds[start : start + batch], np.uint32)
-        which = work.which[start : start + batch].astype(np.int32)
+        seed = np.asarray(trials.seeds[start : start + batch], np.uint32)
+        which = trials.which[start : start + batch].astype(np.int32)
         # The last batch is filled by its last trial.
         numbers: tuple[Any, ...] = tuple(
             x if len(x) == batch else np.pad(x, (0, batch - len(x)), mode="edge")
             for x in (which, seed)
         )
-        if not is_own(type(work.configs[0].bound.law)):
-            _look_at_law(work.configs[0], problems, which, work.root_seed, seed)
+        if not is_own(type(trials.configs[0].bound.law)):
+            _look_at_law(trials.configs[0], problems, which, trials.root_seed, seed)
         with own_settings(mesh):
             if shared:
                 numbers = tuple(put(x, split) for x in numbers)
@@ -190,13 +190,13 @@ def _run_batches(
             elif pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.judge(outcome, seed, work.configs[0].algorithm.name, gauges, agents)
+        contract.judge(outcome, seed, trials.configs[0].algorithm.name, gauges, agents)
         return start, outcome
 
-    if len(work.seeds) <= batch:
+    if len(trials.seeds) <= batch:
         yield one(0)
         return
-    starts = iter(range(0, len(work.seeds), batch))
+    starts = iter(range(0, len(trials.seeds), batch))
     with ThreadPoolExecutor(lanes) as pool:
         # Only as many in flight as there are threads: memory is bounded by the batch.
         running: set[Future[tuple[int, Outcome]]] = set()
@@ -242,7 +242,7 @@ def _pinned(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedShardin
     return split.with_memory_kind("pinned_host") if "pinned_host" in kinds else None
 
 
-class Collected:
+class TrialResults:
     """The trials' results by field of `Outcome` or name of a gauge, filled in batch by batch.
 
     Attributes:

@@ -15,7 +15,7 @@ from fmab_jax.analysis import device_summary, summary
 from fmab_jax.core.outputs import FIELDS, Output, Reduce
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches, resources
-from fmab_jax.run.batches import Collected, Work
+from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduced
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
@@ -78,21 +78,21 @@ def run_job(
     """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each."""
     seeds = job.stop - job.start
     whole = range(job.stop) if job.listed is None else job.listed
-    work = Work(
+    trials = Trials(
         job.configs,
         np.repeat(np.arange(len(job.configs), dtype=np.int32), seeds),
         np.tile(whole[job.start : job.stop], len(job.configs)),
         job.root_seed,
     )
     points = max(config.wanted for config in job.configs)
-    collected = Collected(len(work.seeds), points, job.configs[0].outputs)
-    run = batches.run_trials(work, batch, devices, lanes, rows, keep_on_device=keep_on_device)
+    results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
+    run = batches.run_trials(trials, batch, devices, lanes, rows, keep_on_device=keep_on_device)
     for start, outcome in run:
-        collected.put(start, outcome)
+        results.put(start, outcome)
         advanced(len(outcome.rounds))
     cells = len(job.configs)
     with own_settings():
-        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in collected.gather().items()}
+        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
 
 
 def pieces_of(job: Job, number: int) -> list[Job]:

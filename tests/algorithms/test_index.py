@@ -180,7 +180,7 @@ def test_the_comparison_sees_another_alpha():
 def outcomes(configs, seeds, batch):
     """[config] of every field, all configs in the same batches."""
     which = np.repeat(np.arange(len(configs)), len(seeds))
-    work = batches.Work(configs, which, np.tile(seeds, len(configs)), 0)
+    work = batches.Trials(configs, which, np.tile(seeds, len(configs)), 0)
     found = {}
     for start, outcome in batches.run_trials(work, batch, tuple(jax.local_devices())):
         for name, values in outcome._asdict().items():

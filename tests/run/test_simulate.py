@@ -106,11 +106,11 @@ def test_rows_of_padding_change_no_bit(path):
     for room in (11, 37):
         config = configs.bind(algorithm, problem, 20_000, times=10, room=room)
         programs.add(config.program)
-        work = batches.Work([config], np.zeros(20, np.int32), range(20), 0)
-        collected = batches.Collected(20, config.points)
+        work = batches.Trials([config], np.zeros(20, np.int32), range(20), 0)
+        collected = batches.TrialResults(20, config.points)
         for start, outcome in batches.run_trials(work, 32, (jax.devices()[0],)):
             collected.put(start, outcome)
-        found.append(collected.arrays)
+        found.append(collected.gather())
     # Each room is a program of its own: there was something to pad.
     assert len(programs) == 2
     assert len(set(found[0]["regret"][:, -1])) > 5
@@ -499,7 +499,7 @@ def test_processes_together_choose_one_batch(monkeypatch):
     gpu = mock.Mock(spec=jax.Device, platform="gpu", memory_stats=mock.Mock(side_effect=ValueError))
     assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-    work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
+    work = batches.Trials([config], np.zeros(64, np.int32), range(64), 0)
 
     def full(*given):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
@@ -529,7 +529,7 @@ def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
     product, and which is none where trials are of several configurations."""
     algorithm, problem = ALONE_OR_NOT[name]
     config = configs.bind(algorithm, problem, 3000, times=10)
-    work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
+    work = batches.Trials([config], np.zeros(64, np.int32), range(64), 0)
     one, eight = (
         dict(batches.run_trials(work, 64, (jax.devices()[0],), rows=rows))[0] for rows in (1, 8)
     )
@@ -574,9 +574,9 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
         return run
 
     monkeypatch.setattr(compilation, "compile_program", small)
-    work = batches.Work([config], np.zeros(300, np.int32), range(300), 0)
+    work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
     monkeypatch.setattr(compilation, "_LARGEST", {})
-    collected = batches.Collected(300, config.points)
+    collected = batches.TrialResults(300, config.points)
     told = []
     for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
         collected.put(start, outcome)
