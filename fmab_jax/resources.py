@@ -11,18 +11,19 @@ from typing import Any
 from fmab_jax.errors import Shown, reason_of, refuse
 
 
-def affordable(field: str, needed: float, remedy: str) -> None:
+def affordable(field: str, needed: float, remedy: str, available: int | None = None) -> None:
     """Refuses what would take more than nine tenths of the free memory, before it is allocated.
 
     Args:
         field: Public name of what takes it.
         needed: Bytes.
         remedy: What to do instead.
+        available: Bytes that are free; by default looked up.
 
     Raises:
         Refusal: If it does not fit; never where the free memory is unknown.
     """
-    available = available_bytes()
+    available = available_bytes() if available is None else available
     if available and needed > 0.9 * available:
         allowed = f"at most 90% of the {available / 1e9:.1f} GB available"
         refuse(field, f"{needed / 1e9:.1f} GB", allowed, remedy)

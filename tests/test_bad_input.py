@@ -391,7 +391,7 @@ def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
     line = refused(run, problem=fmab.Problem.heterogeneous(10**4, 10**4))
     assert re.fullmatch(
-        r"memory='[0-9.]+ GB': must be at most 90% of the 1.0 GB available; "
+        r"memory='[0-9.]+ GB': must be at most 0.7 GB of the 1 GB available; "
         "use fewer agents or arms",
         line,
     )

@@ -533,8 +533,8 @@ def test_every_promise_is_broken_by_a_plug_in(monkeypatch):
     monkeypatch.setattr(conformance, "checked_devices", lambda _: (first, first))
     run_trials = batches.run_trials
 
-    def uneven(work, batch, used):
-        for start, outcome in run_trials(work, batch, used[:1]):
+    def uneven(trials, batch, used):
+        for start, outcome in run_trials(trials, batch, used[:1]):
             yield start, outcome._replace(regret=outcome.regret * len(used))
 
     monkeypatch.setattr(batches, "run_trials", uneven)

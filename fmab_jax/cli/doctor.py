@@ -1,7 +1,7 @@
 """Shows what results can depend on, and what a run would need here.
 
-Versions, devices, precision, where compiled programs are kept, and whether a
-run of a given size fits into memory.
+Versions, devices, precision, where compiled programs are kept, and whether the
+curves of a run fit into memory.
 
 Examples:
   fmab doctor
@@ -39,7 +39,7 @@ class Options:
 
 
 def execute(call: Call) -> None:
-    """Prints versions, devices and the memory of a run."""
+    """Prints versions, devices and the memory of a run's curves."""
     options = call.options
     import jax
 
@@ -81,6 +81,6 @@ def execute(call: Call) -> None:
         f"\nfmab run {owner.name}, agents M = {problem.agents:,}, arms K = {problem.arms:,}, "
         f"slots T = {horizon:,}, {config.points:,} of them recorded, seeds {seeds:,}:"
     )
-    fits = "fits" if need.fits else "does not fit"
-    kept = f"{need.result_bytes / 1e9:.3g} GB of curves"
-    print(f"{need.batches:,} x {need.batch:,} seeds, {kept}: {fits}")
+    fits = "fit" if need.fits else "do not fit"
+    curves = f"curves of {need.result_bytes / 1e9:.3g} GB"
+    print(f"{need.batches:,} x {need.batch:,} seeds; {curves} {fits} into memory")

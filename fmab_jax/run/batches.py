@@ -101,7 +101,7 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish.
 
-    A batch that runs out of a device's memory is halved, down to eight trials. Where the devices
+    A batch that runs out of a device's memory is halved, down to two trials. Where the devices
     belong to several processes, all of them must call this with the same trials; each gets all
     outcomes.
 
@@ -115,6 +115,7 @@ def run_trials(
     """
     lanes = threads(devices) if lanes is None else lanes
     rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
+    batch = compilation.limit_batch(trials.configs[0].program, batch, devices)
     missing = np.ones(len(trials.seeds), bool)
     try:
         for start, outcome in _run_batches(trials, batch, devices, lanes, rows, keep_on_device):
@@ -182,9 +183,12 @@ def _run_batches(
             if shared:
                 numbers = tuple(put(x, split) for x in numbers)
             outcome = compiled(table, numbers[0], root_seed, numbers[1])
-            if keep_on_device and _looks_right(outcome):
-                with own_settings():  # outside of the mesh
-                    return start, _leave_series(outcome, len(seed), devices[0])
+        if keep_on_device:
+            with own_settings():  # outside of the mesh: no device waits for another
+                outcome = _gather_on(devices[0], outcome)
+                if _looks_right(outcome):
+                    return start, jax.tree.map(lambda x: x[: len(seed)], outcome)
+        with own_settings(mesh):
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
             elif pinned is not None:
@@ -219,12 +223,10 @@ def _run_batches(
 _looks_right = jax.jit(contract.looks_right)
 
 
-def _leave_series(outcome: Outcome, trials: int, device: jax.Device) -> Outcome:
-    """Returns an outcome whose series, alone, stay on devices: all of them on the first."""
+def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:
+    """Returns an outcome whose series lie on one device, and the rest on the host."""
     fields: dict[str, Any] = {
-        name: jax.device_put(x, device)[:trials]
-        if schema.FIELDS[name][1]
-        else np.asarray(x)[:trials]
+        name: jax.device_put(x, device) if schema.FIELDS[name][1] else np.asarray(x)
         for name, x in outcome._asdict().items()
         if x is not None
     }

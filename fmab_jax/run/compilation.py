@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,14 +26,13 @@ from fmab_jax.core import keys
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.rare import mapped_in_blocks, traced_for
 from fmab_jax.core.scope import own_settings
+from fmab_jax.errors import refuse
 from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program
 from fmab_jax.run.resources import spans_processes
 
 # So many times larger is the next larger table of configurations.
 _TABLE_GROWTH = 8
-# Trials of the smallest batch that is halved no more.
-_FEWEST = 8
 
 
 def one_trial(
@@ -218,62 +217,89 @@ def _release_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+class Sizes(NamedTuple):
+    """How trials are run.
+
+    Attributes:
+        batch: Trials of a batch, over all devices.
+        rows: Of the table of configs.
+        lanes: Batches that run at once.
+    """
+
+    batch: int
+    rows: int = 1
+    lanes: int = 1
+
+
 # Largest batch of a program that a device had the memory for, where a larger one failed.
 _LARGEST: dict[tuple[Program, tuple[jax.Device, ...]], int] = {}
 
 
-def fit_batch(
-    program: Program,
-    batch: int,
-    devices: tuple[jax.Device, ...],
-    rows: int = 1,
-    lanes: int | None = None,
-) -> int:
-    """Compiles a program for the largest batch, of at most so many trials, that fits into memory.
+def fit_sizes(
+    program: Program, sizes: Sizes, devices: tuple[jax.Device, ...], result_bytes: int = 0
+) -> Sizes:
+    """Compiles a program for the largest batch that fits into memory.
 
     What a program takes is what its compiler says. Nothing is allocated.
 
     Args:
-        program: As in `compile_program`, as are ``devices`` and ``rows``.
-        batch: Trials that are wanted.
-        devices: That share them.
-        rows: Of the table of configs.
-        lanes: Batches that are run at once; `resources.threads` by default.
+        program: As in `compile_program`.
+        sizes: That are wanted.
+        devices: That share each batch.
+        result_bytes: Memory that this process keeps for results.
 
     Returns:
-        How many trials that batch has.
+        The sizes that fit: a smaller batch, or fewer of the smallest.
 
     Raises:
-        ValueError: If a processor does not have the memory for the smallest batch.
+        ValueError: If a processor does not have the memory for one batch of the smallest size.
     """
+    batch, rows, lanes = sizes
     if spans_processes(devices):
         compile_program(program, batch, devices, rows)
-        return batch
-    lanes = resources.threads(devices) if lanes is None else lanes
-    available = resources.memory_of(devices[0])
-    room = resources.FILLED * available
-    # Devices that a processor is shown as have its memory together.
-    copies = lanes * (len(devices) if devices[0].platform == "cpu" else 1)
-    batch = min(batch, _LARGEST.get((program, devices), batch))
+        return sizes
+    host = devices[0].platform == "cpu"
+    memory = resources.memory_of(devices[0])
+    room = resources.BATCHES * memory
+    if host:
+        room = min(room, resources.EVERYTHING * memory - result_bytes)
+    batch = limit_batch(program, batch, devices)
     while True:
         try:
-            taken = compile_program(program, batch, devices, rows).memory_analysis()
+            size = _measure_batch(program, batch, devices, rows)
         except jax.errors.JaxRuntimeError as error:
             if not (is_out_of_memory(error) and can_halve(batch, devices)):
                 raise
             batch //= 2
             continue
-        parts = taken and (taken.temp_size_in_bytes, taken.output_size_in_bytes)
-        needed: float = copies * sum(parts or (0,))
-        if not available or needed <= room:
-            return batch
+        # Devices that a processor is shown as have its memory together.
+        size *= len(devices) if host else 1
+        if not memory or lanes * size <= room:
+            return Sizes(batch, rows, lanes)
         if not can_halve(batch, devices):
-            if devices[0].platform == "cpu":
-                resources.refuse_memory(needed, available, "use fewer agents or arms")
-            return batch
-        # Memory goes with the batch, whose size stays a power of two for each device.
-        while needed > room and can_halve(batch, devices):
-            needed, batch = needed / 2, batch // 2
+            if host and size > room:
+                allowed = (
+                    f"at most {max(room, 0) / 1e9:.3g} GB of the {memory / 1e9:.3g} GB available"
+                )
+                refuse("memory", f"{size / 1e9:.3g} GB", allowed, "use fewer agents or arms")
+            return Sizes(batch, rows, max(1, int(room / size)))
+        # Memory goes with the batch.
+        while lanes * size > room and can_halve(batch, devices):
+            size, batch = size / 2, batch // 2
+
+
+@functools.lru_cache(maxsize=256)
+def _measure_batch(
+    program: Program, batch: int, devices: tuple[jax.Device, ...], rows: int
+) -> float:
+    """Returns the bytes that a batch takes of a device, without its few arguments; 0 if unknown."""
+    sizes = compile_program(program, batch, devices, rows).memory_analysis()
+    return sizes.temp_size_in_bytes + sizes.output_size_in_bytes if sizes else 0
+
+
+def limit_batch(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
+    """Returns a batch, or the largest one for which a device had the memory."""
+    return min(batch, _LARGEST.get((program, devices), batch))
 
 
 def note_failure(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
@@ -284,7 +310,7 @@ def note_failure(program: Program, batch: int, devices: tuple[jax.Device, ...]) 
 
 def can_halve(batch: int, devices: Sequence[jax.Device]) -> bool:
     """Tells whether a batch may be halved: several processes run batches of one size."""
-    return batch >= 2 * _FEWEST * len(devices) and not spans_processes(devices)
+    return batch >= 2 * resources.SMALLEST * len(devices) and not spans_processes(devices)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -294,41 +320,41 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def compile_ahead(
-    wanted: Sequence[tuple[Program, int, int]],
+    programs: Sequence[tuple[Program, Sizes]],
     devices: tuple[jax.Device, ...],
+    result_bytes: int = 0,
     *,
     one_by_one: bool = False,
-) -> Iterator[Callable[[int, Callable[[], None]], int]]:
+) -> Iterator[Callable[[int, Callable[[], None]], Sizes]]:
     """Compiles programs in threads of their own: the next ones while one is compiled or run.
 
     A single one is compiled by whoever waits for it.
 
     Args:
-        wanted: Programs, and the sizes of their batches and tables, in the order in which they are
-            run.
-        devices: As in `compile_program`.
+        programs: With the sizes that are wanted, in the order in which they are run.
+        devices: As in `fit_sizes`, as is ``result_bytes``.
+        result_bytes: Memory of results.
         one_by_one: Compile each only when it is waited for, in the order in which they are.
 
     Yields:
-        A function that returns once the program of a number is compiled, with the size of its batch
-        that fits, and raises what compiling has raised; it announces as `announcing` does.
+        A function that returns once the program of a number is compiled, with the sizes that fit,
+        and raises what compiling has raised; it announces as `announcing` does.
     """
 
-    def fit(number: int, tell: Callable[[], None]) -> int:
-        program, batch, rows = wanted[number]
+    def fit(number: int, tell: Callable[[], None]) -> Sizes:
         with announcing(tell):
-            return fit_batch(program, batch, devices, rows)
+            return fit_sizes(*programs[number], devices, result_bytes)
 
-    if one_by_one or len(wanted) == 1:
+    if one_by_one or len(programs) == 1:
         yield fit
         return
     together = max(2, resources.cores() // 2)
-    traced = [Event() for _ in wanted]
-    sizes: list[Future[int]] = []
+    traced = [Event() for _ in programs]
+    sizes: list[Future[Sizes]] = []
     pool = ThreadPoolExecutor(together)
 
-    def wait_for(number: int, tell: Callable[[], None]) -> int:
-        for following in range(len(sizes), min(number + together, len(wanted))):
+    def wait_for(number: int, tell: Callable[[], None]) -> Sizes:
+        for following in range(len(sizes), min(number + together, len(programs))):
             sizes.append(pool.submit(fit, following, traced[following].set))
             sizes[following].add_done_callback(lambda _, event=traced[following]: event.set())  # type: ignore[misc]
         traced[number].wait()

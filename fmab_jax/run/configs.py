@@ -146,15 +146,7 @@ class Config(NamedTuple):
         batch: int | None = None,
         lanes: int | None = None,
     ) -> Estimate:
-        """Returns what so many trials will need; arguments as in `resources.estimate`.
-
-        Raises:
-            ValueError: If a TPU could not count the rewards.
-        """
-        agents = self.problem.agents
-        if devices[0].platform == "tpu" and self.horizon * agents > _TPU_COUNTS:
-            allowed = f"at most {_TPU_COUNTS // agents:,} with {agents} agents on a TPU"
-            refuse("horizon", self.horizon, allowed, "use a processor or a GPU, which have float64")
+        """Returns what so many trials will need; arguments as in `resources.estimate`."""
         trial: Any = self.trial
         # Each agent alone has curves beside its arms.
         alone = getattr(trial, "alone", False)
@@ -220,6 +212,18 @@ def bind(
     grids = padded, len(grid), wanted
     more = soon, tuple(outputs)
     return Config(algorithm, problem, exchange, horizon, trial, arrays, *grids, *more)
+
+
+def check_counts(config: Config, platform: str) -> None:
+    """Refuses a horizon whose rewards a TPU could not count.
+
+    Raises:
+        ValueError: If there are too many slots for its agents.
+    """
+    agents = config.problem.agents
+    if platform == "tpu" and config.horizon * agents > _TPU_COUNTS:
+        allowed = f"at most {_TPU_COUNTS // agents:,} with {agents} agents on a TPU"
+        refuse("horizon", config.horizon, allowed, "use a processor or a GPU, which have float64")
 
 
 def check_given(algorithm: Any, problem: Any) -> None:

@@ -6,7 +6,7 @@ import functools
 import importlib.metadata
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import jax
 
@@ -19,8 +19,10 @@ from fmab_jax.resources import local_devices, refuse_after_fork
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
 _ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
-FILLED = 0.7
-"""Part of the memory that the batches in flight may take; the rest is for results."""
+BATCHES, EVERYTHING = 0.7, 0.9
+"""Parts of the free memory that the batches in flight, and with them the results, may take."""
+SMALLEST = 2
+"""Trials of the smallest batch of a device: one alone would be fused, and rounded, differently."""
 # Most bytes of a batch's results that a processor's allocator keeps for the next one: else their
 # memory is given back and, page by page, got anew.
 _KEPT = 2**24
@@ -32,19 +34,21 @@ class Estimate(NamedTuple):
     Attributes:
         batch: Seeds per batch, over all devices.
         batches: Number of batches.
+        lanes: How many of them run at once.
         result_bytes: Memory of the returned Dataset.
         available_bytes: Memory this machine has free, 0 if unknown.
     """
 
     batch: int
     batches: int
+    lanes: int
     result_bytes: int
     available_bytes: int
 
     @property
     def fits(self) -> bool:
         """Whether a tenth of the free memory would remain; True where that is unknown."""
-        return not self.available_bytes or self.result_bytes <= 0.9 * self.available_bytes
+        return not self.available_bytes or self.result_bytes <= EVERYTHING * self.available_bytes
 
 
 def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
@@ -95,22 +99,12 @@ def estimate(
         per_device = min(per_device, -(-trials // shares))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
-        per_device = -(-batch // len(devices))
-    # Powers of two, so that 900 seeds and 1000 share a compilation; and not one seed alone, for
-    # which the compiler would fuse, and round, differently.
-    least = 8 if elements <= 100_000 else 2
+        per_device = -(-min(batch, trials) // len(devices))
+    # Powers of two, so that 900 seeds and 1000 share a compilation.
+    least = 8 if elements <= 100_000 else SMALLEST
     batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
-    return Estimate(batch, -(-trials // batch), trials * result_bytes, available)
-
-
-def refuse_memory(needed: float, available: int, remedy: str) -> NoReturn:
-    """Refuses a run that takes more memory than there is.
-
-    Raises:
-        ValueError: Always.
-    """
-    allowed = f"at most 90% of the {available / 1e9:.1f} GB available"
-    refuse("memory", f"{needed / 1e9:.1f} GB", allowed, remedy)
+    batches = -(-trials // batch)
+    return Estimate(batch, batches, min(lanes, batches), trials * result_bytes, available)
 
 
 def spans_processes(devices: Sequence[jax.Device]) -> bool:

@@ -16,6 +16,7 @@ from fmab_jax.core.outputs import FIELDS, Output, Reduce
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
+from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduced
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
@@ -67,11 +68,9 @@ def stays_on_device(job: Job, keep: str, devices: Sequence[jax.Device]) -> bool:
 
 def run_job(
     job: Job,
-    batch: int,
+    sizes: Sizes,
     devices: tuple[jax.Device, ...],
     *,
-    lanes: int | None = None,
-    rows: int | None = None,
     keep_on_device: bool = False,
     advanced: Callable[[int], None] = lambda trials: None,
 ) -> Series:
@@ -86,7 +85,9 @@ def run_job(
     )
     points = max(config.wanted for config in job.configs)
     results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
-    run = batches.run_trials(trials, batch, devices, lanes, rows, keep_on_device=keep_on_device)
+    run = batches.run_trials(
+        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=keep_on_device
+    )
     for start, outcome in run:
         results.put(start, outcome)
         advanced(len(outcome.rounds))

@@ -32,6 +32,8 @@ from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
+from fmab_jax.run.compilation import Sizes
+from fmab_jax.run.configs import check_counts
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job, stays_on_device
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import made_with, provenance
@@ -366,18 +368,26 @@ def _computed_piece(order: bytes, *, whole: bool = False) -> Done:
         # the worker; anything else is filled by one.
         alone = len(devices) == 1 and devices[0].platform == "cpu"
         some = task.job.configs[0]
+        for config in task.job.configs:
+            check_counts(config, devices[0].platform)
         batch = some.needs(task.trials, devices, task.batch, 1).batch
+        sizes = Sizes(batch, task.rows, _threads_here() if alone else 1)
         with _COMPILING:
             before = compilation.compile_program.cache_info().misses
-            batch = compilation.fit_batch(some.program, batch, devices, task.rows)
+            sizes = compilation.fit_sizes(some.program, sizes, devices)
             compilations = compilation.compile_program.cache_info().misses - before
         with nullcontext() if alone else _WHOLE:
             started = time.perf_counter()
             stays = whole and stays_on_device(task.job, task.keep, devices)
-            series = run_job(
-                task.job, batch, devices, lanes=1, rows=task.rows, keep_on_device=stays
-            )
+            series = run_job(task.job, sizes._replace(lanes=1), devices, keep_on_device=stays)
             return Done(series, time.perf_counter() - started, compilations)
+
+
+def _threads_here() -> int:
+    """Returns how many tasks this worker runs at once."""
+    from distributed import get_worker
+
+    return int(get_worker().state.nthreads)
 
 
 def _computed_of(order: bytes, *pieces: Done) -> Done:

@@ -130,7 +130,7 @@ class Layout:
         if self.study.keep == "curves":
             trials = min(trials, _CHUNK_BYTES // some.curve_bytes)
         else:
-            # Held in memory while it is computed, but not written.
+            # Curves are in memory until they are summarised, and not written.
             trials = min(trials, 4 * _CHUNK_BYTES // some.curve_bytes)
             cells = max(1, _CHUNK_BYTES // bytes_per_summary(some))
         trials = self.chunk if self.chunk is not None else max(trials, 16)

@@ -24,7 +24,7 @@ class Plan(NamedTuple):
     blocks: int  # chunks still to be computed, here
     disk_bytes: int  # that what is missing will take, of all workers together
     free_bytes: int  # of the disk; 0 without a store
-    memory_bytes: int  # that computing takes, and without a store the results
+    memory_bytes: int  # of chunks at work, and without a store of the results
     available_bytes: int  # of memory, 0 if unknown
     workers: int = 0  # so many at most have something to compute
 

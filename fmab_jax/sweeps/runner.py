@@ -31,9 +31,10 @@ from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import Shown, count, refuse, setting
 from fmab_jax.files import checked_path
+from fmab_jax.resources import affordable
 from fmab_jax.run import compilation, resources
-from fmab_jax.run.configs import Config
-from fmab_jax.run.resources import Estimate
+from fmab_jax.run.compilation import Sizes
+from fmab_jax.run.configs import Config, check_counts
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.blocks import Chunk, chunk_of, run_job, stays_on_device
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -204,6 +205,8 @@ def run(
         used = resources.checked_devices(devices)
         if devices is None and jax.process_count() > 1:
             used = tuple(jax.devices())
+    for point in study.points if used else ():
+        check_counts(point.config, used[0].platform)
     if store is not None:
         store = checked_path("store", store)
     worker = _checked_worker(worker, store)
@@ -220,9 +223,8 @@ def run(
     kind, shows = Brief if whole else Progress, keeps
     if whole:
         needs = study.points[0].config.needs(study.seeds, used, batch)
-        if not needs.fits:
-            remedy = "record fewer times or seeds"
-            resources.refuse_memory(needs.result_bytes, needs.available_bytes, remedy)
+        remedy = "record fewer times or seeds"
+        affordable("memory", needs.result_bytes, remedy, needs.available_bytes)
         # A run that is one batch has nothing to tell.
         shows = keeps and needs.batches > 1
     with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
@@ -239,6 +241,7 @@ def run(
         if kept is not None:
             look(kept, found, allow_changes)
         plan = work.plan(found, kept, in_memory=store is None)
+        work.result_bytes = needs.result_bytes if whole else plan.memory_bytes
         teller.planned(plan)
         if not whole:
             _refuse_what_does_not_fit(plan, study)
@@ -287,8 +290,9 @@ class _Work:
         self.cluster, self.compilations, self.compile_s = cluster, 0, 0.0
         self.shared = resources.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
-        # The batch that fits, by the sizes that were wanted.
-        self.fitting: dict[tuple[Sort, int, int], int] = {}
+        # The sizes that fit, by those that were wanted.
+        self.sizes: dict[tuple[Sort, Sizes], Sizes] = {}
+        self.result_bytes = 0
         self.timed = False
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
@@ -329,19 +333,25 @@ class _Work:
         """Tells how long what is missing will take; compiles one program for it."""
         todo = self.layout.todo(found)
         if todo and not self.shared and self.cluster is None:
-            parts = self.layout.by_program(todo)
-            program, own = next(iter(parts.items()))
-            number = len({each.program for each in parts})
-            batch, rows = self._needs(program, own).batch, self.layout.rows(own)
+            parts = self._largest_first(todo)
+            program, sizes, own = parts[0]
+            number = len({each.program for each, _, _ in parts})
             started = time.perf_counter()
             with compilation.announcing(functools.partial(teller.compiling, 1, number)):
-                batch = compilation.fit_batch(program.program, batch, self.devices, rows)
+                sizes = compilation.fit_sizes(
+                    program.program, sizes, self.devices, self.result_bytes
+                )
             compile_s = time.perf_counter() - started
-            self._calibrate(todo[0], (batch, rows), todo, compile_s * number, teller)
+            self._calibrate(own[0], sizes, todo, compile_s * number, teller)
 
-    def _needs(self, program: Sort, own: Sequence[Block]) -> Estimate:
-        trials = self.layout.most_trials(program, own)
-        return self.layout.some(program).needs(trials, self.devices, self.batch)
+    def _largest_first(self, blocks: list[Block]) -> list[tuple[Sort, Sizes, list[Block]]]:
+        """Returns each program with its sizes and blocks: what may not fit is compiled first."""
+        parts = []
+        for program, own in self.layout.by_program(blocks).items():
+            trials = self.layout.most_trials(program, own)
+            needs = self.layout.some(program).needs(trials, self.devices, self.batch)
+            parts.append((program, Sizes(needs.batch, self.layout.rows(own), needs.lanes), own))
+        return sorted(parts, key=lambda part: -self.layout.some(part[0]).elements)
 
     def compute(self, found: Results, teller: Progress, *, keeps: bool) -> None:
         """Computes what is missing; each block is written as soon as it is there."""
@@ -393,33 +403,29 @@ class _Work:
         self, blocks: list[Block], planned: int, keeps: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
-        lanes = resources.threads(self.devices)
-        parts = [
-            (program, self._needs(program, own).batch, self.layout.rows(own), own)
-            for program, own in self.layout.by_program(blocks).items()
-        ]
-        wanted = [(program.program, batch, rows) for program, batch, rows, _ in parts]
-        with compilation.compile_ahead(wanted, self.devices, one_by_one=self.shared) as wait_for:
-            for place, (program, batch, rows, own) in enumerate(parts, 1):
+        parts = self._largest_first(blocks)
+        programs = [(program.program, sizes) for program, sizes, _ in parts]
+        with compilation.compile_ahead(
+            programs, self.devices, self.result_bytes, one_by_one=self.shared
+        ) as wait_for:
+            for place, (program, wanted, own) in enumerate(parts, 1):
                 started = time.perf_counter()
-                sort = program, batch, rows
-                if sort not in self.fitting:
+                if (program, wanted) not in self.sizes:
                     tell = functools.partial(teller.compiling, place, len(parts))
-                    batch = self.fitting[sort] = wait_for(place - 1, tell)
+                    sizes = self.sizes[program, wanted] = wait_for(place - 1, tell)
                     compile_s = time.perf_counter() - started
                     self.compile_s += compile_s
-                    if not self.timed and planned >= 8 * batch * lanes:
-                        sizes = batch, rows
+                    lanes = resources.threads(self.devices)
+                    if not self.timed and planned >= 8 * sizes.batch * lanes:
                         self._calibrate(own[0], sizes, blocks, compile_s * len(parts), teller)
                         self.timed = True
-                batch = self.fitting[sort]
+                sizes = self.sizes[program, wanted]
                 for block in own:
                     job = self.layout.job(block)
                     series = run_job(
                         job,
-                        batch,
+                        sizes,
                         self.devices,
-                        rows=rows,
                         keep_on_device=stays_on_device(job, self.study.keep, self.devices),
                         advanced=teller.advanced,
                     )
@@ -475,7 +481,7 @@ class _Work:
     def _calibrate(
         self,
         block: Block,
-        sizes: tuple[int, int],
+        sizes: Sizes,
         blocks: Sequence[Block],
         compiling_s: float,
         teller: Progress,
@@ -483,10 +489,9 @@ class _Work:
         """Runs a few batches against the clock and extrapolates to all blocks.
 
         A long horizon is come up to in steps, and left where a step takes longer than a second:
-        nobody waits minutes for being told how long something will take. ``sizes`` are those of the
-        program's batch and table.
+        nobody waits minutes for being told how long something will take.
         """
-        batch, rows = sizes
+        batch = sizes.batch
         trials = min(batch * resources.threads(self.devices), block.stop - block.start)
         if self.shared:
             return
@@ -496,13 +501,8 @@ class _Work:
             stop = block.start + trials
             job = self.layout.job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
-            run_job(
-                job,
-                batch,
-                self.devices,
-                rows=rows,
-                keep_on_device=stays_on_device(job, self.study.keep, self.devices),
-            )
+            stays = stays_on_device(job, self.study.keep, self.devices)
+            run_job(job, sizes, self.devices, keep_on_device=stays)
             steps.append((horizon, time.perf_counter() - started))
             if steps[-1][1] > _LONGEST_STEP_S:
                 break

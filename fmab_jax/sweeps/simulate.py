@@ -45,7 +45,8 @@ def simulate(
         times: Number of recorded slots, or the slots themselves; the horizon is always recorded.
         spacing: "linear" or "log", for a number of slots.
         batch: Seeds per batch, rounded up to a power of two per device, at least 8 (2 on very large
-            problems); chosen from a memory estimate by default.
+            problems), and at most all of them; by default as many as suit the device. What does not
+            fit into memory is halved.
         sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
             same law, other numbers.
         outputs: What comes out besides, such as ``["regret_by_agent"]``; ``fmab outputs`` lists

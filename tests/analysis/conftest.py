@@ -24,7 +24,7 @@ def uncomputed(monkeypatch):
         fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
         yield 0, Outcome(**(fields | {"waiting_regret": None, "gauged": None}))
 
-    monkeypatch.setattr(compilation, "fit_batch", lambda program, batch, *_: batch)
+    monkeypatch.setattr(compilation, "fit_sizes", lambda program, sizes, *_: sizes)
     monkeypatch.setattr(batches, "run_trials", nothing)
 
     def swept(*given: Any, **options: Any) -> xr.Dataset:

@@ -643,7 +643,7 @@ def test_doctor_shows_the_estimate(words, name, capsys):
     )
     config = bind(base.named(name)(1.0), fmab.Problem.uniform(agents, arms), horizon, times=points)
     needs = config.needs(seeds, tuple(jax.local_devices()))
-    line = re.search(r"^(\S+) x (\S+) seeds, (\S+) GB of curves: fits$", out, re.M)
+    line = re.search(r"^(\S+) x (\S+) seeds; curves of (\S+) GB fit into memory$", out, re.M)
     assert line is not None
     assert (number(line[1]), number(line[2])) == (needs.batches, needs.batch)
     assert number(line[3]) == pytest.approx(needs.result_bytes / 1e9, rel=5e-3)
@@ -677,12 +677,12 @@ def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
         """The run got past the memory check."""
 
     @functools.lru_cache
-    def executable(*_: Any) -> None:
+    def compile_program(*_: Any) -> None:
         raise Started
 
-    monkeypatch.setattr(compilation, "compile_program", executable)
+    monkeypatch.setattr(compilation, "compile_program", compile_program)
     out, _ = said(capsys, "doctor --algorithm cdp")
-    assert f"of curves: {'fits' if fits else 'does not fit'}\n" in out
+    assert f" GB {'fit' if fits else 'do not fit'} into memory\n" in out
     with pytest.raises(Started if fits else ValueError):
         fmab.simulate(fmab.cdp_mab(1.0), problem, 10**5, 1000)
 

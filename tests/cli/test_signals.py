@@ -37,7 +37,7 @@ from fmab_jax.cli.main import main
 compilation._OPTIONS["cpu"] |= programs.UNOPTIMISED
 compiled, seen = compilation.compile_program, []
 
-def executable(program, *rest):
+def compile_program(program, *rest):
     if program not in seen:
         seen.append(program)
     if seen.index(program) == {place}:
@@ -46,8 +46,8 @@ def executable(program, *rest):
             hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
     return compiled(program, *rest)
 
-executable.cache_info = compiled.cache_info
-compilation.compile_program = executable
+compile_program.cache_info = compiled.cache_info
+compilation.compile_program = compile_program
 # Of a process in the background it may be ignored, and then is by those that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main())

@@ -180,7 +180,11 @@ SOURCES = (
         rf"from 1000 to 10\^6 seeds: {N}, so {N} %\): .*? cover with at least {N} %",
         looks,
     ),
-    (MEMORY, rf"fit into {N} % of what JAX may use", lambda: [100 * resources._FILLED]),
+    (
+        MEMORY,
+        rf"may take\s+{N} % of what JAX may use",
+        lambda: [100 * resources.BATCHES],
+    ),
     (DONE, rf"From 2,000,000 runs no finite bound above\s+{N} can come", largest_bound),
 )
 

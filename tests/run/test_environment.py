@@ -14,7 +14,7 @@ import contextlib, hashlib, json, os, signal, sys, warnings
 import jax
 from jax.sharding import AxisType
 import fmab_jax as fmab
-from fmab_jax.run import compilation as simulation
+from fmab_jax.run import compilation
 
 warnings.simplefilter("ignore")
 signal.alarm(900)
@@ -22,7 +22,7 @@ problem = fmab.Problem.heterogeneous(3, 4)
 
 
 def bits():
-    simulation.compile_program.cache_clear()
+    compilation.compile_program.cache_clear()
     run = fmab.ddp_mab(0.5, graph="ring")
     data = fmab.simulate(run, problem, 2000, seeds=20, times=5, batch=8)
     means = problem.fixed(3).means

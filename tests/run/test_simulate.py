@@ -178,8 +178,11 @@ from fmab_jax.run import resources
 grid = {"horizon": 20_000, "seeds": 300, "times": 10, "keep": "summary", "epsilon": [0.5, 1.0]}
 host = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
 resources.keeps_curves = lambda devices: True
+from fmab_jax.analysis import device_summary
+calls, real = [], device_summary.moments
+device_summary.moments = lambda *given, **named: calls.append(1) or real(*given, **named)
 there = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
-print("summary", host.equals(there))
+print("summary", len(calls) > 0 and host.equals(there))
 """
 
 
@@ -272,7 +275,7 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
         return real(condition, and_counted, start)
 
     monkeypatch.setattr(jax.lax, "while_loop", counted)
-    monkeypatch.setattr(batches, "traced_for", lambda _: traced_for("gpu"))
+    monkeypatch.setattr(compilation, "traced_for", lambda _: traced_for("gpu"))
     # A program that calls Python cannot be kept.
     monkeypatch.setattr(cache, "_file", lambda _: None)
     compilation.compile_program.cache_clear()
@@ -419,7 +422,7 @@ def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch)
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
     device = (jax.devices("cpu")[0],)
     found = run_resources.estimate(elements, result, trials, device, batch, lanes)
-    assert found == (size, number, result * trials, 10**6)
+    assert found == (size, number, min(lanes, number), result * trials, 10**6)
     assert found.fits == (result * trials <= 900_000)
 
 
@@ -434,7 +437,7 @@ def test_batches_are_cut_for_what_a_processor_keeps():
 
 def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
     """Would catch a batch that is larger than the memory for it, one that is halved too often, one
-    counted for a single lane where two run, and a want that is not refused."""
+    counted for a single lane where two run, results forgotten, and a want that is not refused."""
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
     device = (jax.devices()[0],)
 
@@ -442,19 +445,20 @@ def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
         sizes = compilation.compile_program(config.program, batch, device).memory_analysis()
         return sizes.temp_size_in_bytes + sizes.output_size_in_bytes
 
-    def fit(available, lanes, batch=256):
-        monkeypatch.setattr(run_resources, "available_bytes", lambda: available)
-        return compilation.fit_batch(config.program, batch, device, 1, lanes)
+    def fit(available, lanes, batch=256, result_bytes=0):
+        monkeypatch.setattr(run_resources, "available_bytes", lambda: int(available))
+        sizes = compilation.Sizes(batch, 1, lanes)
+        return compilation.fit_sizes(config.program, sizes, device, result_bytes)[::2]
 
-    assert 200 * taken(64) < 64 * taken(256)
-    assert fit(0, 2) == 256  # unknown
-    room = int(2 * taken(128) / run_resources.FILLED) + 10
     assert taken(256) < 2 * taken(128) < 4 * taken(64) < 2 * taken(256)
-    assert [fit(room, lanes) for lanes in (1, 2, 3)] == [256, 128, 64]
-    assert fit(room, 2, 100) == 100
-    least = int(taken(8) / run_resources.FILLED) + 10
-    assert fit(least, 1, 8) == 8
-    refuses("memory=.*GB.* use fewer agents or arms", fit, least // 2, 1)
+    assert fit(0, 2) == (256, 2)  # unknown
+    room = 2 * taken(128) / run_resources.BATCHES + 10
+    assert [fit(room, lanes) for lanes in (1, 2, 3)] == [(256, 1), (128, 2), (64, 3)]
+    assert fit(room, 2, 100) == (100, 2)
+    assert fit(10 * room, 1, result_bytes=int(9 * room - taken(64)) - 10) == (64, 1)
+    least = 2 * taken(2) / run_resources.BATCHES + 10
+    assert fit(least, 8) == (2, 2)
+    refuses("memory=.*GB.* use fewer agents or arms", fit, least / 4, 1)
 
 
 def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
@@ -467,38 +471,42 @@ def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
 
     monkeypatch.setattr(compilation, "compile_program", small)
-    program, device = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 999).program, (jax.devices()[0],)
+    # Of a shape that nobody else measures.
+    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 13), 999, times=7)
+    program, device = config.program, (jax.devices()[0],)
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        compilation.fit_batch(program, 64, device)
-    assert asked == [64, 32, 16, 8]
+        compilation.fit_sizes(program, compilation.Sizes(16), device)
+    assert asked == [16, 8, 4, 2]
     asked.clear()
     monkeypatch.setattr(compilation, "_LARGEST", {})
-    assert compilation.note_failure(program, 32, device) == 16
+    assert compilation.note_failure(program, 8, device) == 4
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        compilation.fit_batch(program, 64, device)
-    assert asked == [16, 8]
+        compilation.fit_sizes(program, compilation.Sizes(16), device)
+    assert asked == [4, 2]
 
 
-def test_counts_that_a_tpu_does_not_have_are_refused():
-    """Would catch rewards that are counted in 48 bits, or a GPU that is refused as well."""
-    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(100, 4), 10**12)
+def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
+    """Would catch rewards that are counted in 48 bits, of one configuration of many; and a GPU that
+    is refused as well."""
     tpu, gpu = (
         mock.Mock(spec=jax.Device, platform=each, process_index=0) for each in ("tpu", "gpu")
     )
+    many = fmab.Problem.uniform(100, 4)
     line = "horizon=1000000000000: must be at most 703,687,441,776 with 100 agents on a TPU; use a"
-    refuses(re.escape(line), config.needs, 8, [tpu], lanes=1)
-    assert config.needs(8, [gpu], lanes=1).batch == 8
-    fits = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(64, 4), 2**40 // 2)
-    assert fits.needs(8, [tpu], lanes=1).batch == 8
+    grid = {"horizon": [200, 10**12], "seeds": 8, "progress": False}
+    refuses(re.escape(line), fmab.sweep, fmab.cdp_mab, many, devices=[tpu], epsilon=1.0, **grid)
+    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), many, 10**12), gpu.platform)
+    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), many, 2**46 // 100), tpu.platform)
 
 
 def test_processes_together_choose_one_batch(monkeypatch):
     """Would catch a process that asks another's device for its memory, or chooses by its own, and
     one that halves its batches while the others wait for the whole."""
-    monkeypatch.setattr(run_resources, "spans_processes", lambda devices: True)
-    gpu = mock.Mock(spec=jax.Device, platform="gpu", memory_stats=mock.Mock(side_effect=ValueError))
-    assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
+    monkeypatch.setattr(compilation, "spans_processes", lambda devices: True)
+    monkeypatch.setattr(run_resources, "memory_of", mock.Mock(side_effect=ValueError))
+    sizes = compilation.Sizes(64, 1, 1)
+    assert compilation.fit_sizes(config.program, sizes, (jax.devices()[0],)) == sizes
     work = batches.Trials([config], np.zeros(64, np.int32), range(64), 0)
 
     def full(*given):

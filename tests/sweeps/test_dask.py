@@ -28,6 +28,7 @@ from fmab_jax.analysis import device_summary
 from fmab_jax.cli.main import main
 from fmab_jax.core import plugins
 from fmab_jax.run import resources
+from fmab_jax.run.compilation import Sizes, table_rows
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
@@ -183,10 +184,12 @@ def test_pieces_of_a_block_make_its_chunk(keep):
     study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=20, **GRID)
     job = Job(tuple(point.config for point in study.points), 3, 20, 0)
     devices = (sweeps.jax.devices()[0],)
-    one = chunk_of(run_job(job, 16, devices), job.configs, keep)
+    one = chunk_of(
+        run_job(job, Sizes(16, table_rows(len(job.configs)), 2), devices), job.configs, keep
+    )
     cut = pieces_of(job, 3)
     assert [(piece.start, piece.stop) for piece in cut] == [(3, 8), (8, 14), (14, 20)]
-    parts = [run_job(piece, 16, devices, lanes=1) for piece in cut]
+    parts = [run_job(piece, sizes, devices) for piece in cut]
     more = chunk_of(joined(parts), job.configs, keep)
     assert sorted(one.arrays) == sorted(more.arrays)
     for name, values_ in one.arrays.items():

@@ -300,12 +300,12 @@ def test_a_long_run_is_timed_on_short_ones(monkeypatch):
     that forgets what is left of it: 4 seeds of 10^7 slots at 1 ms a slot take 10^4 s."""
     clock, asked, told = [0.0], [], []
     monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(runner.compilation, "fit_batch", lambda program, batch, *_: batch)
+    monkeypatch.setattr(runner.compilation, "fit_sizes", lambda program, sizes, *_: sizes)
 
-    def run_job(job, *_, rows, keep_on_device):
+    def run_job(job, sizes, *_, keep_on_device):
         (config,) = job.configs
         assert (
-            rows == 1
+            sizes.rows == 1
             and not keep_on_device
             and int(config.trial.horizon) == config.grid[-1] == max(config.grid)
         )

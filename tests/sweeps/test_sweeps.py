@@ -196,7 +196,7 @@ def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_pa
     compiled costing the chunks of another, or told as compiling."""
     real, begun, told = compilation.compile_program, [], []
 
-    def executable(program, *sizes):
+    def compile_program(program, *sizes):
         if program not in begun:
             begun.append(program)
         # That of agents of which only some report.
@@ -211,8 +211,8 @@ def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_pa
         def written(self, cells_done, widest):
             told.append(len(begun))
 
-    executable.cache_info = real.cache_info
-    monkeypatch.setattr(compilation, "compile_program", executable)
+    compile_program.cache_info = real.cache_info
+    monkeypatch.setattr(compilation, "compile_program", compile_program)
     with pytest.raises(ValueError, match="no such program"):
         swept(tmp_path / "run", participation=[1, 0.5], teller=Notes())
     assert len(files(tmp_path / "run")) == 4
