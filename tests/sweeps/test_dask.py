@@ -183,10 +183,8 @@ def test_pieces_of_a_block_make_its_chunk(keep):
     """Would catch a chunk whose bytes depend on how many workers shared it."""
     study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=20, **GRID)
     job = Job(tuple(point.config for point in study.points), 3, 20, 0)
-    devices = (sweeps.jax.devices()[0],)
-    one = chunk_of(
-        run_job(job, Sizes(16, table_rows(len(job.configs)), 2), devices), job.configs, keep
-    )
+    devices, sizes = (sweeps.jax.devices()[0],), Sizes(16, table_rows(len(job.configs)))
+    one = chunk_of(run_job(job, sizes._replace(lanes=2), devices), job.configs, keep)
     cut = pieces_of(job, 3)
     assert [(piece.start, piece.stop) for piece in cut] == [(3, 8), (8, 14), (14, 20)]
     parts = [run_job(piece, sizes, devices) for piece in cut]
