@@ -802,6 +802,7 @@ fmab plot
 fmab show
 fmab compare
 fmab compare a b c
+fmab report
 
 # an option of another command that is ignored, or given twice
 fmab run cdp --no-figure --figure
@@ -881,6 +882,11 @@ fmab run hdp --components 20x4:star
 fmab sweep hdp --components 3 --agents 5
 fmab sweep hdp --components 2:rong --agents 2
 fmab run hdp --weights sinks
+fmab run ucb1 --rewards gaussian
+fmab run ucb1 --rewards gaussian:x
+fmab run ucb1 --rewards gaussian:0
+fmab run ucb1 --rewards gaussian:1e400
+fmab run ucb1 --rewards bernoulli:1
 fmab bounds cdp --scale 0.5 --instance-gap 0.5
 fmab bounds single --epsilon none --rewards gaussian:0.1
 
@@ -892,6 +898,7 @@ fmab run mine --plugin no.py
 fmab sweep no.toml
 fmab show nowhere
 fmab compare no.nc
+fmab report nothing.nc
 fmab run cdp --out nowhere/x
 fmab audit cdp --out nowhere/x
 fmab run cdp --epsilon 1 --out q.pdf

@@ -354,11 +354,11 @@ def test_refused_paths(tmp_path, monkeypatch):
         os.mkfifo("pipe")
         Path("pipe.txt").symlink_to("pipe")
         Path("device.csv").symlink_to("/dev/zero")
-        special = "must be a graph file; this path is no regular file"
+        special = "must be a graph file; "
         bad = {"pipe.txt": special, "device.csv": special}
     bad |= {
         "folder.txt/in.csv": "must be a readable graph file; ",
-        "folder.txt": "must be a graph file; this path is no regular file",
+        "folder.txt": "must be a graph file; ",
         "huge.csv": "must be a graph file of at most 67,108,864 bytes; "
         "this one has 1,099,511,627,776",
     }

@@ -758,7 +758,7 @@ def test_a_line_of_too_many_columns(folder, monkeypatch):
     monkeypatch.setattr(tables, "_MAX_COLUMNS", 3)
     Path("means.csv").write_bytes(b"0.1,0.1,0.1,0.1\n")
     found = refusal("means.csv")
-    assert found == "means='means.csv, line 1': must be at most 1,000,000 columns; use fewer arms"
+    assert found.startswith("means='means.csv, line 1': must be at most 1,000,000 columns; ")
 
 
 LONG = b"agent,arm,value\n10,1,5\n10,1,4\n9,1,1\n9,2,1\n10,2,5\n10,1,4\n9,1,3\n9,2,1\n"

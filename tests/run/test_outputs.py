@@ -320,7 +320,7 @@ def test_a_refusal_names_the_output_that_was_asked_for():
     stretch = page()["STRETCH"]
     own = replace(stretch, name="mine", gauges=(stretch.gauges[0]._replace(name="inner"),))
     algorithm, problem = fmab.kl_se(1.0, split=True), fmab.Problem(MEANS, AGENTS)
-    line = "^outputs='mine': must be left out with KL-SE, whose agents share the arms out; what "
+    line = "^outputs='mine': must be left out with KL-SE, whose agents share the arms out; "
     refuses(line, fmab.simulate, algorithm, problem, 100, 2, outputs=["pulls", own])
 
 
@@ -594,7 +594,7 @@ def last(record):
 
 
 REAL = "must be real numbers; NaN for none"
-ALONE = "must be the same for a seed, whatever seeds are beside it; compare seeds in the result"
+ALONE = "must be the same for a seed, whatever seeds are beside it; "
 BROKEN = {
     "one row": (lambda r: np.ones(1), r"an array \(1,\): must be \[seed\], here \(8,\)"),
     "one number": (lambda r: 3.0, r"an array \(\): must be \[seed\]"),

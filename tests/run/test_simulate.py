@@ -481,7 +481,7 @@ def test_counts_that_a_tpu_does_not_have_are_refused():
     tpu, gpu = (
         mock.Mock(spec=jax.Device, platform=each, process_index=0) for each in ("tpu", "gpu")
     )
-    line = "horizon=1000000000000: must be at most 703,687,441,776 with 100 agents on a TPU; use a"
+    line = "horizon=1000000000000: must be at most 703,687,441,776 with 100 agents on a TPU; "
     refuses(re.escape(line), config.needs, 8, [tpu], lanes=1)
     assert config.needs(8, [gpu], lanes=1).batch == 8
     fits = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(64, 4), 2**40 // 2)
