@@ -1141,7 +1141,13 @@ def _told(words: list[str]) -> str:
 
 def main() -> None:
     """Writes the golden file, or says which lines differ from it."""
-    lines = {case[:2]: line_of(case) for case in cases()}
+    lines = {}
+    for case in cases():
+        try:
+            lines[case[:2]] = line_of(case)
+        except BaseException as error:
+            error.add_note(case.input)
+            raise
     old = golden() if GOLDEN.exists() else {}
     for key in sorted({*lines, *old}):
         if lines.get(key) != old.get(key):
