@@ -27,9 +27,12 @@ from tests import programs as kept_programs
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".toml")
+# The lines of all refusals, whatever room they come from.
+REFUSALS = "tests/test_refusals.py"
 # Tests of what lies under a path; the longest path that fits counts.
 TESTS = {
     "fmab_jax": (
+        REFUSALS,
         "tests/test_errors.py",
         "tests/test_bad_input.py",
         "tests/test_bar.py",
@@ -39,15 +42,15 @@ TESTS = {
     "fmab_jax/elimination.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/layouts": ("tests/algorithms",),
     "fmab_jax/draws": ("tests/algorithms",),
-    "fmab_jax/core": ("tests/core",),
-    "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py"),
-    "fmab_jax/run": ("tests/run", "tests/algorithms"),
-    "fmab_jax/analysis": ("tests/analysis",),
-    "fmab_jax/sweeps": ("tests/sweeps",),
-    "fmab_jax/ratings": ("tests/ratings",),
-    "fmab_jax/plots": ("tests/plots",),
-    "fmab_jax/reports": ("tests/reports",),
-    "fmab_jax/cli": ("tests/cli",),
+    "fmab_jax/core": ("tests/core", REFUSALS),
+    "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py", REFUSALS),
+    "fmab_jax/run": ("tests/run", "tests/algorithms", REFUSALS),
+    "fmab_jax/analysis": ("tests/analysis", REFUSALS),
+    "fmab_jax/sweeps": ("tests/sweeps", REFUSALS),
+    "fmab_jax/ratings": ("tests/ratings", REFUSALS),
+    "fmab_jax/plots": ("tests/plots", REFUSALS),
+    "fmab_jax/reports": ("tests/reports", REFUSALS),
+    "fmab_jax/cli": ("tests/cli", REFUSALS),
     "fmab_jax/benchmark": ("tests/benchmark",),
     "experiments": ("tests/experiments",),
     "benchmarks": ("tests/experiments/test_pages.py",),

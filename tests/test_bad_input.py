@@ -1,4 +1,4 @@
-"""Corner cases and bad input, each with a pinned outcome: a value, or the line that refuses it."""
+"""Corner cases with a pinned value, and bad input that needs a machine or a file."""
 
 from __future__ import annotations
 
@@ -185,193 +185,15 @@ def test_the_accepted_ends_of_the_seed_range_are_distinct_trials():
 
 
 # ---------------------------------------------------------------------------------------------
-# Refusals through the Python interface.
-
-PROBLEM = fmab.Problem([0.9, 0.5, 0.5, 0.1], agents=3)
-LOOP = nx.Graph([(0, 1), (1, 1), (1, 2)])
+# Refusals that need a machine or a file; all others are rows of tests/refusals.json.
 
 
 def run(**changes: Any) -> xr.Dataset:
-    arguments = {"problem": PROBLEM, "horizon": 100, "seeds": 2} | changes
+    arguments = {"problem": fmab.Problem(ONE, 3), "horizon": 100, "seeds": 2} | changes
     return fmab.simulate(fmab.cdp_mab(1.0), **arguments)
 
 
-def gossip(graph: Any, agents: int = 3) -> Any:
-    return fmab.ddp_mab(1.0, graph=graph).exchange(agents)
-
-
-def sinks(components: Any) -> Any:
-    return fmab.hdp_mab(1.0, components=components).exchange(6)
-
-
-def band(value: float = 0.0, seeds: int = 2, **options: Any) -> xr.Dataset:
-    values = xr.DataArray(np.full((seeds, 3), value), dims=("seed", "time"))
-    return fmab.confidence_band(values, **options)
-
-
-EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
-ROUNDS = "must be a whole number in [1, 100,000]; give a round budget, or None for none"
-SHARE = "must be a number in (0, 1]; give the share of agents that report in a round, such as 0.4"
-GAP = "must be a number in (0, 1]; give the smallest gap to resolve, or None for the instance's own"
-HORIZON = "must be a whole number in [1, 1,000,000,000,000]; give the number of slots T"
-SEEDS = "must be a whole number in [1, 100,000,000]; give the number of seeds"
-SEED = (
-    "must be a whole number in [0, 4,294,967,295]; "
-    "larger seeds would repeat the streams of smaller ones"
-)
-FLOAT_SEED = "must be a whole number in [0, 4,294,967,295]; pass an int, not a float"
-TIMES = "must be a whole number in [1, 100,000]; give the number of recorded slots"
-SLOTS = "must be whole slots in [0, 100]; give slots, such as [1, 10, 100]"
-BATCH = "must be a whole number in [1, 100,000,000]; give the number of seeds per batch"
-GRAPH = (
-    "must be one of complete, star, ring, path, grid, regular-D, random, random-P, preferential, "
-    "preferential-m, a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
-)
-LISTED = "for example components='20x5:star'"
-NETCDF = "must be a file name ending in .nc; change the ending"
-
-# (what is tried, the line that refuses it).
-REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: fmab.cdp_mab(0), f"epsilon=0: {EPSILON}"),
-    (lambda: fmab.cdp_mab(-1), f"epsilon=-1: {EPSILON}"),
-    (lambda: fmab.ddp_mab(NAN), f"epsilon=nan: {EPSILON}"),
-    (lambda: fmab.hdp_mab(-INF), f"epsilon=-inf: {EPSILON}"),
-    (lambda: fmab.single_mab(True), f"epsilon=True: {EPSILON}"),
-    (lambda: fmab.cdp_mab("x"), f"epsilon='x': {EPSILON}"),
-    (lambda: fmab.cdp_mab(10**400), f"epsilon=1{76 * '0'}...: {EPSILON}"),
-    (lambda: fmab.cdp_mab(1j), f"epsilon=1j: {EPSILON}"),
-    (
-        lambda: fmab.cdp_mab(),
-        "epsilon=<not given>: must be given, or epsilon_message; "
-        "pass epsilon=1, or epsilon=None for no noise",
-    ),
-    (
-        lambda: fmab.cdp_mab(1.0, epsilon_message=50.0),
-        "epsilon_message=50.0: must be given without epsilon; drop one",
-    ),
-    (lambda: fmab.cdp_mab(epsilon_message=0), f"epsilon_message=0: {EPSILON}"),
-    (lambda: fmab.cdp_mab(1.0, rounds=0), f"rounds=0: {ROUNDS}"),
-    (lambda: fmab.cdp_mab(1.0, rounds=2.5), f"rounds=2.5: {ROUNDS}"),
-    (lambda: fmab.cdp_mab(1.0, rounds=NAN), f"rounds=nan: {ROUNDS}"),
-    (lambda: fmab.cdp_mab(1.0, rounds=10**13), f"rounds=10000000000000: {ROUNDS}"),
-    (lambda: fmab.cdp_mab(1.0, schedule_gap=0), f"schedule_gap=0: {GAP}"),
-    (lambda: fmab.cdp_mab(1.0, schedule_gap=1.5), f"schedule_gap=1.5: {GAP}"),
-    (lambda: fmab.cdp_mab(1.0, schedule_gap=INF), f"schedule_gap=inf: {GAP}"),
-    (
-        lambda: fmab.dp_se(1.0, failure=INF),
-        "failure=inf: must be a number in (0, 1]; see help(fmab_jax.dp_se)",
-    ),
-    (lambda: fmab.cdp_mab(1.0, participation=0), f"participation=0: {SHARE}"),
-    (lambda: fmab.cdp_mab(1.0, participation=1.1), f"participation=1.1: {SHARE}"),
-    (lambda: fmab.cdp_mab(1.0, participation=NAN), f"participation=nan: {SHARE}"),
-    (
-        lambda: fmab.hdp_mab(1.0, weights="sinks"),
-        "weights='sinks': must be 'agents' or 'components'; 'agents' is unbiased",
-    ),
-    (lambda: run(horizon=0), f"horizon=0: {HORIZON}"),
-    (lambda: run(horizon=99.5), f"horizon=99.5: {HORIZON}"),
-    (lambda: run(horizon=NAN), f"horizon=nan: {HORIZON}"),
-    (lambda: run(horizon=INF), f"horizon=inf: {HORIZON}"),
-    (lambda: run(horizon="100"), f"horizon='100': {HORIZON}"),
-    (lambda: run(horizon=10**12 + 1), f"horizon=1000000000001: {HORIZON}"),
-    (lambda: run(horizon=10**400), f"horizon=1{76 * '0'}...: {HORIZON}"),
-    (
-        lambda: run(horizon=10**12, problem=fmab.Problem([0.9, 0.1], agents=10**6)),
-        "horizon=1000000000000: must be at most 9,007,199,254 with 1000000 agents; "
-        "give the number of slots T",
-    ),
-    (lambda: run(seeds=0), f"seeds=0: {SEEDS}"),
-    (lambda: run(seeds=-1), f"seeds=-1: {SEEDS}"),
-    (lambda: run(seeds=1.5), f"seeds=1.5: {SEEDS}"),
-    (lambda: run(seeds=True), f"seeds=True: {SEEDS}"),
-    (lambda: run(seeds=10**8 + 1), f"seeds=100000001: {SEEDS}"),
-    (lambda: run(seeds="10"), f"seeds='10': {SEEDS}"),
-    (lambda: run(seeds=None), f"seeds=None: {SEEDS}"),
-    (lambda: run(seeds=[]), "seeds=[]: must be not empty; give at least one seed"),
-    (lambda: run(seeds=[-1]), f"seeds=-1: {SEED}"),
-    (lambda: run(seeds=[2**32]), f"seeds=4294967296: {SEED}"),
-    (lambda: run(seeds=[np.int64(2**32 + 1)]), f"seeds=np.int64(4294967297): {SEED}"),
-    (lambda: run(seeds=range(2**32 - 1, 2**32 + 1)), f"seeds=4294967296: {SEED}"),
-    (lambda: run(seeds=[1.0]), f"seeds=1.0: {FLOAT_SEED}"),
-    # NumPy makes floats of whole numbers that it cannot hold.
-    (lambda: run(seeds=np.array([2**63, -1])), f"seeds=np.float64(9.223372036854776e+18): {SEED}"),
-    (lambda: run(root_seed=1e30), f"root_seed=1e+30: {SEED}"),
-    (lambda: run(root_seed=NAN), f"root_seed=nan: {SEED}"),
-    (lambda: run(seeds=[True]), f"seeds=True: {SEED}"),
-    (lambda: run(seeds=["1"]), f"seeds='1': {SEED}"),
-    (lambda: run(root_seed=-1), f"root_seed=-1: {SEED}"),
-    (lambda: run(times=0), f"times=0: {TIMES}"),
-    (lambda: run(times=[5, 101]), f"times=101: {SLOTS}"),
-    (
-        lambda: run(spacing="cubic"),
-        "spacing='cubic': must be 'linear' or 'log'; choose one of them",
-    ),
-    (lambda: run(batch=0), f"batch=0: {BATCH}"),
-    (lambda: run(batch=1.5), f"batch=1.5: {BATCH}"),
-    (
-        lambda: fmab.cdp_mab(epsilom=1),
-        "epsilom=1: must be a parameter of cdp; did you mean 'epsilon'?",
-    ),
-    (
-        lambda: fmab.ucb1(epsilon=1),
-        "epsilon=1: must be a parameter of ucb1; choose from alpha, pooled",
-    ),
-    (lambda: gossip("rng"), f"graph='rng': {GRAPH}; did you mean 'ring'?"),
-    (lambda: gossip(""), f"graph='': {GRAPH}; for example 'ring'"),
-    (lambda: gossip(None), f"graph=None: {GRAPH}; for example graph='ring'"),
-    (
-        lambda: gossip(LOOP),
-        "graph='Graph with 3 nodes and 3 edges': must be a graph without self-loops (it has 1); "
-        "remove them first",
-    ),
-    (
-        lambda: gossip(nx.path_graph(4)),
-        "graph='Graph with 4 nodes and 3 edges': must be a graph of 3 nodes, one per agent "
-        "(it has 4); match the number of agents to the graph",
-    ),
-    (
-        lambda: sinks("2x2:ring"),
-        "components='2x2:ring': must be sizes that sum to agents=6 (they sum to 4); "
-        "change the sizes or the number of agents",
-    ),
-    (lambda: sinks("3x2:rng"), f"components[0]='rng': {GRAPH}; did you mean 'ring'?"),
-    (
-        lambda: sinks([]),
-        f"components=[]: must be a text or a non-empty list of components; {LISTED}",
-    ),
-    (
-        lambda: sinks([2.5, 3.5]),
-        f"components[0]=2.5: must be a networkx graph, a size or a (size, graph) pair; {LISTED}",
-    ),
-    (lambda: band(level=95), "level=95: must be a number in (0, 1); use 0.95"),
-    (lambda: band(level=NAN), "level=nan: must be a number in (0, 1); use 0.95"),
-    (
-        lambda: band(kind="bayes"),
-        "kind='bayes': must be 'pointwise' or 'simultaneous' or 'quantile'; use \"simultaneous\"",
-    ),
-    (
-        lambda: band(seeds=1),
-        "seeds=1: must be a whole number in [2, 9,223,372,036,854,775,807]; "
-        "a band needs at least 2 seeds",
-    ),
-    (lambda: band(NAN), "values=nan: must be finite; leave out the failed runs"),
-    (lambda: fmab.save(xr.Dataset(), "x.csv"), f"path='x.csv': {NETCDF}"),
-    (lambda: fmab.load("x.npz"), f"path='x.npz': {NETCDF}"),
-    (
-        lambda: fmab.load("nowhere.nc"),
-        "path='nowhere.nc': must be an existing file; check the path or save one there first",
-    ),
-]
-
-
-@pytest.mark.parametrize(("attempt", "line"), REFUSED, ids=[line[:40] for _, line in REFUSED])
-def test_bad_input_is_refused_in_one_exact_line(attempt, line, tmp_path, monkeypatch):
-    """Would catch a value let through, another exception, a line without its range or remedy, and
-    one that comes after a program was compiled or read from a cache."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compilation, "compile_program", None)
-    assert refused(attempt) == line
-    assert list(tmp_path.iterdir()) == []
+MEMORY = r"memory='[0-9.]+ GB': must be at most 90% of the 1.0 GB available; .*"
 
 
 def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
@@ -379,11 +201,7 @@ def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(compilation, "compile_program", None)
     line = refused(run, seeds=10**6, times=10**5, horizon=10**6)
-    assert re.fullmatch(
-        r"memory='[0-9.]+ GB': must be at most 90% of the 1.0 GB available; "
-        "record fewer times or seeds",
-        line,
-    )
+    assert re.fullmatch(f"{MEMORY}seeds", line)
 
 
 def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
@@ -404,33 +222,14 @@ def test_a_file_that_is_no_result_is_refused(content, tmp_path):
     path.write_bytes(content)
     line = refused(fmab.load, path)
     assert line.startswith("path='") and "\n" not in line
-    assert ": must be a readable result; it is damaged or something else (" in line
+    assert ": must be a readable result; " in line
 
 
 def test_another_netcdf_file_is_refused(tmp_path):
     """Would catch somebody else's netCDF file taken for a result."""
     path = tmp_path / "x.nc"
     xr.Dataset({"regret": ("time", [1.0])}).to_netcdf(path, engine="h5netcdf")
-    line = f"path={str(path)!r}: must be a result of fmab_jax.save; it is some other netCDF file"
-    assert refused(fmab.load, path) in (line, _cut(line, str(path)))
-
-
-def _cut(line: str, path: str) -> str:
-    """Long paths are cut in messages."""
-    return line.replace(repr(path), repr(path)[:77] + "...")
-
-
-@pytest.mark.parametrize(
-    ("problem", "line"),
-    [
-        (len, "algorithm=<built-in function len>: must be a maker with named parameters; wrap it"),
-        (np.array([0.5, 0.4]), "problem=array([0.5, 0.4]): must be a Problem or a function that "),
-        ({"a": None}, "problem=None: must be a Problem or a function that makes one; such as "),
-        (lambda agents, arms: 3, "problem=3: must be a maker that returns an Problem; return "),
-    ],
-)
-def test_a_problem_that_is_none_is_refused_by_name(problem, line):
-    """Would catch a TypeError of somebody else's function, or the truth value of an array."""
-    assert refused(
-        fmab.sweep, "cdp", problem, epsilon=1.0, horizon=50, seeds=2, agents=3, arms=3
-    ).startswith(line)
+    line = refused(fmab.load, path)
+    # Long paths are cut in messages.
+    assert line.startswith(f"path={repr(str(path))[:77]}")
+    assert ": must be a result of fmab_jax.save; " in line

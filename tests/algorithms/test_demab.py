@@ -301,16 +301,6 @@ def test_noise_is_as_small_as_the_length_of_a_phase_promises():
                 assert reached <= math.sqrt(8) * max(math.sqrt(2 * noises * log), 2 * log)
 
 
-def test_agents_that_differ_and_unbounded_rewards_are_refused():
-    """Would catch arms shared out among agents that disagree on them, and an epsilon for rewards
-    that one change can move further than noise hides."""
-    with pytest.raises(ValueError, match=r"^problem='heterogeneous': must be one whose agents"):
-        fmab.simulate(fmab.demab(), fmab.Problem.heterogeneous(3, 4, 0.5), 100, 2)
-    normal_rewards = fmab.Problem.uniform(3, 4, rewards="gaussian:0.5")
-    with pytest.raises(ValueError, match=r"^epsilon=1.0: must be None with gaussian rewards"):
-        fmab.simulate(fmab.demab(1.0), normal_rewards, 100, 2)
-
-
 def test_an_only_arm_is_played_and_nothing_is_said():
     """Would catch a message about the only arm, and a phase that never ends."""
     data = fmab.simulate(fmab.demab(), fmab.Problem([0.5], agents=3), 100, 2)

@@ -15,7 +15,6 @@ import quick
 import reference
 import scipy.stats
 from altered import altered
-from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax import accounts, elimination
@@ -285,18 +284,6 @@ def test_summing_agents_out_changes_no_law(name):
     for time in summed.time.values:
         first, second = summed.sel(time=time), apart.sel(time=time)
         assert same_law(first.regret.values, second.regret.values) > ALPHA
-
-
-@pytest.mark.parametrize("secure", [False, True])
-def test_agents_that_share_arms_are_not_drawn_one_by_one(secure):
-    """Catches agents drawn one by one who all pull every arm: their sums count M times too much."""
-    problem = fmab.Problem(SHARED, agents=6)
-    refuses(
-        "sum_agents=False: must be True where agents share the arms out; who pulls what is not",
-        lambda: fmab.simulate(
-            fmab.kl_se(1.0, split=True, secure=secure), problem, 1000, 2, sum_agents=False
-        ),
-    )
 
 
 # Global means of Shi and Shen's (AAAI 2021) setting; an agent's own are these times its weights.

@@ -409,18 +409,6 @@ def test_a_filling_may_draw_and_keep_whatever_it_likes():
     assert abs(scipy.stats.pearsonr(z, second["regret"][:, 9]).statistic) > 0.3
 
 
-def test_runs_that_would_never_end_and_unequal_agents_are_refused():
-    """Would catch a run of years that starts, and GosInE where its recommendations mislead."""
-    with pytest.raises(ValueError, match="horizon=100000001: must be at most 100,000,000; ucb1"):
-        fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(2, 2), 10**8 + 1, 1)
-    with pytest.raises(ValueError, match="at most 10,000,000 with 1,000 agents and 1,000 arms"):
-        fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(1000, 1000), 10**8, 1)
-    with pytest.raises(ValueError, match="problem='heterogeneous': must be one whose agents share"):
-        fmab.simulate(fmab.gosine(), fmab.Problem.heterogeneous(4, 5), 100, 1)
-    with pytest.raises(ValueError, match="graph"):
-        fmab.simulate(fmab.gosine(nx.path_graph(3)), fmab.Problem.uniform(4, 5), 100, 1)
-
-
 @pytest.mark.parametrize("name", FIRST)
 @pytest.mark.as_users_have_it
 def test_nothing_is_scattered(name):

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-from refusals import refused
-
 import fmab_jax as fmab
 from fmab_jax.run import configs
 
@@ -26,15 +23,3 @@ def test_a_tolerance_is_told_and_worked_out_for_gossip_alone():
     tables = [configs.exchange_of(each, 8) for each in (gossip, finer)]
     assert tables[0].wait < tables[1].wait
     assert json.dumps(gossip.describe()) != json.dumps(finer.describe())
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"protocol": "gissip"}, "protocol='gissip': must be 'gis' or 'flooding' or 'gossip'"),
-        ({"tolerance": 1}, "tolerance=1: must be a number in (0, 1); give a part of the messages'"),
-    ],
-)
-def test_refusals(given, message):
-    """Would catch a protocol that does not exist, or a tolerance that nothing meets or needs."""
-    assert refused(fmab.ddp_mab, 1, "ring", **given).startswith(message)

@@ -172,7 +172,7 @@ def test_the_arm_that_most_seeds_play_has_its_name():
     data.chosen_arm[0, 0] = 2
     assert "a \\& b (100 \\%)" in fmab.overview(data, arms=tuple(names)).write("latex")
     for bad in (names[:2], "abc", [1, 2, 3], np.array(names)):
-        with pytest.raises(ValueError, match="must be the names of 3 arms; give the arm_labels of"):
+        with pytest.raises(ValueError, match="must be the names of 3 arms; "):
             fmab.overview(data, arms=bad)
     with pytest.raises(ValueError, match="must be left out with results that do not keep each"):
         fmab.overview(summed_up(data), arms=names)

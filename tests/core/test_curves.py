@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from refusals import refused
 
 from fmab_jax.core import curves as trajectory
 from fmab_jax.core.curves import NEVER, Line, blank, draw_line, extend, step, time_grid
@@ -80,49 +79,6 @@ def test_log_slots_are_even_in_the_logarithm():
     kept = np.unique(np.round(due)).astype(np.int64)
     np.testing.assert_allclose(grid, kept, rtol=1e-12, atol=1)
     assert grid[0] == 1 and 90 < len(grid) <= 100
-
-
-WHOLE = "must be a whole number in [1, 100,000]; give the number of recorded slots"
-LIST = "must be a number of slots or a list of slots; give slots, such as [1, 10, 100]"
-INSIDE = "must be whole slots in [0, 100]; give slots, such as [1, 10, 100]"
-ORDER = "must be increasing; sort the slots and drop repeated ones"
-
-REFUSED = [
-    ((100, 0), f"times=0: {WHOLE}"),
-    ((100, -5), f"times=-5: {WHOLE}"),
-    ((100, 10**5 + 1), f"times=100001: {WHOLE}"),
-    ((100, 2.5), f"times=2.5: {WHOLE}"),
-    ((100, float("nan")), f"times=nan: {WHOLE}"),
-    ((100, float("inf")), f"times=inf: {WHOLE}"),
-    ((100, True), f"times=True: {WHOLE}"),
-    ((100, "10"), f"times='10': {WHOLE}"),
-    ((100, None), f"times=None: {WHOLE}"),
-    ((100, []), f"times=[]: {LIST}"),
-    ((100, [[1, 2]]), f"times=[[1, 2]]: {LIST}"),
-    ((100, [[1], [1, 2]]), f"times=[[1], [1, 2]]: {LIST}"),
-    ((100, ["1"]), f"times=['1']: {LIST}"),
-    ((100, [True]), f"times=[True]: {LIST}"),
-    ((100, [None]), f"times=[None]: {LIST}"),
-    ((100, [1j]), f"times=[1j]: {LIST}"),
-    ((100, [-1, 5]), f"times=-1: {INSIDE}"),
-    ((100, [5, 101]), f"times=101: {INSIDE}"),
-    ((100, [5, 1.5]), f"times=1.5: {INSIDE}"),
-    ((100, [5, float("nan")]), f"times=nan: {INSIDE}"),
-    ((100, [5, float("inf")]), f"times=inf: {INSIDE}"),
-    ((100, np.array([2**63 + 5], np.uint64)), f"times=9223372036854775813: {INSIDE}"),
-    ((100, [5, 5]), f"times=[5, 5]: {ORDER}"),
-    ((100, [7, 5]), f"times=[7, 5]: {ORDER}"),
-    ((100, np.array([7, 5], np.uint8)), f"times=array([7, 5], dtype=uint8): {ORDER}"),
-    ((10**6, range(10**5 + 1)), "times=100001: must be at most 100,000 slots; record fewer"),
-    ((100, 5, "lin"), "spacing='lin': must be 'linear' or 'log'; choose one of them"),
-    ((100, 5, None), "spacing=None: must be 'linear' or 'log'; choose one of them"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "text"), REFUSED, ids=[text[:30] for _, text in REFUSED])
-def test_refusals(arguments, text):
-    """Catches unsigned wrap-around of differences, NaN slots, and a message without its field."""
-    assert refused(time_grid, *arguments) == text
 
 
 def test_most_points_that_are_allowed():

@@ -2,7 +2,6 @@
 
 import random
 from fractions import Fraction
-from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -383,64 +382,6 @@ def test_reporting_agents_of_computed_shares():
     # A real excess still costs an agent.
     assert exchange.reporting_agents(10, 0.3000001) == 4
     assert exchange.reporting_agents(10**7, 0.3 + 1e-8) == 3_000_001
-
-
-REMEDY_AGENTS = "must be a whole number in [1, 10,000,000]; choose the number of agents"
-REMEDY_SHARE = "must be a number in (0, 1]; choose the fraction of agents that upload in each round"
-GRAPH = "must be a networkx graph; make one by name with graphs.make(name, agents)"
-GRAPHS = "must be a list of networkx graphs; make the list with graphs.components(spec, agents)"
-APART = (
-    "graph='Graph with 2 nodes and 0 edges': must be a connected graph "
-    "(it has 2 connected components); add edges, or use hdp_mab for separate components"
-)
-LARGE = (
-    "graph='Graph with 5001 nodes and 5000 edges': must be a graph of at most 5,000 agents, "
-    "whose hop distances fit in memory; use fewer agents or several smaller components"
-)
-CLOSE = (
-    "tolerance=0: must be a number in (0, 1); give the part of the messages' range that an "
-    "agent may be off, such as 0.001"
-)
-MANY = "agents=1001: must be a whole number in [1, 1,000]; use protocol='gis', or fewer agents"
-DIRECTED = (
-    "components[1]='DiGraph with 2 nodes and 1 edges': must be an undirected graph; "
-    "convert it with graph.to_undirected()"
-)
-WEIGHTS = "weights='component': must be 'agents' or 'components'; 'agents' keeps C(r) valid"
-PATH = nx.path_graph(3)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: exchange.alone(0), f"agents=0: {REMEDY_AGENTS}"),
-        *(
-            (partial(exchange.server, agents), f"agents={agents!r}: {REMEDY_AGENTS}")
-            for agents in (2.5, True, "5", 10**8)
-        ),
-        *(
-            (partial(exchange.server, 5, share), f"participation={share!r}: {REMEDY_SHARE}")
-            for share in (0, -0.1, 1.01, float("nan"), "0.5")
-        ),
-        (lambda: exchange.flooding("ring"), f"graph='ring': {GRAPH}"),
-        (lambda: exchange.flooding(nx.empty_graph(2)), APART),
-        (lambda: exchange.flooding(nx.path_graph(5001)), LARGE),
-        (lambda: exchange.gossip(PATH, 0), CLOSE),
-        (lambda: exchange.gossip(nx.path_graph(1001)), MANY),
-        (lambda: exchange.sinks([nx.path_graph(2), nx.path_graph(2, nx.DiGraph)]), DIRECTED),
-        (lambda: exchange.sinks([nx.path_graph(2), 5]), f"components[1]=5: {GRAPH}"),
-        (
-            lambda: exchange.sinks([]),
-            "components=[]: must be at least one component; for example '20x5:star'",
-        ),
-        (lambda: exchange.sinks("20x5"), f"components='20x5': {GRAPHS}"),
-        (lambda: exchange.sinks(PATH), f"components='Graph with 3 nodes and 2 edges': {GRAPHS}"),
-        (lambda: exchange.sinks([PATH], "component"), WEIGHTS),
-    ],
-)
-def test_refusals(call, message):
-    """Would catch bad input that passes, or a message without field, value, range or remedy."""
-    assert refused(call) == message
 
 
 @pytest.mark.parametrize(

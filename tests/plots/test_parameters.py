@@ -527,12 +527,12 @@ REFUSED = [
     (
         lambda: plot_parameter(GOOD, "epsilon", "graph"),
         "finals='2 values of participation': must be one value of every parameter except "
-        "epsilon, graph; select it with .sel(participation=0.2) or --select participation=0.2",
+        "epsilon, graph; ",
     ),
     (
         lambda: plot_heat(GOOD, "epsilon", "participation"),
         "finals='5 values of graph': must be one value of every parameter except epsilon, "
-        "participation; select it with .sel(graph='complete') or --select graph=complete",
+        "participation; ",
     ),
     (
         lambda: plot_parameter(GOOD, "epsilon"),
@@ -544,9 +544,9 @@ REFUSED = [
     ),
     (
         lambda: plot_parameter(PAIR.isel(epsilon=0, graph=0), "epsilon"),
-        "x='epsilon': must be left out: nothing is swept; sweep a parameter first",
+        "x='epsilon': must be left out: nothing is swept; ",
     ),
-    (lambda: plot_parameter(PAIR, "q"), "x='q': must be one of epsilon, graph; choose a "),
+    (lambda: plot_parameter(PAIR, "q"), "x='q': must be one of epsilon, graph; "),
     (
         lambda: plot_parameter(PAIR, "epsilom"),
         "x='epsilom': must be one of epsilon, graph; did you mean 'epsilon'?",
@@ -566,7 +566,7 @@ REFUSED = [
     (lambda: plot_pareto(GOOD.isel(graph=[])), "finals='no value of graph': must be at least"),
     (
         lambda: plot_pareto(GOOD.assign(cost=GOOD.cost.where(GOOD.epsilon < 1))),
-        "finals.cost='10 not finite': must be finite in every configuration; complete",
+        "finals.cost='10 not finite': must be finite in every configuration; ",
     ),
     (
         lambda: plot_pareto(table(epsilon=list(range(1, 30))), "epsilon"),

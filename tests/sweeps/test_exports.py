@@ -279,10 +279,9 @@ def test_a_missing_package_is_named(swept, ending, package, tmp_path, monkeypatc
     file."""
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.chdir(tmp_path)
-    assert refused(export, swept["summary"], f"x{ending}") == (
-        f"path='x{ending}': must be a .nc or .csv file, since {package} is not installed; "
-        'pip install "fmab_jax[export]", or choose .nc or .csv'
-    )
+    line = refused(export, swept["summary"], f"x{ending}")
+    start = f"path='x{ending}': must be a .nc or .csv file, since {package} is not installed; "
+    assert line.startswith(start) and 'pip install "fmab_jax[export]"' in line
     assert list(tmp_path.iterdir()) == []
 
 

@@ -38,7 +38,7 @@ def test_workers_of_mixed_platforms_are_refused(others):
     asked = [(f"w{i}", made_with(each)) for i, each in enumerate(others)]
     made._asked = lambda: asked
     last = f"w{len(others) - 1}"
-    line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; inst"
+    line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; "
     refuses(line, made.agree, progress.Progress())
     made.made_by, asked = {}, asked[:-1]
     assert made.agree(progress.Progress()) == made_with(others[0])

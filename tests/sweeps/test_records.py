@@ -95,7 +95,7 @@ def test_no_header_with_a_right_seal_ends_in_a_traceback(stores, tmp_path, keep)
     assert refused > 300
     for name in records._Header.__annotations__:
         store.write_header(changed(header, (name,), places))
-        said = rf"must be a store; its run\.json has no proper '{name}': put a good copy back$"
+        said = rf"must be a store; its run\.json has no proper '{name}'"
         refuses(said, fmab.open_sweep, store.path)
         refuses(said, swept, store.path, keep)
 

@@ -12,7 +12,6 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
-from refusals import refused
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import graphs as families
@@ -500,117 +499,6 @@ def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed):
 
 # ---------------------------------------------------------------------------------------------
 # Refusals.
-
-NOT_TAKEN = "must be left out: neither algorithm nor problem takes it; "
-EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
-REPEATED = "must be distinct values; a repeated value repeats its configurations"
-
-# (what is stated, the line that refuses it).
-REFUSED = [
-    (lambda: small(epsilom=1), f"epsilom=1: {NOT_TAKEN}did you mean epsilon?"),
-    (lambda: small(agent=1), f"agent=1: {NOT_TAKEN}did you mean agents?"),
-    (lambda: small(partcipation=[1]), f"partcipation=1: {NOT_TAKEN}did you mean participation?"),
-    (lambda: small(problem_agents=1), f"problem_agents=1: {NOT_TAKEN}did you mean agents?"),
-    (lambda: small("cdp", FIXED), f"agents=2: {NOT_TAKEN}choose from epsilon, "),
-    (lambda: small("ddp", participation=1), f"participation=1: {NOT_TAKEN}choose from agents, "),
-    (lambda: small(graph="ring"), f"graph='ring': {NOT_TAKEN}"),
-    (lambda: small("cpd"), "algorithm='cpd': must be one of adap_ucb, cdp, ddp, dducb, "),
-    (lambda: small(["cdp", "none"]), "algorithm='none': must be one of adap_ucb, cdp, "),
-    (
-        lambda: small(type("C", (fmab.ucb1,), {"name": "cdp"})),
-        "C.name='cdp': must be the name of no",
-    ),
-    (lambda: small(fmab.cdp_mab(1)), "epsilon=1: must be left out with a configured algorithm; "),
-    (lambda: small([fmab.cdp_mab(1)]), "algorithm=CDP(epsilon=1.0, "),
-    (lambda: small(max), "algorithm=<built-in function max>: must be a maker with named"),
-    (lambda: small(lambda epsilon: None), "algorithm=None: must be a maker that returns an Algori"),
-    (lambda: small("cdp", lambda agents, arms: 5), "problem=5: must be a maker that returns an"),
-    (lambda: small("cdp", 5), "problem=5: must be a Problem or a function that makes one"),
-    (
-        lambda: small("cdp", fmab.Problem.uniform, **ALONE),
-        "agents=<not given>: must be given; the problem uniform needs it",
-    ),
-    (lambda: small(epsilon=OUT), "epsilon=<not given>: must be given, or epsilon_message"),
-    (lambda: small(epsilon=[]), "epsilon=[]: must be not empty; give at least one value"),
-    (lambda: small(epsilon={}), "epsilon={}: must be not empty; "),
-    (lambda: small([]), "algorithm=[]: must be not empty; "),
-    (lambda: small(agents=range(0)), "agents=range(0, 0): must be not empty; "),
-    (lambda: small(arms=np.array([])), "arms=array([], dtype=float64): must be not empty; "),
-    (lambda: small("cdp", []), "problem=[]: must be not empty; "),
-    (lambda: small(epsilon=[1, 0.5, 1.0]), f"epsilon=1: {REPEATED}"),
-    (lambda: small(epsilon=[None, math.inf]), f"epsilon='none': {REPEATED}"),
-    (lambda: small(rounds=[None, 2, None]), f"rounds='none': {REPEATED}"),
-    (lambda: small(["cdp", "cdp"]), "algorithm='cdp': must be distinct values; label different"),
-    (
-        lambda: small(
-            [lambda epsilon: fmab.cdp_mab(epsilon), lambda epsilon: fmab.ddp_mab(epsilon)]
-        ),
-        "algorithm='<lambda>': must be distinct values; label different ones: {'label': value}",
-    ),
-    (lambda: small("ddp", graph=["ring", "ring"]), f"graph='ring': {REPEATED}"),
-    (lambda: small("ddp", graph=[KARATE, KARATE], agents=34), 'graph="Zachary\'s Karate Club": mu'),
-    (lambda: small(epsilon={1: 1, "1": 2}), "epsilon='1': must be distinct values; "),
-    (lambda: small(epsilon=range(1, 100_002)), "configurations=100001: must be at most 100,000; "),
-    (
-        lambda: small(agents=range(10**15)),
-        "configurations=1000000000000000: must be at most 100,000; ",
-    ),
-    (
-        lambda: small(epsilon=range(1, 1001), horizon=range(1, 102)),
-        "configurations=101000: must be at most 100,000; sweep fewer values",
-    ),
-    (lambda: small(epsilon=[1, 0]), f"epsilon=0: {EPSILON}"),
-    (lambda: small(epsilon=[math.nan]), f"epsilon=nan: {EPSILON}"),
-    (lambda: small(epsilon=[True]), f"epsilon=True: {EPSILON}"),
-    (lambda: small(epsilon=[1j]), f"epsilon=1j: {EPSILON}"),
-    (lambda: small(epsilon=[[[0.1]]]), f"epsilon=[[0.1]]: {EPSILON}"),
-    (lambda: small(epsilon=[object]), f"epsilon=<class 'object'>: {EPSILON}"),
-    (lambda: small(epsilon=np.ones((1, 1))), f"epsilon=array([[1.]]): {EPSILON}"),
-    (lambda: small(epsilon=[1], epsilon_message=1), "epsilon_message=1.0: must be given without"),
-    (lambda: small(instance_gap=0), "instance_gap=0: must be a number in [1e-09, 1); "),
-    (lambda: small(schedule_gap=0), "schedule_gap=0: must be a number in (0, 1]; "),
-    (lambda: small(gap=0), f"gap=0: {NOT_TAKEN}choose from agents, "),
-    (lambda: small(fixed_instance=-1), "fixed_instance=-1: must be a whole number in [0, 4,294,96"),
-    (lambda: small("hdp", components=[[()]]), "components[0]=(): must be a networkx graph, a size"),
-    (lambda: small("hdp", components=[]), "components=[]: must be not empty; "),
-    (lambda: small("hdp", components=["3"]), "components='3': must be sizes that sum to agents=2"),
-    (lambda: small(horizon=[10, 10**16]), "horizon=10000000000000000: must be a whole number in"),
-    (lambda: small(horizon=None), "horizon=None: must be a whole number in"),
-    (lambda: small(seeds=0), "seeds=0: must be a whole number in [1, 100,000,000]; "),
-    (lambda: small(seeds=[1, 1]), "seeds=[1, 1]: must be distinct"),
-    (lambda: small(seeds=fmab.until_precise(0.1)), "seeds=Precision(relative=0.1, level=0.95, max"),
-    (lambda: small(seeds=[1, 2], keep="summary"), "seeds=[1, 2]: must be a number with keep"),
-    (lambda: small(times=0), "times=0: must be a whole number in [1, 100,000]; "),
-    (lambda: small(times=[5, 4]), "times=[5, 4]: must be increasing; "),
-    (lambda: small(times=None), "times=None: must be a whole number in"),
-    (lambda: small(spacing="even"), "spacing='even': must be 'linear' or 'log'; "),
-    (lambda: small(root_seed=0.0), "root_seed=0.0: must be a whole number in"),
-    (lambda: small(sum_agents=1), "sum_agents=1: must be True or False; leave it out"),
-    (lambda: small(keep="all"), "keep='all': must be 'curves' or 'summary'; "),
-    (lambda: small(until=until_precise(0.1)), "until=0.1: must be given with keep='summary'; "),
-    (
-        lambda: small(until=until_precise(0.1), keep="summary", seeds=1),
-        "seeds=1: must be at least 2 with until; ",
-    ),
-    (
-        lambda: small(until=until_precise(0.1, max_seeds=3), keep="summary", seeds=4),
-        "seeds=4: must be at most 3, the max_seeds of until; ",
-    ),
-    (lambda: until_precise(0), "relative=0: must be a number in (0, 1); use 0.01 for 1 %"),
-    (lambda: until_precise(1), "relative=1: must be a number in (0, 1); use 0.01 for 1 %"),
-    (lambda: until_precise(0.1, level=1), "level=1: must be a number in (0, 1); use 0.95"),
-    (
-        lambda: until_precise(0.1, max_seeds=1),
-        "max_seeds=1: must be a whole number in [2, 100,000,0",
-    ),
-]
-
-
-@pytest.mark.parametrize("place", range(len(REFUSED)), ids=lambda i: f"{i}-{REFUSED[i][1][:30]}")
-def test_a_bad_study_is_refused_in_one_line(place):
-    """Would catch a traceback, another field's name, or a cell that is silently dropped."""
-    call, line = REFUSED[place]
-    assert refused(lambda: call().points).startswith(line)
 
 
 def test_a_configured_algorithm_is_its_class_with_its_parameters():

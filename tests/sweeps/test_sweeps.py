@@ -295,7 +295,7 @@ def test_another_study_is_refused_in_a_used_store(whole, field):
     """Would catch results of two configurations mixed in one folder."""
     before = files(whole)
     maker = fmab.single_mab if field == "algorithm" else fmab.cdp_mab
-    with pytest.raises(ValueError, match=rf"^{field}=.*: must be .*, as in the store .*run; use "):
+    with pytest.raises(ValueError, match=rf"^{field}=.*: must be .*, as in the store .*run; "):
         changed = {**GRID, **SMALL, **CHANGES[field]}
         fmab.sweep(maker, changed.pop("problem", PROBLEM), seeds=20, store=whole, **changed)
     assert files(whole) == before
