@@ -48,8 +48,8 @@ TESTS = {
     "fmab_jax/plots": ("tests/plots",),
     "fmab_jax/reports": ("tests/reports",),
     "fmab_jax/cli": ("tests/cli",),
-    "fmab_jax/benchmark": ("tests/benchmark",),
     "experiments": ("tests/experiments",),
+    "experiments/card": ("tests/experiments/test_card.py",),
     "benchmarks": ("tests/experiments/test_pages.py",),
 }
 # What a copy needs: the sources, the tests, and what they read.

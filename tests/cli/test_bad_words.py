@@ -34,7 +34,7 @@ INSTANCE = (
     "must be a whole number in [0, 4,294,967,295]; give the seed whose means all seeds shall have"
 )
 COMMANDS = (
-    "run, sweep, show, plot, compare, report, algorithms, audit, benchmark, bounds, doctor, "
+    "run, sweep, show, plot, compare, report, algorithms, audit, bounds, doctor, "
     "export, outputs, problem"
 )
 NAMES = ", ".join(sorted(known()))
