@@ -44,6 +44,7 @@ OPTION = "must be an option of fmab"
 WORDS = {
     "": f"no command: must be one of {COMMANDS}; see fmab --help",
     "run": f"no command: must be one of {NAMES}; see fmab run --help",
+    "benchmark cdp": "benchmark: must be run in a clone, as python -m experiments card",
     "rum cdp": f"rum: must be one of {COMMANDS}; did you mean run?",
     "run cpd": f"cpd: must be one of {NAMES}; did you mean cdp?",
     "run doubling": f"doubling: must be one of {NAMES}; see fmab run --help, or load an "
