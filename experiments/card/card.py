@@ -140,16 +140,14 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
     contestant = Contestant("", owner, options)
     settings = settings_of(contestant.build())
     words = [text for name, text in settings.items() if name not in PARAMETERS]
-    # A subclass that states no title would have its parent's.
-    title = owner.title if "title" in vars(owner) or parent_of(owner) is None else ""
-    label = ", ".join([title or owner.name, *words, *["no noise"] * noiseless])
+    label = ", ".join([owner.title or owner.name, *words, *["no noise"] * noiseless])
     label = next((each.label for each in contestants() if _is_same(each, contestant)), label)
     return Contestant(label, owner, options)
 
 
 def parent_of(owner: type[Algorithm]) -> type[Algorithm] | None:
     """Returns the nearest algorithm that a class derives from; None for a class of a family."""
-    algorithms = [*known().values()]
+    algorithms = set(known().values())
     return next((base for base in owner.__mro__[1:] if base in algorithms), None)
 
 

@@ -114,7 +114,7 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 70rem; margin: 1rem aut
 .wide {{ overflow-x: auto }} table {{ border-collapse: collapse; font-size: 0.85rem }}
 caption {{ text-align: left; font-weight: bold }} pre {{ overflow-x: auto }}
 th, td {{ text-align: left; padding: 0.2rem 0.6rem; border-bottom: 1px solid var(--line) }}
-svg {{ width: 100%; max-width: 32rem }} svg text {{ fill: currentColor; font-size: 9px }}
+svg {{ width: 100%; max-width: 36rem }} svg text {{ fill: currentColor; font-size: 9px }}
 svg .other, svg rect {{ fill: none; stroke: var(--soft) }} svg line {{ stroke: var(--line) }}
 svg .marked {{ fill: var(--mark) }}
 </style></head><body>
@@ -201,7 +201,7 @@ def _panel(title: str, points: Points, marked: str) -> str:
             f'<text class="name" x="{_NAMES}" y="{height + 3:.1f}">{name}</text>'
         )
     inside = "".join(parts)
-    return f'<svg viewBox="0 0 480 {bottom + 28}" role="img">{inside}</svg>'
+    return f'<svg viewBox="0 0 540 {bottom + 28}" role="img">{inside}</svg>'
 
 
 def _spread(heights: Sequence[float], bottom: float) -> list[float]:
