@@ -2,7 +2,7 @@
 
     python -m benchmarks            # all cases; writes results.json and the tables of the documents
     python -m benchmarks --quick    # a few of them, in about two minutes; writes nothing
-    python -m benchmarks standings  # is about regret: the standings of `fmab benchmark`
+    python -m benchmarks standings  # is about regret: the standings of `experiments card`
     python -m benchmarks gpu        # on a GPU: docs/gpu.md
     python -m benchmarks tpu --compile-only  # for a TPU, on a machine without one
 

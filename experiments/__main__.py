@@ -4,6 +4,7 @@ python -m experiments                                    all of them: T = 10^4, 
 python -m experiments fig04 fig10 --seeds 200 --horizon 1e4
 python -m experiments --quick                            all of them, roughly, in minutes
 python -m experiments redraw                             pictures anew, from the numbers beside them
+python -m experiments card mine.py                       where an algorithm of your own stands
 
 Simulations are kept in runs/experiments, so that a second run only draws.
 """
@@ -70,6 +71,28 @@ def chosen(given: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if words[:1] == ["card"]:
+            from experiments.card import card
+
+            card.main(words[1:])
+        else:
+            run_experiments(words)
+    except Refusal as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def run_experiments(arguments: Sequence[str]) -> None:
+    """Runs the experiments that words name, all by default."""
     parser = argparse.ArgumentParser(
         "python -m experiments", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -88,30 +111,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--runs", type=Path, default=Path("runs/experiments"), help="folder of the simulations"
     )
     options = parser.parse_args(arguments)
-    try:
-        names = dict.fromkeys(map(chosen, options.names or NAMES))
-        seeds = QUICK_SEEDS if options.quick else common.SEEDS
-        seeds = seeds if options.seeds is None else options.seeds
-        seeds = count("seeds", seeds, 2, 10**6, "a band needs at least 2 seeds")
-        given = options.horizon or ([QUICK_HORIZON] if options.quick else common.HORIZONS)
-        horizons = [
-            count("horizon", T, 1000, 10**12, "the first epochs take as long") for T in given
-        ]
-        folder = options.figures or Path(QUICK_FOLDER if options.quick else "figures")
-        began = time.perf_counter()
-        for name in names:
-            run(name, sorted(set(horizons)), seeds, options.runs, folder, options.quick)
-        print(f"{len(names)} experiments in {time.perf_counter() - began:.0f} s")
-    except Refusal as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
-        return 130
-    return 0
+    names = dict.fromkeys(map(chosen, options.names or NAMES))
+    seeds = QUICK_SEEDS if options.quick else common.SEEDS
+    seeds = seeds if options.seeds is None else options.seeds
+    seeds = count("seeds", seeds, 2, 10**6, "a band needs at least 2 seeds")
+    given = options.horizon or ([QUICK_HORIZON] if options.quick else common.HORIZONS)
+    horizons = [count("horizon", T, 1000, 10**12, "the first epochs take as long") for T in given]
+    folder = options.figures or Path(QUICK_FOLDER if options.quick else "figures")
+    began = time.perf_counter()
+    for name in names:
+        run(name, sorted(set(horizons)), seeds, options.runs, folder, options.quick)
+    print(f"{len(names)} experiments in {time.perf_counter() - began:.0f} s")
 
 
 def results_of(

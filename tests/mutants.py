@@ -51,8 +51,8 @@ TESTS = {
     "fmab_jax/plots": ("tests/plots", REFUSALS),
     "fmab_jax/reports": ("tests/reports", REFUSALS),
     "fmab_jax/cli": ("tests/cli", REFUSALS),
-    "fmab_jax/benchmark": ("tests/benchmark",),
     "experiments": ("tests/experiments",),
+    "experiments/card": ("tests/experiments/test_card.py",),
     "benchmarks": ("tests/experiments/test_pages.py",),
 }
 # What a copy needs: the sources, the tests, and what they read.

@@ -187,6 +187,8 @@ def find(words: list[str]) -> tuple[Any, Command]:
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
         listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
         answer("fmab", "COMMAND [options]", _HELP.format(commands=f"Commands:\n{listed}"))
+    if rest[:1] == ["benchmark"]:
+        raise Refusal.line("benchmark: must be run in a clone, as python -m experiments card")
     name = chosen(rest[0] if rest else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
     if plugins and not hasattr(module.Options, "plugin"):

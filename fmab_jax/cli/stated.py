@@ -75,8 +75,6 @@ def command_of(
     others: Iterable[str] = (),
     known: Mapping[str, type] | None = None,
     drawn: bool = True,
-    examples: Sequence[str] = ("--agents 5", "--agents 5 --runs 1e6"),
-    called: str = "",
 ) -> Command:
     """Returns a command whose first word names an algorithm, with that algorithm's options.
 
@@ -88,8 +86,6 @@ def command_of(
         others: What may stand in place of an algorithm.
         known: Algorithms; all by default.
         drawn: Whether there are options for a drawn problem.
-        examples: Options of the help's examples where there are none.
-        called: What was typed in place of the algorithm's name; "" for the name itself.
     """
     from fmab_jax.algorithms import base as algorithms
     from fmab_jax.sweeps.makers import Drawn
@@ -103,11 +99,11 @@ def command_of(
         answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
     more = ", or load an algorithm of your own with --plugin" * bool(first)
     owner: Any = known[chosen(first, [*known, *others], name, more)]
-    name = f"{name} {visible(called or str(first))}"
+    name = f"{name} {visible(str(first))}"
     owners = (owner, Drawn) if drawn else (owner,)
     options = with_parameters(base, owners, usual(owner), several=several, command=name)
     own = (owner.examples if several else ()) or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
-    told = _help(owner, name, own if drawn else examples)
+    told = _help(owner, name, own if drawn else ("--agents 5", "--agents 5 --runs 1e6"))
     return Command(name, options, told, [*words[1:]], owner)
 
 

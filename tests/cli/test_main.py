@@ -51,7 +51,7 @@ from fmab_jax.sweeps.makers import Drawn
 NAMES = sorted(base.known())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("problem", "bounds", "audit", "benchmark", "algorithms"),
+    *("problem", "bounds", "audit", "algorithms"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),

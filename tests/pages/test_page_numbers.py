@@ -16,10 +16,10 @@ from pages import reader
 from sizes import LARGE
 
 import fmab_jax as fmab
+from experiments.card import suites
 from fmab_jax.analysis.audit import RUNS
 from fmab_jax.analysis.privacy import laplace_share_epsilon, laplace_sum_epsilon
 from fmab_jax.analysis.summary import BIN_WIDTH
-from fmab_jax.benchmark import suites
 from fmab_jax.core.laplace import share_epsilon
 from fmab_jax.run import resources
 

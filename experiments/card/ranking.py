@@ -1,0 +1,120 @@
+"""Where a run stands among those of the standings, at equal leaks and at equal links."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.card.page import Points
+from experiments.card.standings import Run, Standings
+from experiments.card.suites import Group
+from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.several import Entrant, Least, Place, least, mean_with_ends, places
+from fmab_jax.analysis.statements import interval_text
+
+LEVEL = 0.95
+"""Of all intervals of a ranking together, and of every other interval by itself."""
+TAIL = 3
+"""A regret above so many times the median is far out."""
+SLACK = 1.1
+"""At equal links: those with at most so many times the links."""
+
+
+def write_mean(values: np.ndarray) -> str:
+    """Writes the mean over seeds with its interval."""
+    return interval_text(mean_with_ends(values, LEVEL))
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One contestant among all others of a suite, a view and a leak."""
+
+    group: Group
+    label: str
+    run: Run
+    place: Place  # the ranks that the data leave open to it
+    entrants: int
+    equal_links: Place  # among those with no more links (`SLACK`)
+    equal_entrants: int
+    least: Least  # who has the least regret, and how much more the others have
+    best: Run
+    points: Points
+
+    @property
+    def rank(self) -> str:
+        """The rank in words: "2nd to 4th of 11"."""
+        return _write_rank(self.place, self.entrants)
+
+    @property
+    def rank_at_equal_links(self) -> str:
+        """The rank among those with no more links."""
+        return _write_rank(self.equal_links, self.equal_entrants)
+
+    @property
+    def more(self) -> str:
+        """How many per cent more regret than the least it has, with the simultaneous interval.
+
+        The regret itself if the least's is too uncertain for a percentage to have an interval.
+        """
+        for rest in self.least.rest:
+            if rest.label == self.label:
+                if math.isfinite(rest.percent[1]):
+                    return f"{interval_text(rest.percent)} %"
+                return f"{interval_text(rest.more)} in regret"
+        return "–"
+
+
+def rank_run(
+    suite: str, group: Group, label: str, run: Run, standings: Standings, same: str = ""
+) -> Ranking:
+    """Ranks a run, whose label nobody else has, among those of the standings.
+
+    Each two are compared on the seeds that both have, paired, and all intervals of the ranking hold
+    together (`fmab_jax.analysis.several.places`). ``same`` is the label of the standing that it is
+    itself; "" for none.
+    """
+    runs = standings.members(suite, group)
+    runs.pop(same, None)
+    runs[label] = run
+    frugal = [name for name, r in runs.items() if r.links.mean() <= SLACK * run.links.mean()]
+    entrants = {n: Entrant(n, group.view, f"{group.leak:g}", r.regret) for n, r in runs.items()}
+    first = least(f"Suite {suite}", [*entrants.values()], {}, LEVEL)
+    return Ranking(
+        group=group,
+        label=label,
+        run=run,
+        place=places([*entrants.values()], LEVEL)[label],
+        entrants=len(entrants),
+        equal_links=places([entrants[name] for name in frugal], LEVEL)[label],
+        equal_entrants=len(frugal),
+        least=first,
+        best=runs[first.best],
+        points={n: (float(r.links.mean()), float(r.regret.mean())) for n, r in runs.items()},
+    )
+
+
+def _write_rank(place: Place, number: int) -> str:
+    """Writes a rank: "2nd to 4th of 11"."""
+    ends = [write_ordinal(end) for end in dict.fromkeys(place[:2])]
+    return f"{' to '.join(ends)} of {number}"
+
+
+def write_ordinal(number: int) -> str:
+    """Writes an ordinal: "1st", "12th"."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
+
+
+def write_tail(run: Run) -> tuple[str, str]:
+    """Returns the largest regret of the seeds, and the share that is far above the median."""
+    far = float((run.regret > TAIL * np.median(run.regret)).mean())
+    return f"{run.regret.max():,.0f}", f"{100 * far:.2g} %"
+
+
+def write_lost(run: Run) -> str:
+    """Writes in how many seeds an agent lost the best arm, with the Clopper-Pearson interval."""
+    number, seeds = int(run.lost.sum()), len(run.lost)
+    low, high = lost_interval(number, seeds, LEVEL)
+    return f"{number} of {seeds} [{100 * low:.2g} %, {100 * high:.2g} %]"
