@@ -479,7 +479,7 @@ def _read_text(
     joined = {name: pd.Series(pd.api.types.union_categoricals(c)) for name, c in chunks.items()}
     for cell in (cell for cells in joined.values() for cell in cells.cat.categories):
         if "\0" in cell or not tables.is_plain(cell):
-            raise ValueError(f"{shown(cell)} is no plain cell: {tables.NOT_PLAIN}")
+            raise ValueError(f"{shown(cell)} has a NUL, a mark of UTF-8, or a space before a quote")
     return columns, joined
 
 
@@ -534,7 +534,8 @@ def _usable_rows(
         [(i, part) for i, text in enumerate(what.categories) for part in _parts_of(text, split)],
         columns=["label", "arm"],
     )
-    levels = levels or checked_levels(np.unique(points[~np.isnan(points)]).tolist())
+    # Without any rating, no row is left below.
+    levels = levels or checked_levels(np.unique(points[~np.isnan(points)]).tolist() or [0, 1])
     level = np.searchsorted(levels, points).clip(max=len(levels) - 1)
     kept, dropped = np.ones(len(points), bool), {}
     for reason, missing in {
