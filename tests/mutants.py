@@ -44,7 +44,7 @@ TESTS = {
     "fmab_jax/run": ("tests/run", "tests/algorithms"),
     "fmab_jax/analysis": ("tests/analysis",),
     "fmab_jax/sweeps": ("tests/sweeps",),
-    "fmab_jax/ratings": ("tests/ratings",),
+    "fmab_jax/ratings.py": ("tests/ratings",),
     "fmab_jax/plots": ("tests/plots",),
     "fmab_jax/reports": ("tests/reports",),
     "fmab_jax/cli": ("tests/cli",),
