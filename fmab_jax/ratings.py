@@ -297,7 +297,6 @@ def from_table(
     members, words = None, f"of {agent}"
     if groups is not None:
         members = _group_agents(counts, agents, arms, points, groups, groups_seed)
-        counts["agent"] = counts["agent"].map(members)
         agents = [f"group {g + 1}" for g in range(groups)]
         words = _group_words(agent, members, groups_seed)
     cells = _dense(counts, agents, arms, len(points))
@@ -679,11 +678,16 @@ def _group_agents(
     groups: int,
     seed: int,
 ) -> dict[str, str]:
-    """Returns the group of each agent; the largest is group 1."""
+    """Puts groups in place of the agents that are counted; returns the group of each.
+
+    The largest is group 1.
+    """
     if len(agents) < groups:
         refuse("groups", groups, f"at most {len(agents):,}, the agents", "use fewer groups")
     place = _cluster(_tastes(counts, agents, arms, levels), groups, seed)
-    return {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
+    members = {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
+    counts["agent"] = counts["agent"].map(members)
+    return members
 
 
 def _group_words(agent: str, members: Mapping[str, str], seed: int) -> str:
