@@ -89,9 +89,9 @@ Parts = Mapping[str, Mapping[float | None, xr.Dataset]]
 
 def shipped() -> fmab.ratings.ObservedRatings:
     """Returns the problem of the shipped table."""
-    return fmab.ratings.from_table(
-        TABLE, agent="userId", arm="genres", groups=GROUPS, smoothing=SMOOTHING
-    )
+    films = TABLE.with_name("movies.csv")
+    options = {"items": films, "groups": GROUPS, "smoothing": SMOOTHING}
+    return fmab.ratings.from_table(TABLE, agent="userId", arm="genres", **options)
 
 
 def horizons(given: Sequence[int]) -> list[int]:

@@ -261,7 +261,7 @@ USUAL = {
     "plot_pareto": "finals hue",
     "save_figure": "figure path",
     "ratings.from_table": (
-        "path agent value layout items users split groups groups_seed levels most_arms "
+        "path agent value items users split groups groups_seed levels most_arms "
         "least_per_agent least_per_cell smoothing toward fill"
     ),
 }

@@ -47,7 +47,7 @@ TESTS = {
     "fmab_jax/run": ("tests/run", "tests/algorithms", REFUSALS),
     "fmab_jax/analysis": ("tests/analysis", REFUSALS),
     "fmab_jax/sweeps": ("tests/sweeps", REFUSALS),
-    "fmab_jax/ratings": ("tests/ratings", REFUSALS),
+    "fmab_jax/ratings.py": ("tests/ratings", REFUSALS),
     "fmab_jax/plots": ("tests/plots", REFUSALS),
     "fmab_jax/reports": ("tests/reports", REFUSALS),
     "fmab_jax/cli": ("tests/cli", REFUSALS),

@@ -1,15 +1,13 @@
 """Makes a problem of a table of observed ratings, and says what was kept of it.
 
 Agents are the values of a column, or groups of them; arms are the values of
-another column, such as items or genres. MovieLens' and Amazon's published
-files are read as they are. Without --out nothing is written. What is written
-is for fmab run and fmab sweep: --means problem.npz.
+another column, such as items or genres. Without --out nothing is written.
+What is written is for fmab run and fmab sweep: --means problem.npz.
 
 Examples:
-  fmab problem ratings.csv --agent userId --arm genres --groups 10
-  fmab problem ml-1m/ratings.dat --agent gender --arm genres --out ml.npz
-  fmab problem All_Beauty.csv.gz --groups 5 --most-arms 20 --fill arm
-  fmab problem mine.parquet --agent clinic --arm drug --value score
+  fmab problem ratings.csv --agent userId --arm movieId --groups 5 --fill arm
+  fmab problem ratings.csv --agent userId --arm genres --items movies.csv
+  fmab problem mine.parquet --agent clinic --arm drug --value score --out p.npz
 """
 
 from __future__ import annotations
@@ -21,9 +19,6 @@ from typing import Any, ClassVar
 from fmab_jax.cli.options import Call, as_word, called, option
 from fmab_jax.parameters import Real, Whole
 
-_OWN = "the layout's own"
-_BESIDE = "the layout's file in the same folder"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -31,19 +26,16 @@ class Options:
 
     words: ClassVar[dict[str, str]] = {"file": "FILE"}
     file: str = option(metavar="FILE")
-    """One rating a row: .csv, .tsv, .dat, .data, .txt (also .gz), .parquet."""
-    agent: str | None = option(None, metavar="COLUMN", shown=_OWN)
+    """One rating a row: .csv, .tsv (also .gz), .parquet."""
+    agent: str | None = option(None, metavar="COLUMN", shown="must be given")
     """Column of the agents, of the ratings or of --users."""
-    arm: str | None = option(None, metavar="COLUMN", shown=_OWN)
+    arm: str | None = option(None, metavar="COLUMN", shown="must be given")
     """Column of the arms, of the ratings or of --items."""
-    value: str | None = option(None, metavar="COLUMN", shown=_OWN)
+    value: str = option("rating", metavar="COLUMN")
     """Column of the ratings."""
-    layout: str | None = option(None, metavar="NAME", shown="recognised, or none")
-    """Layout of the file: movielens, movielens-1m, movielens-100k, amazon-2014, amazon-2018 or
-    amazon-2023."""
-    items: str | None = option(None, metavar="FILE", shown=_BESIDE)
+    items: str | None = option(None, metavar="FILE", shown="none")
     """Table about what is rated; it shares one column with the ratings."""
-    users: str | None = option(None, metavar="FILE", shown=_BESIDE)
+    users: str | None = option(None, metavar="FILE", shown="none")
     """Table about who rates; it shares one column with the ratings."""
     split: str = option("|", metavar="TEXT")
     """What separates several arms of one rating; none for nothing."""
@@ -67,8 +59,6 @@ class Options:
     """What added ratings are like: the arm's by all agents, or uniform over the levels."""
     fill: str | None = option(None, metavar="{arm,none}", shown="none, which refuses")
     """What agents and arms without data become: arm for the arm's ratings by all agents."""
-    uneven_rows: str = option("refuse", metavar="{refuse,drop}")
-    """What becomes of rows that have more or fewer cells than there are columns."""
     out: str | None = option(None, metavar="FILE.npz", shown="nothing")
     """Write the problem, with the names of agents and arms."""
     overwrite: bool = option(False)

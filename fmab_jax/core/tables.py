@@ -7,14 +7,12 @@ that Python reads as another number) ends in one line that names the file and th
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
 import os
 import re
 import stat
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,9 +31,6 @@ MAX_CELLS = 1 << 27
 _MAX_COLUMNS = 10**6
 # Bytes of a line; more than any row of `_MAX_COLUMNS` numbers.
 _LONGEST_LINE = 1 << 26
-# Packing shrinks a table to about a fifth; one that shrinks to 1/100 is refused.
-_MOST_UNPACKED = 100
-_SMALL = 1 << 24
 # Messages of the csv module, and plain words for them.
 _MISTAKES = {
     "new-line": "it has a carriage return that ends no line",
@@ -55,8 +50,8 @@ _LIKE_RATINGS = (
 )
 _SEPARATED = "it has {}: save it with commas, and points in decimal numbers".format
 _ARM_LABELS = "arm_labels.npy"
-UNNAMED = ("", "unnamed: 0")
-"""What the header of a column without a name says, in small letters."""
+# What the header of a column without a name says, in small letters.
+_UNNAMED = ("", "unnamed: 0")
 _INDEX = ("index", "agent", "agents", "id")
 # How pandas writes numbers alone, whatever its table is called.
 _BARE = "to_csv(index=False, header=False)"
@@ -137,32 +132,13 @@ def _refuse_special(path: Path, mode: int, field: str) -> None:
         refuse(field, str(path), "a plain file", "it is a pipe or a device: copy its content")
 
 
-class Unpacked(io.RawIOBase):
-    """The bytes of a table, unpacked while they are read; bytes that no table has are refused.
+class _Checked(io.RawIOBase):
+    """The bytes of a table; a NUL and a line without an end, which no table has, are refused."""
 
-    That is a NUL, a line without an end, a damaged archive, and one that grows without bound.
-    """
-
-    def __init__(self, path: Path, file: IO[bytes], field: str, longest: int) -> None:
-        """Opens the archive, if the name says that it is one.
-
-        Args:
-            path: The file.
-            file: The same, opened.
-            field: The argument's public name.
-            longest: Bytes of a line.
-        """
-        packed = path.name.lower().endswith(".gz")
-        size = os.fstat(file.fileno()).st_size
-        if packed and size:
-            if file.read(2) != b"\x1f\x8b":
-                remedy = "this is no gzip file: name it otherwise"
-                refuse(field, str(path), "a table of text", remedy)
-            file.seek(0)
-        self._shown, self._field, self._longest = str(path), field, longest
-        self._stream: Any = gzip.GzipFile(fileobj=file) if packed else file
-        self._packed = file if packed else None
-        self._bytes, self._lines, self._tail = 0, 0, 0
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        """Reads what is opened."""
+        self._shown, self._stream = str(path), file
+        self._lines, self._tail = 0, 0
 
     def readable(self) -> bool:
         """Tells that it is read from."""
@@ -174,68 +150,44 @@ class Unpacked(io.RawIOBase):
         Raises:
             ValueError: If they are none of a table.
         """
-        data = self._read(len(buffer))
-        self._bytes += len(data)
-        # The limit is on what was read so far: a large archive is refused as early as a small one.
-        taken = self._packed.tell() if self._packed else 0
-        if self._packed and self._bytes > (most := max(_SMALL, _MOST_UNPACKED * taken)):
-            allowed = f"at most {most:,} bytes once unpacked, of its first {taken:,}"
-            refuse(self._field, self._shown, allowed, "unpack it with gunzip, and name that file")
+        try:
+            data = self._stream.read(len(buffer))
+        except OSError as error:
+            unread("means", self._shown, error)
         if (place := data.find(b"\0")) >= 0:
             line = self._lines + data.count(b"\n", 0, place) + 1
-            told, remedy = (
-                f"{self._shown}, line {line:,}",
-                "it holds a NUL: save it as CSV in UTF-8",
-            )
-            refuse(self._field, told, "a table of text", remedy)
+            where = f"{self._shown}, line {line:,}"
+            refuse("means", where, "a table of text", "it holds a NUL: save it as CSV in UTF-8")
         ends = data.count(b"\n")
         self._tail = len(data) - data.rfind(b"\n") - 1 + (0 if ends else self._tail)
         self._lines += ends
-        if self._tail > self._longest:
-            told = f"{self._shown}, line {self._lines + 1:,}"
-            allowed = f"a line of at most {self._longest:,} bytes"
-            refuse(self._field, told, allowed, "end each row with a line feed")
+        if self._tail > _LONGEST_LINE:
+            where = f"{self._shown}, line {self._lines + 1:,}"
+            allowed = f"a line of at most {_LONGEST_LINE:,} bytes"
+            refuse("means", where, allowed, "end each row with a line feed")
         buffer[: len(data)] = data
         return len(data)
 
-    def _read(self, size: int) -> bytes:
-        try:
-            return self._stream.read(size)
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            refuse(self._field, self._shown, "a whole gzip file", "copy it again")
-        except OSError as error:
-            unread(self._field, self._shown, error)
 
-
-def text_of(
-    path: Path,
-    file: IO[bytes],
-    field: str,
-    encoding: str = "utf-8-sig",
-    longest: int = _LONGEST_LINE,
-) -> io.TextIOWrapper:
-    """Returns the text of a table, whose lines end with a line feed; arguments as in `Unpacked`."""
-    raw = io.BufferedReader(Unpacked(path, file, field, longest), 1 << 18)
+def _text_of(path: Path, file: IO[bytes]) -> io.TextIOWrapper:
+    """Returns the text of a table, whose lines end with a line feed."""
     # A carriage return ends no line, and stays one inside quotes.
-    return io.TextIOWrapper(raw, encoding, newline="\n")
+    raw = io.BufferedReader(_Checked(path, file), 1 << 18)
+    return io.TextIOWrapper(raw, "utf-8-sig", newline="\n")
 
 
-def records(
-    lines: Iterable[str], field: str, shown: str, separator: str = ","
-) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: Iterable[str], shown: str) -> Iterator[tuple[int, list[str]]]:
     """Gives the rows of a CSV file, each with the number of the line that it begins on.
 
     Args:
         lines: Of the file, with their ends.
-        field: The argument's public name.
         shown: The file.
-        separator: Of cells.
 
     Raises:
         ValueError: If quotes are not those of CSV, a cell is too large, or a carriage return ends
             no line.
     """
-    rows = csv.reader(lines, delimiter=separator, strict=True)
+    rows = csv.reader(lines, strict=True)
     begins = 1
     try:
         for row in rows:
@@ -243,7 +195,7 @@ def records(
             begins = rows.line_num + 1
     except csv.Error as error:
         remedy = next((said for word, said in _MISTAKES.items() if word in str(error)), str(error))
-        refuse(field, f"{shown}, line {begins:,}", "a row of CSV", remedy)
+        refuse("means", f"{shown}, line {begins:,}", "a row of CSV", remedy)
 
 
 # The remedy for a cell that is not `is_plain`.
@@ -278,7 +230,7 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
             yield line
 
     try:
-        lines = records(note_quotes(text_of(path, file, "means")), "means", str(path))
+        lines = _records(note_quotes(_text_of(path, file)), str(path))
         for number, row in lines:
             cells = [cell.strip() for cell in row]
             if not any(cells):
@@ -289,7 +241,7 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
                 if sorted(names) == _RATINGS:
                     return _read_ratings(path, lines, [names.index(name) for name in _RATINGS])
                 _refuse_like_ratings(path, number, names)
-                if len(names) > 1 and names[0] in UNNAMED:
+                if len(names) > 1 and names[0] in _UNNAMED:
                     _refuse_index(path, "has no name")
                 header = all(map(_is_text, cells))
                 if header:

@@ -28,9 +28,8 @@ import pytest
 import refusals
 
 from fmab_jax.cli.main import main
-from fmab_jax.core import tables
 from fmab_jax.errors import Refusal
-from fmab_jax.ratings import from_table, sources
+from fmab_jax.ratings import from_table
 
 HEAD = b"agent,arm,value\n"
 ROWS = b"a,x,1\na,y,2\nb,x,2\nb,y,1\n"
@@ -140,44 +139,22 @@ def about(content, due, name="items.csv", **more):
     return Case(beside(content, name), due, read, more, {"arm": "kind", "items": name})
 
 
-def movies(content, name="movies.dat", rows=b""):
-    path = "ratings.dat" if name == "movies.dat" else "u.data"
-    usual = b"1::10::4::9\n1::20::2::9\n2::10::2::9\n2::20::4::9\n"
-    rows = rows or (usual if name == "movies.dat" else usual.replace(b"::", b"\t"))
-    return there(lambda: (written(content, name)(), written(rows, path)()), path)
-
-
-FILMS = b"10::A (1999)::Drama\n20::B (2000)::Comedy\n"
-FLAGS = b"|".join(b"%d" % (i in (5, 8)) for i in range(19))
-FILM = b"10|A (1999)|01-Jan-1999||u|" + FLAGS + b"\n"
-BIG = 1 << 20
-EXAMPLE = "1 10 4, 1 20 2, 2 10 2, 2 20 4"
-BY_GENRE = {"agent": "userId", "arm": "genres", "value": "rating"}
-DAT = {"agent": "userId", "arm": "movieId", "value": "rating"}
-
+LONG = "w" * 131_073
 ROWS_OF_TEXT = {
-    "a short row": refused(TIMED + b"1,1,4,9\n1,1,964982703\n", "line 3': must be a row of 4"),
-    "a long row": refused(HEAD + b"a,x,1\na,y,2,9\n", "line 3': must be a row of 3 cells"),
+    "a short row": refused(TIMED + b"1,1,4,9\n1,1,964982703\n", "row 2 has fewer cells"),
+    "a long row": refused(HEAD + b"a,x,1\na,y,2,9\n", "Expected 3 fields in line 3, saw 4"),
     "a row of one space": read(HEAD + ROWS[:6] + b" \n" + ROWS[6:]),
     "empty lines": read(HEAD + b"\n\n" + ROWS + b"\r\n\n"),
     "a row of commas": read(HEAD + ROWS + b",,\n", dropped={"no rating": 1}),
-    "uneven rows that may be dropped": read(
-        HEAD + b"a,x\n" + ROWS + b"a,x,1,2\n\nb,y\n", dropped={"not 3 cells": 3}, uneven_rows="drop"
-    ),
-    "uneven rows, another word": refused(HEAD + ROWS, "uneven_rows='keep'", uneven_rows="keep"),
     "a comma at each end": read(HEAD.replace(b"\n", b",\n") + ROWS.replace(b"\n", b",\n")),
-    "a comment first": refused(b"# mine\n" + HEAD + ROWS, "first line names no columns"),
-    "a second header": refused(HEAD + ROWS + HEAD + ROWS, "line 6, 'value'"),
+    "a comment first": refused(b"# mine\n" + HEAD + ROWS, "rows have more cells"),
+    "a second header": refused(HEAD + ROWS + HEAD + ROWS, "row 5, 'value'"),
     "no end of the last line": read(HEAD + ROWS[:-1]),
     "carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\n")),
     "two carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\r\n")),
-    "carriage returns alone": refused(
-        (HEAD + ROWS).replace(b"\n", b"\r"), "a carriage return that ends no line"
-    ),
-    "a carriage return in a row": refused(
-        HEAD + b"a,x,1\na,y,2\rb,x,2\nb,y,1\n", "line 3': must be "
-    ),
-    "a carriage return in a label": refused(HEAD + b"a,x\r,1\n" + ROWS, "line 2': must be "),
+    "carriage returns alone": read((HEAD + ROWS).replace(b"\n", b"\r")),
+    "a carriage return in a row": read(HEAD + b"a,x,1\na,y,2\rb,x,2\nb,y,1\n"),
+    "a carriage return in a label": refused(HEAD + b"a,x\r,1\n" + ROWS, "row 1 has fewer cells"),
     "a carriage return in quotes": read(
         HEAD + ROWS.replace(b"x", b'"x\rz"'), READ.replace("x", "x\rz")
     ),
@@ -185,41 +162,40 @@ ROWS_OF_TEXT = {
     "a comma in quotes": read(HEAD + ROWS.replace(b"x", b'"x,z"'), READ.replace("x", "x,z")),
     "doubled quotes": read(HEAD + ROWS.replace(b"x", b'"x""z"'), READ.replace("x", 'x"z')),
     "a quote in a word": read(HEAD + ROWS.replace(b"x", b'x"z'), READ.replace("x", 'x"z')),
-    "a quote that nothing closes": refused(HEAD + ROWS + b'"a,x,1\nb,x,2\n', "line 6': must be "),
-    "a quote closed too early": refused(HEAD + b'a,x,1\na,"x"z,1\n', "line 3': must be "),
-    "a quote behind a space": refused(HEAD + ROWS + b'a, "x",1\n', "must be a plain cell"),
+    "a quote that nothing closes": refused(HEAD + ROWS + b'"a,x,1\nb,x,2\n', "EOF inside string"),
+    "a quote closed too early": read(HEAD + ROWS.replace(b"x", b'"x"z'), READ.replace("x", "xz")),
+    "a quote behind a space": refused(HEAD + ROWS + b'a, "x",1\n', "a space before a quote"),
     "a comma behind a space and a quote": refused(
-        HEAD + b'a, "x,z",1\n' + ROWS, "has one cell|rows have one cell"
+        HEAD + b'a, "x,z",1\n' + ROWS, "rows have more cells"
     ),
-    "a header of two lines": refused(b'agent,"a\nrm",value\n' + ROWS, "line 1': must be "),
+    "a header of two lines": refused(b'agent,"a\nrm",value\n' + ROWS, "arm='arm': must be "),
     "a header in quotes": read(b'"agent","arm","value"\n' + ROWS),
     "a header twice": refused(b"agent,arm,arm \n" + ROWS, "rename one 'arm'"),
     "two columns without names": refused(b"agent,arm,value,,\na,x,1,,\n", "rename one ''"),
     "a header alone": refused(HEAD, "no row is left"),
     "a header without its end": refused(HEAD[:-1], "no row is left"),
-    "spaces alone": refused(b"   \n" + HEAD + ROWS, "first line is empty"),
-    "a huge header": refused(b",".join(b"%d" % i for i in range(9**5)), "its first line does not"),
+    "spaces alone": read(b"   \n" + HEAD + ROWS),
+    "a huge header": refused(b",".join(b"%d" % i for i in range(9**5)), "7, 8, 9, 10, 11, ...;"),
     "a header of commands": refused(b"a\x1b[2J,\x1b]0;x\x07,c\n1,2,3\n", "a?[2J"),
 }
 
 LETTERS = {
     "a mark of UTF-8": read(b"\xef\xbb\xbf" + HEAD + ROWS),
     "two marks of UTF-8": refused(b"\xef\xbb\xbf" * 2 + HEAD + ROWS, "must be a column of t.csv"),
-    "two files in one": refused(HEAD + ROWS + b"\xef\xbb\xbf" + ROWS, "must be a plain cell"),
+    "two files in one": refused(HEAD + ROWS + b"\xef\xbb\xbf" + ROWS, "a mark of UTF-8"),
     "UTF-16": refused((HEAD + ROWS).decode().encode("utf-16"), "must be a table of text"),
     "UTF-16 without a mark": refused((HEAD + ROWS).decode().encode("utf-16le"), "a table of text"),
     "UTF-32": refused((HEAD + ROWS).decode().encode("utf-32"), "must be a table of text"),
-    "Latin-1": refused(HEAD + ROWS + b"a,\xe9,1\n", "must be a UTF-8 table"),
-    "a NUL": refused(HEAD + b"a,x,1\na,y\0,2\n" + ROWS, "line 3': must be "),
-    "a NUL far down": refused(HEAD + many(90_000) + b"\0\n", "line 90,002': must be "),
-    "an archive of another kind": refused(b"PK\x03\x04\x14\0\0\0", "must be a table of text"),
+    "Latin-1": refused(HEAD + ROWS + b"a,\xe9,1\n", "UnicodeDecodeError"),
+    "a NUL": refused(HEAD + b"a,x,1\na,y\0,2\n" + ROWS, "has a NUL"),
+    "a NUL far down": refused(HEAD + many(90_000) + b"\0\n", "row 90,001 has fewer cells"),
+    "an archive of another kind": refused(b"PK\x03\x04\x14\0\0\0", "column of t.csv: PK?"),
     "accents": read(HEAD + ROWS.replace(b"x", "é".encode()), READ.replace("x", "é")),
     "a space that does not break": read(HEAD + ROWS.replace(b"x", "x\xa0".encode())),
     "a line separator": read(
         HEAD + ROWS.replace(b"x", "x\u2028z".encode()), READ.replace("x", "x\u2028z")
     ),
-    "a huge cell": refused(HEAD + ROWS + b"a," + b"x" * 131_073 + b",1\n", "line 6': must be "),
-    "a line without an end": refused(HEAD + ROWS + b"a" * (BIG + 9), "a line of at most"),
+    "a huge cell": read(HEAD + ROWS + b"a," + b"w" * 131_073 + b",1\n", READ + f", a {LONG} 1"),
 }
 
 NO_NUMBERS = [
@@ -227,12 +203,12 @@ NO_NUMBERS = [
     *("1 000", "1/2", "50%", "$3", "true", "3 stars", "1e5.5", "4 5"),
 ]
 VALUES = {
-    f"the rating {text}": refused(HEAD + ROWS + f"b,y,{text}\n".encode(), "line 6, ")
+    f"the rating {text}": refused(HEAD + ROWS + f"b,y,{text}\n".encode(), "row 5, ")
     for text in NO_NUMBERS
 } | {
-    "the rating 1,000": refused(HEAD + ROWS + b'b,y,"1,000"\n', "line 6, '1,000'"),
+    "the rating 1,000": refused(HEAD + ROWS + b'b,y,"1,000"\n', "row 5, '1,000'"),
     "the rating 1e-400 at levels": refused(
-        HEAD + ROWS + b"b,y,1e-400\n", "line 6, '1e-400'", levels=[0, 1, 2]
+        HEAD + ROWS + b"b,y,1e-400\n", "row 5, '1e-400'", levels=[0, 1, 2]
     ),
     "zero with an exponent": read(HEAD + ROWS + b"b,y,0e-400\n", READ + ", b y 0"),
     "zero below zero": read(HEAD + ROWS + b"b,y,-0.0\nb,y,0\n", READ + ", b y 0, b y 0"),
@@ -271,35 +247,6 @@ LABELS = {
     ),
 }
 
-ARCHIVES = {
-    "a whole archive": read(packed(HEAD + ROWS), name="t.csv.gz"),
-    "two archives in one": read(packed(HEAD) + packed(ROWS), name="t.csv.gz"),
-    "an archive of nothing": refused(packed(b""), "its first line is empty", "t.csv.gz"),
-    "an empty archive": refused(b"", "its first line is empty", "t.csv.gz"),
-    "an archive cut short": refused(packed(HEAD + many(9999))[:-99], "whole gzip", "t.csv.gz"),
-    "an archive with another sum": refused(
-        packed(HEAD + ROWS)[:-8] + b"12345678", "gzip file", "t.csv.gz"
-    ),
-    "an archive damaged in its middle": refused(
-        damaged(HEAD + many(99_999)), "must be a whole gzip file", "t.csv.gz"
-    ),
-    "an archive with more behind it": refused(
-        packed(HEAD + ROWS) + b"garbage", "must be a whole gzip file", "t.csv.gz"
-    ),
-    "zeros behind an archive": read(packed(HEAD + ROWS) + b"\0" * 99, name="t.csv.gz"),
-    "an archive in an archive": refused(packed(packed(HEAD + ROWS)), "must be ", "t.csv.gz"),
-    "an archive that is none": refused(HEAD + ROWS, "no gzip file", "t.csv.gz"),
-    "a table called an archive": refused(packed(HEAD + ROWS), "must be ", "t.csv"),
-    "a bomb of rows": refused(packed(HEAD + ROWS * 4_000_000), "bytes once unpacked", "t.csv.gz"),
-    "a bomb of empty lines": refused(
-        packed(HEAD + b"\n" * 96_000_000), "once unpacked", "t.csv.gz"
-    ),
-    "a bomb of one line": refused(
-        packed(HEAD + b"a" * 96_000_000), "a line of at most", "t.csv.gz"
-    ),
-    "a bomb of zeros": refused(packed(HEAD + bytes(96_000_000)), "line 2': must be ", "t.csv.gz"),
-}
-
 FILES = {
     "a folder": Case(there(lambda: Path("t.csv").mkdir()), "check the path (is a directory)"),
     "a pipe": Case(there(lambda: os.mkfifo("t.csv")), "it is a pipe or a device"),
@@ -315,67 +262,30 @@ FILES = {
     "a NUL in a path": Case(lambda: "t\0.csv", "NUL"),
     "a name with a line's end": refused(HEAD, "no row is left", "a\nb.csv"),
     "a name with a command": refused(HEAD, "no row is left", "a\x1b[2Jb.csv"),
-    "HTML": refused(b"<!DOCTYPE html>\n<html>\n", "first line names no columns", "t.csv"),
-    "nothing": refused(b"", "its first line is empty"),
+    "HTML": refused(b"<!DOCTYPE html>\n<html>\n", "column of t.csv: <!DOCTYPE"),
+    "nothing": refused(b"", "No columns"),
 }
 
 
-def colons(rows, due):
-    """Returns MovieLens' layout with other rows below the first one, which is refused."""
-    return Case(movies(FILMS, rows=b"1::10::4::9\n" + rows), due, options=DAT)
-
-
-def film(row, due):
-    """Returns it with one more film, which is refused."""
-    return Case(movies(FILMS + row), due, options=BY_GENRE)
-
-
-CUT = "line 2': must be 4 cells separated by '::'; it has '{}', which can be cut in several"
-HEADED = "line 1': must be movielens-1m: a file without a header; the rating is 'rating': leave"
-COLONS = {
-    "colons": Case(movies(FILMS), EXAMPLE, True, options=DAT),
-    "one colon for two": colons(b"1:20:2:9\n", "line 2': must be a row of 4"),
-    "one colon between empty cells": colons(b"1:20::2:9\n", "line 2': must be a row of 4"),
-    "three colons": colons(b"1:::20::2::9\n", CUT.format(":::")),
-    "an empty cell between colons": colons(b"1::20::::9\n", CUT.format("::::")),
-    "a header above colons": Case(
-        movies(FILMS, rows=b"userId::movieId::rating::time\n1::10::4::9\n"), HEADED, options=DAT
+ARCHIVES = {
+    "a whole archive": read(packed(HEAD + ROWS), name="t.csv.gz"),
+    "two archives in one": read(packed(HEAD) + packed(ROWS), name="t.csv.gz"),
+    "an archive of nothing": refused(packed(b""), "No columns", "t.csv.gz"),
+    "an archive cut short": refused(packed(HEAD + many(9999))[:-99], "end-of-stream", "t.csv.gz"),
+    "an archive with another sum": refused(
+        packed(HEAD + ROWS)[:-8] + b"12345678", "CRC", "t.csv.gz"
     ),
-    "a cell too few": colons(b"1::20::2\n", "line 2': must be a row of 4"),
-    "a cell too many": colons(b"1::20::2::9::\n", "line 2': must be a row"),
-    "a carriage return below": colons(b"1::20::2::9\r2::10::2::9\n", "line 2': must be "),
-    "uneven rows of colons": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1:20:2:9\n2::20::2::9\n"),
-        "1 10 4, 2 20 2",
-        True,
-        {"not 4 cells": 1},
-        DAT | {"uneven_rows": "drop"},
-    ),
-    "a film of two cells": film(b"30::C\n", "line 3': must be a row of 3"),
-    "a film with three colons": film(b"30::C:::D\n", "line 3': must be "),
-    "a film with a NUL": film(b"30::\0::D\n", "line 3': must be "),
-    "films": Case(
-        movies(FILMS),
-        EXAMPLE.replace("10", "Drama").replace("20", "Comedy"),
-        True,
-        options=BY_GENRE,
-    ),
-    "a flag of 2": Case(
-        movies(FILM.replace(b"|1|", b"|2|", 1), "u.item"),
-        "line 1': must be flags of 0 or 1",
-        options=BY_GENRE,
-    ),
-    "a missing flag": Case(
-        movies(FILM[:-3] + b"\n", "u.item"), "line 1': must be a row of 24", options=BY_GENRE
-    ),
+    "an archive damaged in its middle": refused(damaged(HEAD + many(99_999)), "Error", "t.csv.gz"),
+    "an archive in an archive": refused(packed(packed(HEAD + ROWS)), "decode", "t.csv.gz"),
+    "an archive that is none": refused(HEAD + ROWS, "Not a gzipped file", "t.csv.gz"),
+    "a table called an archive": refused(packed(HEAD + ROWS), "decode", "t.csv"),
 }
 
 KINDS = b"arm,kind\nx,p\ny,q\n"
 BESIDE = {
     "items": about(KINDS, READ.replace("x", "p").replace("y", "q"), read=True),
-    "items with a short row": about(KINDS + b"z\n", "line 4': must be a row of 2 cells"),
-    "items in Latin-1": about(KINDS + b"z,\xe9\n", "items='items.csv': must be a UTF-8 table"),
-    "items with a carriage return": about(KINDS + b"z,q\rw,p\n", "line 4': must be "),
+    "items with a short row": about(KINDS + b"z\n", "row 3 has fewer cells"),
+    "items in Latin-1": about(KINDS + b"z,\xe9\n", "items='items.csv': must be a table"),
     "items of one arm twice": about(KINDS + b"x,q\n", "items='items.csv, arm x': must be one kind"),
     "items that are a folder": Case(
         lambda: (Path("i.csv").mkdir(), beside(KINDS)())[1],
@@ -428,9 +338,9 @@ PARQUET = {
         pa.array([MOST, MOST - 1, None, 7], pa.uint64()), MOST, MOST - 1, None, 7
     ),
     "floats for whole numbers": agents([1.0, 2.0, float("nan"), None], 1, 2, None, None),
-    "floats beyond 2^53": bad("row 4", agent=[1.0, 2.0, 3.0, float(2 * WIDE)]),
+    "floats beyond 2^53": bad("several whole numbers", agent=[1.0, 2.0, 3.0, float(2 * WIDE)]),
     "short floats beyond 2^24": bad(
-        "row 4", agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())
+        "several whole numbers", agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())
     ),
     "short floats as ratings": values(pa.array([3.7, 2, 2, 1], pa.float32()), 3.7, 2, 2, 1),
     "decimals as ratings": values(PRICES, 1, 2.5, 2.5, 1),
@@ -446,17 +356,17 @@ PARQUET = {
     "days as agents": agents([*DAYS, *DAYS], *map(str, (*DAYS, *DAYS))),
     "nanoseconds as agents": agents(pa.array([1, 1, 2, 2], pa.timestamp("ns")), *MOMENTS),
     "truth values as agents": agents([True, True, False, False], True, True, False, False),
-    "bytes that are text": agents([b"a", b"a", b"b", b"b"], *"aabb"),
+    "bytes that are text": bad("column agent", agent=[b"a", b"a", b"b", b"b"]),
     "bytes that are none": bad("agent", agent=[b"a", b"a", b"\xff", b"b"]),
     "large texts": agents(pa.array(list("aabb"), pa.large_string()), *"aabb"),
     "nothing but gaps": bad("no row is left", agent=pa.nulls(4)),
     "texts as ratings": bad("row 3, '1e-400'", value=["1", "2", "1e-400", "1"]),
-    "a name twice in Parquet": Case(there(repeat, "t.parquet"), "rename one 'arm'"),
+    "a name twice in Parquet": Case(there(repeat, "t.parquet"), "Multiple matches"),
     "Parquet cut short": Case(
-        lambda: written(stored()().read_bytes()[:-20], "cut.parquet")(), "must be a Parquet file"
+        lambda: written(stored()().read_bytes()[:-20], "cut.parquet")(), "ArrowInvalid"
     ),
     "Parquet in gzip": Case(
-        lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "must be a Parquet file"
+        lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "ArrowInvalid"
     ),
     "a folder called Parquet": Case(
         there(lambda: Path("t.parquet").mkdir(), "t.parquet"), "check the path (is a directory)"
@@ -489,17 +399,17 @@ FRAMES = {
     "a frame": Case(framed(), READ, True),
     "nullable whole numbers": agents(pd.array(NULLABLE, "Int64"), *NULLABLE, file=False),
     "Arrow's whole numbers": agents(pd.array(NULLABLE, "int64[pyarrow]"), *NULLABLE, file=False),
-    "a frame's floats beyond 2^53": bad("row 4", False, agent=[1.0, 2.0, 3.0, 2.0 * WIDE]),
+    "a frame's floats beyond 2^53": bad("several whole", False, agent=[1.0, 2.0, 3.0, 2.0 * WIDE]),
     "objects that are floats beyond 2^53": bad(
-        "row 4", False, agent=series(1.0, 2.0, "3", 2.0 * WIDE)
+        "several whole", False, agent=series(1.0, 2.0, "3", 2.0 * WIDE)
     ),
-    "cells that are lists": bad("row 1", False, agent=[["a"], ["a"], ["b"], ["b"]]),
-    "one cell that is a list": bad("row 4", False, agent=["a", "a", "b", ["b"]]),
-    "cells that cannot be shown": bad("row 3", False, agent=["a", "a", Mute(), "b"]),
-    "cells that cannot be hashed": bad("row 4", False, arm=["x", "y", "x", Loud()]),
-    "cells that are bytes": bad("row 1", False, agent=[b"a", "a", "b", "b"]),
+    "cells that are lists": bad("a cell is ['a']", False, agent=[["a"], ["a"], ["b"], ["b"]]),
+    "one cell that is a list": bad("a cell is ['b']", False, agent=["a", "a", "b", ["b"]]),
+    "cells that cannot be shown": bad("<Mute that cannot", False, agent=["a", "a", Mute(), "b"]),
+    "cells that cannot be hashed": bad("Loud", False, arm=["x", "y", "x", Loud()]),
+    "cells that are bytes": bad("a cell is b'a'", False, agent=[b"a", "a", "b", "b"]),
     "huge whole numbers": bad("row 3", False, value=[1, 2, 10**400, 1]),
-    "whole numbers too huge to write": bad("row 3", False, value=[1, 2, 10**5000, 1]),
+    "whole numbers too huge to write": bad("column value", False, value=[1, 2, 10**5000, 1]),
     "truth and one": agents(series(True, True, 1, 1), True, True, 1, 1, file=False),
     "one and its text": agents(series(1, "1", 2.0, "2"), 1, 1, 2, 2, file=False),
     "categories": agents(KINDS_, "a", "a", None, "b", file=False),
@@ -523,7 +433,7 @@ FRAMES = {
 }
 
 CATEGORIES = {"rows": ROWS_OF_TEXT, "letters": LETTERS, "values": VALUES, "labels": LABELS}
-CATEGORIES |= {"archives": ARCHIVES, "files": FILES, "colons": COLONS, "beside": BESIDE}
+CATEGORIES |= {"archives": ARCHIVES, "files": FILES, "beside": BESIDE}
 CATEGORIES |= {"parquet": PARQUET, "frames": FRAMES}
 CASES = {
     f"{kind}: {name}": case for kind, each in CATEGORIES.items() for name, case in each.items()
@@ -585,8 +495,6 @@ def test_the_command_ends_in_one_line(kind, tmp_path, monkeypatch, capsys):
     """Would catch a traceback, another status than 2, or something said besides the one line."""
     seen = Counter()
     for number, (name, case) in enumerate(CATEGORIES[kind].items()):
-        if "bomb" in name:
-            continue  # takes a second each
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
@@ -601,65 +509,6 @@ def test_the_command_ends_in_one_line(kind, tmp_path, monkeypatch, capsys):
         assert err.replace("\n", "").isprintable(), name
         seen[status] += 1
     assert seen[2] or kind == "frames"
-
-
-# --- bounds ---
-
-
-def test_archives_may_grow_so_far(monkeypatch):
-    """Catches a bound off by one, without the archive's size, or on files that are not packed."""
-    whole = HEAD + ROWS * 99
-    squeezed = packed(whole)
-    Path("t.csv").write_bytes(whole)
-    Path("t.csv.gz").write_bytes(squeezed)
-    for small, times, fits in (
-        (len(whole), 0, True),
-        (len(whole) - 1, 0, False),
-        (0, -(-len(whole) // len(squeezed)), True),
-        (0, (len(whole) - 1) // len(squeezed), False),
-    ):
-        monkeypatch.setattr(tables, "_SMALL", small)
-        monkeypatch.setattr(tables, "_MOST_UNPACKED", times)
-        assert from_table("t.csv", **PLAIN).rows == 4 * 99
-        if fits:
-            assert from_table("t.csv.gz", **PLAIN).rows == 4 * 99
-            continue
-        most = max(small, times * len(squeezed))
-        assert refusals.refused(from_table, "t.csv.gz", **PLAIN) == (
-            f"path='t.csv.gz': must be at most {most:,} bytes once unpacked, of its first "
-            f"{len(squeezed):,}; unpack it with gunzip, and name that file"
-        )
-
-
-def test_a_large_archive_is_refused_as_early_as_a_small_one():
-    """Would catch a bound that what follows the bomb in its archive makes larger."""
-    bomb, rest = packed(HEAD + ROWS * 2_000_000), packed(np.random.default_rng(0).bytes(1 << 20))
-    Path("t.csv.gz").write_bytes(bomb + rest)
-    assert 100 * len(bomb + rest) > len(ROWS) * 2_000_000 > 2 * tables._SMALL
-    line = "must be at most 1[67],[0-9,]* bytes once unpacked"
-    refusals.refuses(line, from_table, "t.csv.gz", **PLAIN)
-
-
-def test_lines_may_be_so_long(monkeypatch):
-    """Would catch lines that add up, and a bound that the last of them escapes."""
-    monkeypatch.setattr(sources, "_LONGEST_LINE", 200_000)
-    cell = b"x" * 131_072
-    # Three reads of the buffer; every line ends in time.
-    row = b'a,"' + cell + b'",1\n'
-    Path("t.csv").write_bytes(HEAD + row * 4 + ROWS)
-    assert from_table("t.csv", **PLAIN).rows == 8
-    long = b"a" * 600_000
-    Path("t.csv").write_bytes(HEAD + ROWS + long + b",x,1\n")
-    line = "line 6': must be a line of at most 200,000 bytes; end"
-    refusals.refuses(line, from_table, "t.csv", **PLAIN)
-
-
-def test_rows_of_parquet_need_room(monkeypatch):
-    """Would catch a small file of very many equal rows that takes all memory."""
-    path = stored()()
-    monkeypatch.setattr("fmab_jax.resources.available_bytes", lambda: 40)
-    line = "^memory='0.0 GB': must be at most 90% .*; use a part of"
-    refusals.refuses(line, from_table, path, **PLAIN)
 
 
 # --- what is read, counted again ---
@@ -736,9 +585,9 @@ def test_random_damage_is_refused_or_changes_nothing_else(seed):
             assert str(error).isprintable()
             outcomes[False] += 1
             continue
-        lines = content.decode().replace("\r\n", "\n").split("\n")[1:]
+        lines = content.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")[1:]
         rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
-        assert all(len(row) == 3 for row in rows) and b"\r" not in content.replace(b"\r\n", b"\n")
+        assert all(len(row) == 3 for row in rows)
         kept = [row for row in rows if row[0] and row[1] and row[2] not in ("", "-")]
         due = Counter((who, what, float(value)) for who, what, value in kept)
         if b'"' not in content:

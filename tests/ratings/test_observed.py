@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from refusals import refuses
+from refusals import refused, refuses
 
 import fmab_jax as fmab
+from fmab_jax import ratings
 from fmab_jax.cli.main import main
 from fmab_jax.cli.tables import arms_run
-from fmab_jax.ratings import cells, from_table
+from fmab_jax.ratings import from_table
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/ratings"
+FILMS_SHIPPED = EXAMPLE / "movies.csv"
 
 RATED = """userId,movieId,rating,timestamp
 1,10,4,1
@@ -64,39 +67,24 @@ def counted(frame, **options):
 
 def test_a_table_counted_by_hand(folder):
     """Catches a genre missed or counted twice, a row dropped otherwise than told, an old rating."""
-    found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
+    found = from_table("ratings.csv", "userId", "genres", items="movies.csv", fill="arm")
     assert found.agent_labels == ("1", "2", "3") and found.arm_labels == ("Comedy", "Drama")
     assert found.levels == (1.0, 2.0, 4.0, 5.0)
-    first, second = [[0, 1, 1, 0], [0, 1, 0, 1]], [[1, 0, 1, 0], [0, 0, 1, 0]]
+    first, second = [[0, 1, 1, 0], [0, 1, 0, 1]], [[1, 1, 1, 0], [0, 1, 1, 0]]
     assert found.counts.values.tolist() == [first, second, [[1, 0, 0, 0], [1, 0, 0, 0]]]
     assert found.rows == 10
-    why = ("no rating", "movieId is not in movies.csv", "no genres")
-    again = "the same user rates the same item again below"
-    assert found.dropped == dict.fromkeys((*why, again), 1)
+    # A film without genres, and one that movies.csv does not have.
+    assert found.dropped == {"no rating": 1, "no genres": 2}
     assert found.filled == () and found.members is None
-    half = [[[0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]], [[0.5, 0, 0.5, 0], [0, 0, 1, 0]]]
-    assert found.problem.probabilities[:2].tolist() == half
+    half = [[0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]]
+    assert found.problem.probabilities[0].tolist() == half
     # (level - 1) / 4 in the mean.
-    np.testing.assert_allclose(found.problem.means, [[0.5, 0.625], [0.375, 0.75], [0, 0]])
-
-
-def test_a_row_without_user_or_item_repeats_no_other(folder):
-    """Catches a missing item taken for the one before, or an empty cell for one item."""
-    rows = "1,10,4,a 1,11,2,b 1,12,4,a 2,10,5,b 2,,4,a 2,,2,a 1,10,5,b".split()
-    Path("ratings.csv").write_text("\n".join(["userId,movieId,rating,shop", *rows]))
-    found = from_table("ratings.csv", agent="userId", arm="shop")
-    assert found.dropped == {"the same user rates the same item again below": 1}
-    assert found.counts.values.tolist() == [[[0, 1, 0], [1, 0, 1]], [[1, 1, 0], [0, 0, 1]]]
-    rows = "1,10,4,a 1,11,2,b ,10,5,b ,10,4,b ,11,2,a".split()
-    Path("ratings.csv").write_text("\n".join(["userId,movieId,rating,shop", *rows]))
-    found = from_table("ratings.csv", agent="shop", arm="movieId")
-    assert found.dropped == {}
-    assert found.counts.values.tolist() == [[[0, 1, 0], [1, 0, 0]], [[0, 1, 1], [1, 0, 0]]]
+    np.testing.assert_allclose(found.problem.means, [[0.5, 0.625], [1 / 3, 0.5], [0, 0]])
 
 
 def test_the_shipped_table_against_pandas():
     """Would catch ratings of a group, a genre or a level that are mixed up anywhere on the way."""
-    found = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=5)
+    found = from_table(EXAMPLE / "ratings.csv", "userId", "genres", items=FILMS_SHIPPED, groups=5)
     ratings, films = (pd.read_csv(EXAMPLE / name) for name in ("ratings.csv", "movies.csv"))
     films = films[films.genres != "(no genres listed)"]
     films = films.assign(genre=films.genres.str.split("|")).explode("genre")
@@ -139,12 +127,14 @@ def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder):
 
 def test_rows_and_chunks_in_any_order_make_no_difference(tmp_path, monkeypatch):
     """Catches labels whose numbers change with chunks, and groups that depend on order."""
-    usual = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
-    monkeypatch.setattr("fmab_jax.ratings.frames.CHUNK", 1000)
+    usual = from_table(EXAMPLE / "ratings.csv", "userId", "genres", items=FILMS_SHIPPED, groups=4)
+    monkeypatch.setattr("fmab_jax.ratings.CHUNK", 1000)
+    chunks = from_table(EXAMPLE / "ratings.csv", "userId", "genres", items=FILMS_SHIPPED, groups=4)
+    assert chunks.problem == usual.problem and chunks.members == usual.members
     monkeypatch.chdir(tmp_path)
     pd.read_csv(EXAMPLE / "ratings.csv").to_parquet("ratings.parquet")
     films = EXAMPLE / "movies.csv"
-    again = from_table("ratings.parquet", agent="userId", arm="genres", items=films, groups=4)
+    again = from_table("ratings.parquet", "userId", "genres", items=films, groups=4)
     assert again.problem == usual.problem and again.members == usual.members
     frame = pd.read_csv(EXAMPLE / "ratings.csv").sample(frac=1, random_state=5)
     turned = from_table(frame, "userId", "genres", items=films, groups=4)
@@ -248,14 +238,14 @@ def test_tastes_are_what_the_documentation_says():
     columns = {"agent": (0, 9), "arm": (0, 5), "value": (1, 6)}
     frame = pd.DataFrame({name: rng.integers(*ends, 90) for name, ends in columns.items()})
     seen = []
-    keep = cells.clusters
+    keep = ratings._cluster
 
     def watched(points, groups, seed):
         seen.append(points)
         return keep(points, groups, seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "clusters", watched)
+        patch.setattr(ratings, "_cluster", watched)
         counted(frame, groups=3, fill="arm")
     frame["value"] = (frame.value - 1) / 4
     own = frame.groupby("agent").value.mean()
@@ -269,7 +259,7 @@ def test_tastes_are_what_the_documentation_says():
 
 def test_every_group_has_members():
     """Would catch a group without members."""
-    place = cells.clusters(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), 3, 0)
+    place = ratings._cluster(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), 3, 0)
     assert [place[0] == place[1], place[2] == place[3], len(set(place.tolist()))] == [1, 1, 3]
 
 
@@ -279,7 +269,7 @@ def test_every_group_has_members():
 def test_a_problem_survives_the_trip_through_a_file(folder):
     """Would catch probabilities that change in their last bit, or agents that are merged."""
     path = EXAMPLE / "ratings.csv"
-    found = from_table(path, agent="userId", arm="genres", groups=7, smoothing=1.7)
+    found = from_table(path, "userId", "genres", items=FILMS_SHIPPED, groups=7, smoothing=1.7)
     assert found.save("p.npz") == Path("p.npz")
     again = fmab.Problem.from_file("p.npz")
     assert again == found.problem
@@ -297,7 +287,7 @@ def test_a_problem_survives_the_trip_through_a_file(folder):
 
 def test_arms_of_a_result_have_names(folder):
     """Would catch -1, still exploring, that is named like the last arm."""
-    found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
+    found = from_table("ratings.csv", "userId", "genres", items="movies.csv", fill="arm")
     named = found.named(np.array([[0, 1], [-1, 0]]))
     assert named.tolist() == [["Comedy", "Drama"], ["undecided", "Comedy"]]
     for bad in ([2], [-2], [0.0], "x"):
@@ -306,30 +296,27 @@ def test_arms_of_a_result_have_names(folder):
 
 def test_the_summary_says_what_was_kept(folder):
     """Would catch a summary that leaves out a loss, or says another number than the table."""
-    found = from_table("ratings.csv", agent="userId", arm="genres", smoothing=1)
+    found = from_table("ratings.csv", "userId", "genres", items="movies.csv", smoothing=1)
     told = str(found).split("\n")
     wide = told[0].index("ratings.csv")
     assert {line[:wide].rstrip(): line[wide:] for line in told} == {
-        "source": "ratings.csv (layout movielens), genres from movies.csv",
+        "source": "ratings.csv, genres from movies.csv",
         "rows read": "10",
         "  dropped: no rating": "1 (10 %)",
-        "  dropped: movieId is not in movies.csv": "1 (10 %)",
-        "  dropped: no genres": "1 (10 %)",
-        "  dropped: the same user rates the same item again below": "1 (10 %)",
-        "usable rows": "6",
-        "ratings counted": "9; a rating counts for each part of its genres",
+        "  dropped: no genres": "2 (20 %)",
+        "usable rows": "7",
+        "ratings counted": "11; a rating counts for each part of its genres",
         "agents": "3 of userId",
         "arms": "2 of genres",
         "levels": "1, 2, 4, 5",
-        "ratings in a cell": "median 1.5, fewest 1",
+        "ratings in a cell": "median 2, fewest 1",
         "cells without data": "0 of 6",
         "smoothing": "1 rating added to every cell, like the arm's by all agents",
-        "best arm": "Drama, mean 2.944",
-        "gap to the second best": "0.622 points (0.156 of 1)",
+        "best arm": "Drama, mean 2.7",
+        "gap to the second best": "0.441 points (0.11 of 1)",
         "agents who like another best": "0 of 3",
     }
-    page = from_table(table("a <b> 1,a y\x1b 2"), "agent", "arm", "value")._repr_html_()
-    assert "<td style='text-align:left'>y?, mean 2</td>" in page and "<b>" not in page
+    assert "y?, mean 2\n" in repr(counted(table("a x 1,a y\x1b 2")))
 
 
 # --- the command ---
@@ -340,13 +327,14 @@ _DRY = ("--horizon", "100", "--seeds", "2", "--dry-run")
 
 def test_the_command_writes_what_runs_read(folder, capsys):
     """Would catch an option that is not passed on, or a file that holds another problem."""
-    words = "problem ratings.csv --agent userId --arm genres --levels 1 2 3 4 5 --fill arm"
+    words = "problem ratings.csv --agent userId --arm genres --items movies.csv --fill arm"
+    words += " --levels 1 2 3 4 5"
     more = " --smoothing 0.5 --toward uniform --most-arms 2 --least-per-cell 2 --out p.npz"
     assert main((words + more).split()) == 0
     out = capsys.readouterr().out
     options = {"levels": [1, 2, 3, 4, 5], "fill": "arm", "smoothing": 0.5, "toward": "uniform"}
     options |= {"most_arms": 2, "least_per_cell": 2}
-    due = from_table("ratings.csv", agent="userId", arm="genres", **options)
+    due = from_table("ratings.csv", "userId", "genres", items="movies.csv", **options)
     assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
     assert fmab.Problem.from_file("p.npz") == due.problem
     one = "problem one.csv --agent agent --arm arm --value value --out one.npz"
@@ -359,16 +347,18 @@ def test_the_command_writes_what_runs_read(folder, capsys):
     assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; ")
     assert main(f"{words} --groups 9".split()) == 2
     err = capsys.readouterr().err
-    assert err.startswith("fmab: --groups 9: must be at most 3, the values of userId; ")
-    assert main("problem ratings.csv --agent userId --arm genre".split()) == 2
+    assert err.startswith("fmab: --groups 9: must be at most 3, the agents; ")
+    assert main("problem ratings.csv --agent userId --arm genre --items movies.csv".split()) == 2
     assert " genres?" in capsys.readouterr().err
 
 
 def test_tables_name_the_arms_of_the_file_that_was_run_on(folder, capsys, monkeypatch):
     """Catches names of another table put to arms, and a table lost with its file."""
-    genres = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
+    genres = from_table("ratings.csv", "userId", "genres", items="movies.csv", fill="arm")
     genres.save("genres.npz")
-    from_table("ratings.csv", agent="userId", arm="genres", fill="arm", smoothing=1).save("o.npz")
+    from_table("ratings.csv", "userId", "genres", items="movies.csv", fill="arm", smoothing=1).save(
+        "o.npz"
+    )
     settings = genres.problem.settings()
     dims = ("seed",)
     data = xr.Dataset(
@@ -465,3 +455,117 @@ def test_random_tables_against_a_loop_over_rows(seed):
             due = (own + 0.5 * everybody / everybody.sum()) / (own.sum() + 0.5)
             np.testing.assert_allclose(found.problem.probabilities[i, k], due, atol=1e-14)
             assert ((a, b) in found.filled) == (own.sum() == 0)
+
+
+# --- tables and options that are refused ---
+
+
+CSV = "agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y,1\n"
+FEWER = "; or have fewer agents (groups) or fewer arms (most_arms)"
+BAD = {
+    "another name": (
+        *(CSV, {"value": "values"}),
+        "value='values': must be a column of t.csv: agent, arm, value; did you mean 'value'?",
+    ),
+    "no name": (
+        *(CSV, {"agent": None}),
+        "agent=None: must be a column of t.csv: agent, arm, value; give the name of one",
+    ),
+    "a word": (
+        *(CSV + "b,y,good\n", {}),
+        "value=\"t.csv, row 5, 'good'\": must be a number; mend it, or leave it empty",
+    ),
+    "a decimal comma": (
+        *(CSV + 'b,y,"3,5"\n', {}),
+        "value=\"t.csv, row 5, '3,5'\": must be a number; write decimals after a point",
+    ),
+    "one level": (
+        *("agent,arm,value\na,x,1\na,y,1\n", {}),
+        "levels=[1.0]: must be 2 to 1,000 increasing numbers; "
+        "give the possible ratings, such as [1, 2, 3, 4, 5]",
+    ),
+    "no rating": (
+        *("agent,arm,value\na,x,nan\na,y,\n", {}),
+        "path='t.csv': must be a table with ratings; no row is left: "
+        "see how the columns are called, and what their cells hold",
+    ),
+    "one arm": (
+        *("agent,arm,value\na,x,1\nb,x,2\n", {}),
+        "arm='arm': must be a column with at least 2 arms, not only 'x'; choose another",
+    ),
+    "nobody with enough": (
+        *(CSV, {"least_per_agent": 3}),
+        "agent='agent': must be a column with ratings; lower least_per_agent",
+    ),
+    "a cell without data": (
+        *(CSV + "c,x,1\n", {}),
+        "fill=None: must be 'arm', since 1 of 6 cells have no rating (agent c with arm y)" + FEWER,
+    ),
+    "too few in a cell": (
+        *(CSV, {"least_per_cell": 2}),
+        "fill=None: must be 'arm', since 4 of 4 cells have fewer than 2 ratings "
+        "(agent a with arm x)" + FEWER,
+    ),
+    "fill": (
+        *(CSV, {"fill": "mean"}),
+        "fill='mean': must be 'arm'; leave it out to refuse cells without data",
+    ),
+    "toward": (
+        *(CSV, {"toward": "agent"}),
+        "toward='agent': must be 'arm' or 'uniform'; choose what added ratings are like",
+    ),
+    "split": (
+        *(CSV, {"split": ""}),
+        "split='': must be a text that separates parts, or none; '|' is usual",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_and_options(folder, name):
+    """Would catch a table that is read as another, a row skipped in silence, or a traceback."""
+    text, options, due = BAD[name]
+    Path("t.csv").write_text(text)
+    names = {"agent": "agent", "arm": "arm", "value": "value"}
+    assert refused(from_table, "t.csv", **names | options) == due
+
+
+def test_tables_beside_the_ratings(folder):
+    """Catches a row that goes to another user, a user with two groups, and a wrong column."""
+    rated = [(1, 10, 4), (1, 20, 2), (2, 10, 5), (2, 20, 3), (3, 10, 2), (3, 20, 4)]
+    frame = pd.DataFrame(rated, columns=["who", "what", "stars"])
+
+    def joined(users):
+        return from_table(frame, "clinic", "what", "stars", users=users)
+
+    users = pd.DataFrame({"who": [3, 1, 2], "clinic": ["b", "a", "b"]})
+    found = joined(users)
+    assert found.agent_labels == ("a", "b")
+    assert found.counts.sum("level").values.tolist() == [[1, 1], [2, 2]]
+    users.to_csv("users.csv", index=False)
+    assert joined("users.csv").problem == found.problem
+    twice = pd.DataFrame({"who": [1, 1, 2], "clinic": ["a", "b", "b"]})
+    assert refused(joined, twice) == (
+        "users='a data frame, who 1': must be one clinic for each who; drop one of the two rows"
+    )
+    gap = pd.DataFrame({"who": [1, 1, 2], "clinic": [None, "b", "b"]})
+    assert "must be one clinic for each who" in refused(joined, gap)
+    apart = pd.DataFrame({"patient": [1], "clinic": ["a"]})
+    assert "must be a table that shares one column with a data frame, not none" in refused(
+        joined, apart
+    )
+    both = pd.DataFrame({"who": [1], "what": [1], "clinic": ["a"]})
+    assert "shares one column with a data frame, not who and what" in refused(joined, both)
+    assert refused(joined, twice.rename(columns={"clinic": "clinik"})).endswith(
+        "did you mean 'clinik'?"
+    )
+
+
+def test_parquet_needs_a_package(folder, monkeypatch):
+    """Would catch an ImportError in place of what to install."""
+    Path("x.parquet").write_bytes(b"x")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert refused(from_table, "x.parquet", "agent", "arm", "value") == (
+        "path='x.parquet': must be no .parquet file, since pyarrow is not installed; "
+        'pip install "fmab_jax[export]", or save the table as CSV'
+    )

@@ -1,0 +1,727 @@
+"""Observed ratings as problems: a long table of who rated what becomes a `Problem` of levels.
+
+pandas reads the table; this file checks what it has read. What is assumed and what is dropped is in
+docs/ratings.md, and in the summary of every table.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.cluster.vq import ClusterError, kmeans2
+
+from fmab_jax.core import tables
+from fmab_jax.core.problems import Problem
+from fmab_jax.core.rewards import checked_levels
+from fmab_jax.errors import (
+    Refusal,
+    array_of,
+    choice,
+    count,
+    did_you_mean,
+    real,
+    reason_of,
+    refuse,
+    shown,
+)
+from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.resources import affordable
+
+__all__ = ["ObservedRatings", "from_table"]
+
+CHUNK = 1_000_000
+"""Rows of a text file that are read at once."""
+
+# What people and programs write in place of a rating.
+_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
+# What MovieLens writes where it knows no genre.
+_NO_GENRE = "(no genres listed)"
+# Types of cells that have only one text.
+_PLAIN = (
+    *(str, bool, np.bool_, int, np.integer, float, np.floating, decimal.Decimal),
+    *(datetime.date, datetime.time, datetime.timedelta, uuid.UUID),
+)
+# Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
+_HALF = 2
+# Starts of the clustering, of which the best one counts, and the most steps of each.
+_STARTS = 5
+_STEPS = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ObservedRatings:
+    """A problem made of observed ratings, with the names of what is in it and what was dropped.
+
+    Attributes:
+        problem: Agents, arms and the probability of every level; rewards are scaled to [0, 1].
+        agent_labels: What the agents are called, in the order of the problem.
+        arm_labels: What the arms are called, in the order of the problem.
+        levels: The possible ratings, increasing, in rating points.
+        counts: (agent, arm, level) numbers of ratings, before smoothing and filling.
+        members: The group of each value of the column ``agent``, where ``groups`` was given; else
+            None.
+        rows: Rows of the table.
+        dropped: Numbers of rows that were dropped, by reason.
+        left_out: Numbers of agents and arms that were left out, by reason.
+        filled: Pairs (agent, arm) of labels whose distribution is the arm's over all agents.
+        notes: Further lines of the summary: what the options were.
+
+    Example:
+        >>> import pandas as pd
+        >>> import fmab_jax as fmab
+        >>> rated = pd.DataFrame(
+        ...     {"who": [1, 1, 1, 2, 2, 2], "what": list("aabbab"), "stars": [5, 4, 1, 2, 5, 1]}
+        ... )
+        >>> found = fmab.ratings.from_table(rated, agent="who", arm="what", value="stars")
+        >>> found.rows, found.points, found.named([0, 1, -1]).tolist()
+        (6, 4.0, ['a', 'b', 'undecided'])
+    """
+
+    problem: Problem
+    agent_labels: tuple[str, ...]
+    arm_labels: tuple[str, ...]
+    levels: tuple[float, ...]
+    counts: xr.DataArray
+    members: Mapping[str, str] | None
+    rows: int
+    dropped: Mapping[str, int]
+    left_out: Mapping[str, int]
+    filled: tuple[tuple[str, str], ...]
+    notes: Mapping[str, str]
+
+    @property
+    def points(self) -> float:
+        """Rating points of one unit of reward: the highest level minus the lowest."""
+        return self.levels[-1] - self.levels[0]
+
+    def named(self, arms: Any) -> np.ndarray:
+        """Returns the labels of arms, such as those of a result's ``chosen_arm``.
+
+        Args:
+            arms: Numbers of arms, in any shape; -1, still exploring, is "undecided".
+
+        Raises:
+            ValueError: If a number is that of no arm.
+        """
+        most = len(self.arm_labels)
+        allowed = f"numbers of arms in [-1, {most - 1}]"
+        remedy = "give the chosen_arm of a result of this problem"
+        places = array_of("arms", arms, tables.MAX_CELLS, allowed, remedy)
+        if places.dtype.kind not in "iu" or np.any((places < -1) | (places >= most)):
+            refuse("arms", arms, allowed, remedy)
+        return np.array([*self.arm_labels, "undecided"], object)[places]
+
+    def save(self, path: Any, overwrite: bool = False) -> Path:
+        """Writes the problem as an NPZ file that `Problem.from_file` reads to an equal problem.
+
+        The file also holds the labels and the counts, under ``agent_labels``, ``arm_labels`` and
+        ``counts``.
+
+        Args:
+            path: A name that ends in .npz.
+            overwrite: Whether an older file is replaced.
+
+        Returns:
+            The path.
+
+        Raises:
+            ValueError: If the name is taken, or ends otherwise.
+        """
+        file = checked_path("path", path)
+        if file.suffix.lower() != ".npz":
+            refuse("path", str(path), "a name that ends in .npz", "add the ending")
+        refuse_taken(file, overwrite)
+        assert self.problem.probabilities is not None
+        shape = self.counts.shape
+        with whole_file(file) as temporary, temporary.open("wb") as stream:
+            np.savez_compressed(
+                stream,
+                levels=np.array(self.levels),
+                probabilities=np.broadcast_to(self.problem.probabilities, shape),
+                agent_labels=np.array(self.agent_labels, str),
+                arm_labels=np.array(self.arm_labels, str),
+                counts=self.counts.values,
+            )
+        return file
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Returns the summary as pairs of a head and what is to be said of it."""
+        dropped = [
+            (f"  dropped: {reason}", f"{number:,} ({100 * number / max(self.rows, 1):.2g} %)")
+            for reason, number in self.dropped.items()
+        ]
+        left_out = [(f"  left out: {why}", f"{number:,}") for why, number in self.left_out.items()]
+        parts = self.notes["split"]
+        split = f"; a rating counts for each part of its {parts}" * bool(parts)
+        filling = ", filled with the arm's ratings by all agents" * bool(self.filled)
+        ends = [*self.levels[:4], *self.levels[-2:]] if len(self.levels) > 12 else self.levels
+        cells = self.counts.sum("level").values
+        # What is easy and what is hard about the problem, in rating points.
+        means = self.problem.means
+        assert means is not None
+        level = self.levels[0] + self.points * means.mean(axis=0)
+        best = int(level.argmax())
+        gap = level[best] - np.delete(level, best).max()
+        by_agent = np.broadcast_to(means, (self.problem.agents, len(level)))
+        # Ties of an agent's own best arms count for it.
+        other = by_agent[:, best] < by_agent.max(axis=1) - 1e-12
+        return [
+            ("source", self.notes["source"]),
+            ("rows read", f"{self.rows:,}"),
+            *dropped,
+            ("usable rows", f"{self.rows - sum(self.dropped.values()):,}"),
+            *left_out,
+            ("ratings counted", f"{int(cells.sum()):,}{split}"),
+            ("agents", f"{len(self.agent_labels):,} {self.notes['agents']}"),
+            ("arms", f"{len(self.arm_labels):,} of {self.notes['arms']}"),
+            ("levels", ", ".join(f"{level:g}" for level in ends)),
+            ("ratings in a cell", f"median {np.median(cells):,.6g}, fewest {cells.min():,}"),
+            ("cells without data", f"{len(self.filled):,} of {cells.size:,}{filling}"),
+            ("smoothing", self.notes["smoothing"]),
+            ("best arm", f"{self.arm_labels[best]}, mean {level[best]:.4g}"),
+            ("gap to the second best", f"{gap:.3g} points ({gap / self.points:.3g} of 1)"),
+            ("agents who like another best", f"{int(other.sum()):,} of {len(other):,}"),
+        ]
+
+    def __str__(self) -> str:
+        lines = [(_legible(head), _legible(text)) for head, text in self.lines()]
+        width = max(len(head) for head, _ in lines) + 2
+        return "\n".join(f"{head:<{width}}{text}" for head, text in lines)
+
+    __repr__ = __str__
+
+
+def from_table(
+    path: Any,
+    agent: str,
+    arm: str,
+    value: str = "rating",
+    *,
+    items: Any = None,
+    users: Any = None,
+    split: str | None = "|",
+    groups: int | None = None,
+    groups_seed: int = 0,
+    levels: Any = None,
+    most_arms: int | None = None,
+    least_per_agent: int = 1,
+    least_per_arm: int = 1,
+    least_per_cell: int = 1,
+    smoothing: float = 0.0,
+    toward: str = "arm",
+    fill: str | None = None,
+) -> ObservedRatings:
+    """Makes a problem of a long table of observed ratings, one a row.
+
+    Agents are the values of a column, or groups of them; arms are the values of another column,
+    such as items or genres. A cell is an agent with an arm. Its level probabilities are the
+    frequencies of its ratings, smoothed on demand:
+
+        P(level | agent, arm) = (n(agent, arm, level) + smoothing q(level)) / (n(agent, arm) +
+        smoothing)
+
+    where n counts ratings, and q is the arm's distribution over all agents, n(arm, level) / n(arm),
+    or uniform over the levels.
+
+    Rows are dropped, in this order, where the rating is missing or no level, and where agent or arm
+    is missing. Then agents and arms with too few ratings are left out, then arms that are not among
+    the most rated.
+
+    With ``groups``, values of ``agent`` are clustered by taste: x(u, i) = the mean rating of u for
+    arm i, minus the mean of all counted ratings of u, centred for each arm over the ratings by all
+    u, times n / (n + 2), where n ratings of i are by u; so 0 where there are none. K-means
+    (k-means++, best of 5 starts) makes the groups, the largest first; the same table and seed give
+    the same groups.
+
+    Args:
+        path: A pandas data frame, or a file that pandas reads: .parquet, tabs in .tsv, else CSV in
+            UTF-8 with a header; also packed, such as .csv.gz.
+        agent: Column of the agents; of the ratings, or of ``users``.
+        arm: Column of the arms; of the ratings, or of ``items``.
+        value: Column of the ratings.
+        items: Table about what is rated, joined by the one column that it shares with the ratings.
+        users: Table about who rates, joined likewise.
+        split: Where it stands in an arm's label, the rating counts for each part; None for nowhere.
+        groups: Number of groups of agents, 2 or more; None for one agent for each value.
+        groups_seed: Of the clustering.
+        levels: Possible ratings, increasing; by default all that occur.
+        most_arms: Keep at most so many arms, those with the most ratings; None for all.
+        least_per_agent: Fewest ratings of a value of ``agent``.
+        least_per_arm: Fewest ratings of an arm.
+        least_per_cell: With fewer ratings, a cell is one without data.
+        smoothing: Ratings that are added to every cell, 0 or more.
+        toward: What they are like: "arm" or "uniform".
+        fill: What a cell without data becomes: "arm" for the arm's distribution over all agents,
+            without smoothing; None refuses it.
+
+    Returns:
+        The problem, its labels and counts, and a summary of what was kept.
+
+    Raises:
+        ValueError: If the table cannot be read, lacks a column, or leaves a cell without data. Rows
+            are counted from 1, without the header.
+
+    Example:
+        >>> import pandas as pd
+        >>> import fmab_jax as fmab
+        >>> rated = pd.DataFrame(
+        ...     {"who": [1, 1, 1, 2, 2, 2], "what": list("aabbab"), "stars": [5, 4, 1, 2, 5, 1]}
+        ... )
+        >>> found = fmab.ratings.from_table(rated, agent="who", arm="what", value="stars")
+        >>> found.levels, found.arm_labels
+        ((1.0, 2.0, 4.0, 5.0), ('a', 'b'))
+        >>> found.problem.probabilities[0, 0].tolist()  # of 1 with a
+        [0.0, 0.0, 0.5, 0.5]
+    """
+    numbers = (groups, most_arms, groups_seed, least_per_agent, least_per_arm, least_per_cell)
+    groups, most_arms, groups_seed, *least = _check_counts(*numbers)
+    smoothing = _check_smoothing(smoothing, toward, fill, split)
+    points = None if levels is None else checked_levels(levels)
+
+    names = (agent, arm, value)
+    table, notes = _read_tables(path, {"users": users, "items": items}, names)
+    rows, points, dropped, parts = _usable_rows(table, names, points, split)
+    counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
+    agents = list(tables.numbered("path", table.name, counts["agent"].unique(), "agent"))
+    arms = list(tables.numbered("path", table.name, counts["arm"].unique(), "arm"))
+    members, words = None, f"of {agent}"
+    if groups is not None:
+        members = _group_agents(counts, agents, arms, points, groups, groups_seed)
+        agents = [f"group {g + 1}" for g in range(groups)]
+        words = _group_words(agent, members, groups_seed)
+    cells = _dense(counts, agents, arms, len(points))
+    lacks = cells.sum(axis=2) < least[2]
+    filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
+    if filled and fill is None:
+        _refuse_gaps(names, filled, lacks.size, least[2])
+    labels = {"agent": agents, "arm": arms, "level": list(points)}
+    return ObservedRatings(
+        problem=Problem.ratings(points, _probabilities(cells, lacks, smoothing, toward)),
+        agent_labels=tuple(agents),
+        arm_labels=tuple(arms),
+        levels=points,
+        counts=xr.DataArray(cells, labels, tuple(labels), "counts"),
+        members=members,
+        rows=len(table.cells[value]),
+        dropped=dropped,
+        left_out=left_out,
+        filled=filled,
+        notes={
+            "source": ", ".join([table.name, *notes]),
+            "agents": words,
+            "arms": arm,
+            "split": arm if parts["label"].duplicated().any() else "",
+            "smoothing": _smoothing_words(smoothing, toward),
+        },
+    )
+
+
+def _check_counts(*numbers: Any) -> list[Any]:
+    """Returns the counts of `from_table`; the first two may be None."""
+    few = (1, 2**40, "give the fewest ratings that are enough")
+    limits = {
+        "groups": (2, 10**4, "leave it out for an agent for each value"),
+        "most_arms": (2, 10**6, "leave it out for all"),
+        "groups_seed": (0, 2**63 - 1, "give a seed of the clustering"),
+        **dict.fromkeys(("least_per_agent", "least_per_arm", "least_per_cell"), few),
+    }
+    return [
+        None if number is None and i < 2 else count(name, number, *limits[name])
+        for i, (name, number) in enumerate(zip(limits, numbers, strict=True))
+    ]
+
+
+def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> float:
+    remedy = "give the number of ratings to add to every cell; 0 adds none"
+    number = real("smoothing", smoothing, 0.0, 1e9, remedy)
+    choice("toward", toward, ("arm", "uniform"), "choose what added ratings are like")
+    if fill is not None:
+        choice("fill", fill, ("arm",), "leave it out to refuse cells without data")
+    if split is not None and not (isinstance(split, str) and split):
+        refuse("split", split, "a text that separates parts, or none", "'|' is usual")
+    return number
+
+
+def _smoothing_words(smoothing: float, toward: str) -> str:
+    if not smoothing:
+        return "none: plain frequencies"
+    like = "like the arm's by all agents" if toward == "arm" else "uniform over the levels"
+    number = f"{smoothing:g} rating" + "s" * (smoothing != 1)
+    return f"{number} added to every cell, {like}"
+
+
+def _legible(text: str) -> str:
+    """Returns a text without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+# --- tables that pandas reads ---
+
+
+class _Table(NamedTuple):
+    name: str  # in messages
+    columns: list[str]
+    cells: dict[str, pd.Categorical]  # of texts without spaces around them, none of them empty
+
+
+def _read_tables(
+    path: Any, beside: Mapping[str, Any], names: Sequence[Any]
+) -> tuple[_Table, list[str]]:
+    """Returns the ratings with columns of tables beside them, and notes on these columns."""
+    others = {kind: _read(kind, given) for kind, given in beside.items() if given is not None}
+    keys = {key for other in others.values() for key in other.columns}
+    table = _read("path", path, {name for name in names if isinstance(name, str)} | keys)
+    known, notes = list(table.columns), list[str]()
+    for kind, other in others.items():
+        shared = [column for column in other.columns if column in table.columns]
+        if len(shared) != 1:
+            listed = " and ".join(_legible(key)[:20] for key in shared[:4]) or "none"
+            allowed = f"a table that shares one column with {table.name}, not {listed}"
+            refuse(kind, other.name, allowed, "rename or drop columns")
+        key = shared[0]
+        for name in set(names) & set(other.columns) - {key}:
+            labels: dict[str, str] = {}
+            for row, label in zip(other.cells[key], other.cells[name], strict=True):
+                if labels.setdefault(row, label) is not label and labels[row] != label:
+                    where = f"{other.name}, {key} {str(row)[:40]}"
+                    refuse(kind, where, f"one {name} for each {key}", "drop one of the two rows")
+            rows = table.cells[key]
+            table.cells[name] = _relabel(rows.codes, [labels.get(row) for row in rows.categories])
+            notes.insert(0, f"{name} from {other.name}")
+        known += other.columns
+    for option, name in zip(("agent", "arm", "value"), names, strict=True):
+        if not isinstance(name, str) or name not in table.cells:
+            listed = ", ".join(_legible(column)[:20] for column in known[:12])
+            allowed = f"a column of {table.name}: {listed}" + ", ..." * (len(known) > 12)
+            refuse(option, name, allowed, did_you_mean(name, known, "give the name of one"))
+    return table, notes
+
+
+def _read(field: str, source: Any, names: Collection[str] = ()) -> _Table:
+    """Reads a data frame or a file, of which columns with these names are kept; of none, all."""
+    is_frame = isinstance(source, pd.DataFrame)
+    file = Path() if is_frame else checked_path(field, source)
+    name = where = "a data frame" if is_frame else _legible(file.name)
+    ending = Path(file.name.lower().removesuffix(".gz")).suffix
+    if not is_frame:
+        with tables.opened(file, field):  # refuses folders, and pipes before somebody waits
+            pass
+    try:
+        if is_frame:
+            columns = [str(column) for column in source.columns]
+            cells = {column: source.iloc[:, i] for i, column in enumerate(columns)}
+        elif ending == ".parquet":
+            columns, cells = _read_parquet(file, names)
+        else:
+            columns, cells = _read_text(file, "\t" if ending == ".tsv" else ",", names)
+        tables.refuse_twice(name, columns, field)
+        labels = {}
+        for column in _kept(columns, names):
+            where = f"{name}, column {_legible(column)}"
+            labels[column] = _as_texts(cells[column])
+    except Refusal:
+        raise
+    except ImportError:
+        remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
+        refuse(field, str(file), "no .parquet file, since pyarrow is not installed", remedy)
+    except Exception as error:  # whatever pandas, a file or a cell raises
+        remedy = f"save it again ({_legible(reason_of(error))})"
+        refuse(field, where, "a table of texts, numbers and dates", remedy)
+    return _Table(name, columns, labels)
+
+
+def _kept(columns: Sequence[str], names: Collection[str]) -> list[str]:
+    return [column for column in columns if column in names or not names]
+
+
+def _read_parquet(file: Path, names: Collection[str]) -> tuple[list[str], dict[str, pd.Series]]:
+    from pyarrow import parquet
+
+    columns = list(parquet.read_schema(file).names)
+    # Nullable types keep whole numbers whole where cells are missing.
+    kept = _kept(columns, names)
+    frame = pd.read_parquet(file, columns=kept, dtype_backend="numpy_nullable")
+    return columns, {column: frame[column] for column in kept}
+
+
+def _read_text(
+    file: Path, separator: str, names: Collection[str], engine: Any = "c"
+) -> tuple[list[str], dict[str, pd.Series]]:
+    form: Any = {"sep": separator, "dtype": str, "keep_default_na": False, "engine": engine}
+    header = pd.read_csv(file, header=None, nrows=1, **form)
+    columns = [name.strip() for name in header.iloc[0]]
+    chunks: dict[str, list[pd.Series]] = {column: [] for column in _kept(columns, names)}
+    places = range(len(columns))
+    with pd.read_csv(file, names=places, header=0, chunksize=CHUNK, **form) as reader:
+        for chunk in reader:
+            if not isinstance(chunk.index, pd.RangeIndex):
+                raise ValueError(f"rows have more cells than the header, which has {len(columns)}")
+            last = chunk.iloc[:, -1]
+            # Only the slow engine tells a cell that is not there from an empty one.
+            if engine == "c" and (last == "").any():
+                return _read_text(file, separator, names, "python")
+            if last.isna().any():
+                row = chunk.index[last.isna()][0] + 1
+                raise ValueError(f"row {row:,} has fewer cells than the header")
+            for column, cells in chunks.items():
+                cells.append(chunk[columns.index(column)].astype("category"))
+    joined = {name: pd.Series(pd.api.types.union_categoricals(c)) for name, c in chunks.items()}
+    for cell in (cell for cells in joined.values() for cell in cells.cat.categories):
+        if "\0" in cell or not tables.is_plain(cell):
+            raise ValueError(f"{shown(cell)} has a NUL, a mark of UTF-8, or a space before a quote")
+    return columns, joined
+
+
+def _as_texts(cells: pd.Series) -> pd.Categorical:
+    """Returns cells as texts without spaces around them; empty ones are missing."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        codes, values = cells.cat.codes.to_numpy(), cells.cat.categories
+    else:
+        if cells.dtype == object:
+            cells = cells.map(_text_of)  # True equals 1, but not its text
+        codes, values = pd.factorize(cells)
+        if values.dtype.kind == "f":
+            # NumPy's floats know how many digits they have.
+            values = np.asarray(values, getattr(values.dtype, "numpy_dtype", None))
+    return _relabel(codes, [_text_of(value).strip() for value in values])
+
+
+def _relabel(codes: np.ndarray, texts: Iterable[str | None]) -> pd.Categorical:
+    """Returns [row] labels; some texts may be equal, or empty for none; a code of -1 is none."""
+    places, labels = pd.factorize(np.array([text or None for text in texts], object))
+    return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
+
+
+def _text_of(cell: Any) -> str:
+    if cell is None or cell is pd.NA or cell is pd.NaT:
+        return ""
+    if not isinstance(cell, _PLAIN):
+        raise TypeError(f"a cell is {shown(cell)}")
+    if isinstance(cell, (float, np.floating, decimal.Decimal)) and math.isnan(cell):
+        return ""
+    if not isinstance(cell, (float, np.floating)):
+        return str(cell)
+    # Beyond these floats stand for several whole numbers each.
+    if 2.0 ** (np.finfo(type(cell)).nmant + 1) < abs(float(cell)) < math.inf:
+        raise ValueError(f"{cell} stands for several whole numbers: store them as such")
+    return str(cell).removesuffix(".0")
+
+
+# --- rows and counts ---
+
+
+def _usable_rows(
+    table: _Table, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
+) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, int], pd.DataFrame]:
+    """Returns rows of (agent, label, level), the levels, dropped rows, and (label, arm) pairs.
+
+    A label stands for one or more arms.
+    """
+    agent, arm, value = names
+    who, what, points = table.cells[agent], table.cells[arm], _ratings_of(table, value)
+    parts = pd.DataFrame(
+        [(i, part) for i, text in enumerate(what.categories) for part in _parts_of(text, split)],
+        columns=["label", "arm"],
+    )
+    # Without any rating, no row is left below.
+    levels = levels or checked_levels(np.unique(points[~np.isnan(points)]).tolist() or [0, 1])
+    level = np.searchsorted(levels, points).clip(max=len(levels) - 1)
+    kept, dropped = np.ones(len(points), bool), {}
+    for reason, missing in {
+        "no rating": np.isnan(points),
+        "the rating is no level": np.array(levels)[level] != points,
+        f"no {agent}": who.codes < 0,
+        f"no {arm}": ~np.isin(what.codes, parts["label"]),
+    }.items():
+        if number := int((kept & missing).sum()):
+            dropped[reason] = number
+        kept &= ~missing
+    if not kept.any():
+        remedy = "no row is left: see how the columns are called, and what their cells hold"
+        refuse("path", table.name, "a table with ratings", remedy)
+    rows = pd.DataFrame({"agent": who, "label": what.codes, "level": level})
+    return rows[kept], levels, dropped, parts
+
+
+def _parts_of(label: str, separator: str | None) -> list[str]:
+    """Returns the parts of a label, without what says that there is none."""
+    parts = label.split(separator) if separator else [label]
+    return list(dict.fromkeys(p.strip() for p in parts if p.strip() and p != _NO_GENRE))
+
+
+def _ratings_of(table: _Table, name: str) -> np.ndarray:
+    """Returns [row] ratings, NaN where one is missing."""
+    cells = table.cells[name]
+    numbers = []
+    for code, text in enumerate(cells.categories):
+        number = math.nan if text.lower() in _MISSING else tables.plain_number(text)
+        if number is None:
+            row = int((cells.codes == code).argmax()) + 1
+            remedy = "write decimals after a point" if "," in text else "mend it, or leave it empty"
+            refuse("value", f"{table.name}, row {row:,}, {text[:30]!r}", "a number", remedy)
+        numbers.append(number + 0.0)
+    return np.array([*numbers, math.nan])[cells.codes]
+
+
+def _count_ratings(
+    rows: pd.DataFrame,
+    parts: pd.DataFrame,
+    names: Sequence[str],
+    least: Sequence[int],
+    most_arms: int | None,
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Counts ratings ``n`` by (agent, arm, level), without agents and arms that have too few.
+
+    A row whose label stands for several arms counts for each of them, but once for its agent.
+    Returns the counts, and how many agents and arms are left out, by reason.
+    """
+    agent, arm, _ = names
+    least_per_agent, least_per_arm, _ = least
+    counts = rows.groupby(["agent", "label", "level"], observed=True).size().reset_index(name="n")
+    by_agent = counts.groupby("agent", observed=True)["n"].sum()
+    few = by_agent.index[by_agent < least_per_agent]
+    left_out = {f"{agent} with fewer than {least_per_agent:,} ratings": len(few)}
+    counts = counts[~counts["agent"].isin(few)].merge(parts, on="label")
+    counts = counts.groupby(["agent", "arm", "level"], observed=True, as_index=False)["n"].sum()
+    by_arm = counts.groupby("arm")["n"].sum()
+    few = by_arm.index[by_arm < least_per_arm]
+    left_out[f"{arm} with fewer than {least_per_arm:,} ratings"] = len(few)
+    # Ties go to the label that comes first, wherever it stands in the table.
+    order = by_arm.drop(few).sort_index().sort_values(ascending=False, kind="stable").index
+    most = len(order) if most_arms is None else most_arms
+    left_out[f"{arm} not among the {most:,} most rated"] = len(order[most:])
+    present = counts["agent"].nunique()
+    counts = counts[counts["arm"].isin(order[:most])].reset_index(drop=True)
+    left_out[f"{agent} with no rating of these arms"] = present - counts["agent"].nunique()
+    if counts.empty:
+        refuse("agent", agent, "a column with ratings", "lower least_per_agent")
+    arms = counts["arm"].unique()
+    if len(arms) < 2:
+        allowed = f"a column with at least 2 arms, not only {arms[0][:40]!r}"
+        refuse("arm", arm, allowed, "choose another")
+    return counts, {reason: number for reason, number in left_out.items() if number}
+
+
+def _dense(
+    counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: int
+) -> np.ndarray:
+    """Returns [agent, arm, level] numbers of ratings."""
+    shape = (len(agents), len(arms), levels)
+    if math.prod(shape) > tables.MAX_CELLS:
+        sizes = " x ".join(f"{size:,}" for size in shape)
+        allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
+        refuse("agent", sizes, allowed, "choose groups, such as 10, or most_arms, such as 100")
+    cells = np.zeros(shape, np.int64)
+    np.add.at(cells, (*_places(counts, agents, arms), counts["level"]), counts["n"])
+    return cells
+
+
+def _places(
+    counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    return pd.Index(agents).get_indexer(counts["agent"]), pd.Index(arms).get_indexer(counts["arm"])
+
+
+def _refuse_gaps(
+    names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int, least: int
+) -> None:
+    few = "no rating" if least == 1 else f"fewer than {least:,} ratings"
+    first = " with ".join(
+        f"{name} {_legible(label)[:40]}" for name, label in zip(names, gaps[0], strict=False)
+    )
+    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have {few} ({first})"
+    refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
+
+
+def _probabilities(cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str) -> Any:
+    """Returns [agent, arm, level] probabilities; cells that lack data are like the arm."""
+    number = cells.sum(axis=2, keepdims=True)
+    of_arm = cells.sum(axis=0) / cells.sum(axis=(0, 2))[:, None]
+    like = of_arm if toward == "arm" else 1 / cells.shape[2]
+    table = (cells + smoothing * like) / np.maximum(number + smoothing, 1e-300)
+    table[lacks] = np.broadcast_to(of_arm, cells.shape)[lacks]
+    return table
+
+
+def _tastes(
+    counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: Sequence[float]
+) -> np.ndarray:
+    """Returns [agent, arm] by how much each likes it more than others do, 0 where unknown."""
+    shape = (len(agents), len(arms))
+    affordable("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
+    points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
+    number, total = np.zeros(shape), np.zeros(shape)
+    places = _places(counts, agents, arms)
+    np.add.at(number, places, counts["n"])
+    np.add.at(total, places, counts["n"] * points[counts["level"]])
+    usual = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
+    gap = np.where(number > 0, total / np.maximum(number, 1) - usual, 0.0)
+    usual_gap = (number * gap).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
+    return np.where(number > 0, gap - usual_gap, 0.0) * number / (number + _HALF)
+
+
+def _group_agents(
+    counts: pd.DataFrame,
+    agents: Sequence[str],
+    arms: Sequence[str],
+    levels: Sequence[float],
+    groups: int,
+    seed: int,
+) -> dict[str, str]:
+    """Puts groups in place of the agents that are counted; returns the group of each.
+
+    The largest is group 1.
+    """
+    if len(agents) < groups:
+        refuse("groups", groups, f"at most {len(agents):,}, the agents", "use fewer groups")
+    place = _cluster(_tastes(counts, agents, arms, levels), groups, seed)
+    members = {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
+    counts["agent"] = counts["agent"].map(members)
+    return members
+
+
+def _group_words(agent: str, members: Mapping[str, str], seed: int) -> str:
+    sizes = [f"{size:,}" for size in pd.Series(members).value_counts()]
+    sizes = sizes if len(sizes) <= 12 else [*sizes[:11], "...", sizes[-1]]
+    return f"groups of {agent} (k-means, seed {seed}), of {', '.join(sizes)}"
+
+
+def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
+    """Returns the cluster of each point [point, coordinate], 0 for the largest, by k-means.
+
+    The tightest of several starts counts; no cluster is empty. Fewer different points are refused.
+    """
+    different = len(np.unique(points, axis=0))
+    remedy = "use fewer groups, or more arms"
+    if different < groups:
+        refuse("groups", groups, f"at most {different:,}, the different tastes", remedy)
+    best: tuple[float, np.ndarray] | None = None
+    for start in range(_STARTS):
+        rng = np.random.default_rng([seed, start])
+        try:
+            centres, place = kmeans2(points, groups, 1, minit="++", missing="raise", rng=rng)
+            for _ in range(_STEPS - 1):
+                before = place
+                centres, place = kmeans2(points, centres, 1, minit="matrix", missing="raise")
+                if (place == before).all():
+                    break
+        except ClusterError:  # a cluster has lost all its points
+            continue
+        distance = float(((points - centres[place]) ** 2).sum())
+        # Results that differ only by rounding tie, and the first start wins.
+        if best is None or distance < best[0] * (1 - 1e-9):
+            best = distance, place
+    if best is None:
+        refuse("groups", groups, "a number of groups that all have members", remedy)
+    _, first, sizes = np.unique(best[1], return_index=True, return_counts=True)
+    return np.argsort(np.lexsort((first, -sizes)))[best[1]]
