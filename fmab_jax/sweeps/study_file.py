@@ -245,10 +245,11 @@ def document_of(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[str
     # Dimensions have the order of the keys.
     for name in dict.fromkeys([*study["axes"], *study]):
         for table in (table for table, keys in tables.items() if name in keys):
-            parameter, value, swept = tables[table][name], study[name], name in study["axes"]
-            if isinstance(value, list) and not swept and not parameter.kind.lists(value):
+            parameter, value = tables[table][name], study[name]
+            several = isinstance(value, list) and not parameter.kind.lists(value)
+            if several and name not in study["axes"]:
                 raise ValueError(f"{name} is a list that a file would sweep")
-            if swept or not _is_default(parameter, value):
+            if not _is_default(parameter, value):
                 laws = name == "rewards" and table == "problem"
                 document[table][name] = _each_law(value) if laws else value
     return document

@@ -78,7 +78,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     "truth values": {"algorithm": "ucb1", "parameters": {"pooled": [True, False]}},
     "defaults that are swept": {"parameters": {"epsilon": 1, "rounds": ["none"]}},
     "agents one by one": {"parameters": {"epsilon": 1}, "sum_agents": False},
-    "seeds by name": {"parameters": {"epsilon": 1}, "seeds": [3, 5, 9]},
+    "seeds by name": {"parameters": {"epsilon": 1}, "seeds": [3, 9, 5]},
     "outputs": {"parameters": {"epsilon": 1}, "outputs": ["fairness"]},
 }
 
