@@ -1,8 +1,8 @@
 """Writes one self-contained HTML page of everything that results say.
 
-What was run, regret with bands, links, the price of privacy, comparisons with
-p-values, the privacy ledger, what went wrong, versions, and the command that
-makes it again. The page needs no network. Open it in any browser, or print it.
+What was run, regret with bands, links, comparisons with p-values, the privacy
+ledger, what went wrong, versions, and the study file that makes it again. The
+page needs no network. Open it in any browser, or print it.
 
 Examples:
   fmab report runs/eps
@@ -55,35 +55,31 @@ def execute(call: Call) -> None:
 
     options = call.options
     with called(path="sources", store="sources"):
-        page.checked_out(options.out, options.overwrite)
-        results = page.results_of(list(options.sources))
+        sources: Any = list(options.sources)
         if options.select:
-            results = _selected(results, options.select)
-        path = page.write(
-            results,
+            page.checked_out(options.out, options.overwrite)
+            sources = _selected(page.results_of(sources), options.select)
+        path = page.write_report(
+            sources,
             options.out,
             title=options.title,
             level=options.level,
             server_price=options.server_price,
             peer_price=options.peer_price,
             overwrite=options.overwrite,
-            select=options.select,
         )
     call.written.append(path)
     size = path.stat().st_size / 1e6
     print(f"wrote {path} ({size:.1f} MB)")
 
 
-def _selected(
-    results: Mapping[str, tuple[xr.Dataset, str | None]], select: Sequence[str]
-) -> dict[str, tuple[xr.Dataset, str | None]]:
+def _selected(results: Mapping[str, xr.Dataset], select: Sequence[str]) -> dict[str, xr.Dataset]:
     """Keeps configurations with the values asked for, in each result that has the parameter."""
-    known = {str(name) for data, _ in results.values() for name in data.seeds.dims}
+    known = {str(name) for data in results.values() for name in data.seeds.dims}
     kept = {}
-    for label, (data, path) in results.items():
+    for label, data in results.items():
         names = {*map(str, data.seeds.dims)} | ({*_names(select)} - known)
-        own = [text for text in select if text.partition("=")[0] in names]
-        kept[label] = selected(data, own), path
+        kept[label] = selected(data, [t for t in select if t.partition("=")[0] in names])
     return kept
 
 

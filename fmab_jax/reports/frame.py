@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from fmab_jax import __version__
+from fmab_jax.errors import Refusal
 
 
 class Table(NamedTuple):
@@ -17,7 +16,7 @@ class Table(NamedTuple):
 
     caption: str  # above it
     heads: Sequence[str]  # of the columns
-    rows: Sequence[Sequence[Any]]  # their cells: texts, or texts with what they are sorted by
+    rows: Sequence[Sequence[str]]
     first: int = 1  # how many cells of a row are its headings
     words: bool = False  # whether its cells are words rather than numbers
     sortable: bool = False  # whether the script may sort it
@@ -26,6 +25,14 @@ class Table(NamedTuple):
     def kind(self) -> str:
         """Its classes in a page."""
         return " ".join(name for name in ("sortable", "words") if getattr(self, name))
+
+
+def check_installed(door: str) -> None:
+    """Refuses to make a page where the extra that pages need is missing."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise Refusal.line(f'{door} needs: pip install "fmab_jax[report]"') from None
 
 
 def rendered(template: str, **given: Any) -> str:
@@ -39,7 +46,10 @@ def own(name: str) -> str:
 
 
 @functools.cache
-def _templates() -> Environment:
+def _templates() -> Any:
+    check_installed("A page")
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     loader = PackageLoader("fmab_jax", "")
     found = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_shown,

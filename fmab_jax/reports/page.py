@@ -1,48 +1,35 @@
-"""One self-contained HTML file: semantic, printable, readable without scripts, without a network.
-
-The plotting library lies in the file, compressed; the browser unpacks it. A content security
-policy in the file allows the two scripts that it holds, by their hashes, and no request at all.
-"""
+"""One self-contained HTML file: semantic, printable, readable without scripts or a network."""
 
 from __future__ import annotations
 
 import base64
-import functools
-import gzip
 import hashlib
-import json
 import math
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from fmab_jax.analysis import comparisons, costs, privacy, statements, words
+from fmab_jax.analysis import comparisons, costs, privacy, statements
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.words import is_number, short
+from fmab_jax.analysis.words import short
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
-from fmab_jax.reports import again, content, pictures
+from fmab_jax.reports import content
 from fmab_jax.reports.content import Cell, Content
-from fmab_jax.reports.frame import Table, own, rendered
-from fmab_jax.run.attributes import LONGEST, said
+from fmab_jax.reports.frame import Table, check_installed, own, rendered
+from fmab_jax.run.attributes import LONGEST
 from fmab_jax.sweeps.results import read
 
 # Rows of a table on the page; the sentence below it says what is left out.
 _MOST_ROWS = 300
-# Columns of every table of comparisons.
-_CONTRAST = ("difference", "interval", "per cent", "interval of it")
 # A sentence for each comparison, of so many at the top.
 _HEADLINES = 4
-# A cell of a table: its text, or its text and what it is sorted by.
-_Cell = str | tuple[str, Any]
 
 
 def write_report(
@@ -57,9 +44,8 @@ def write_report(
 ) -> Path:
     """Writes one self-contained HTML page about results: figures, tables, comparisons, ledger.
 
-    The page needs no network and makes no request. Its figures can be hovered over, switched and
-    put on logarithmic axes with native controls. Without scripts, and on paper, it shows static
-    pictures in their place. Its bytes depend on the results, on the arguments and on versions only.
+    The page needs no network and makes no request. Its bytes depend on the results, on the
+    arguments and on versions only. It needs the extra "report".
 
     Args:
         sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
@@ -89,40 +75,17 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    checked_out(out, overwrite)
-    how: dict[str, Any] = {"server_price": server_price, "peer_price": peer_price}
-    return write(results_of(sources), out, title=title, level=level, overwrite=overwrite, **how)
-
-
-def write(
-    results: Mapping[str, tuple[xr.Dataset, str | None]],
-    out: str | os.PathLike[str],
-    *,
-    title: str | None,
-    level: float,
-    server_price: float,
-    peer_price: float,
-    overwrite: bool,
-    select: Sequence[str] = (),
-) -> Path:
-    """Writes the page about results by label, each with its path; other arguments as above.
-
-    ``select`` are the texts NAME=VALUE by which results were selected, for the page's own command.
-    """
+    check_installed("write_report")
     path = checked_out(out, overwrite)
+    results = results_of(sources)
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > LONGEST
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    given = {"server_price": server_price, "peer_price": peer_price}
-    costs = {name: price(name, value) for name, value in given.items()}
-    options = ["--select", *select] if select else []
-    usual = {"level": 0.95, "title": None, "server_price": 1, "peer_price": 1, "out": "report.html"}
-    for name, value in {"level": level, "title": title, **costs, "out": str(out)}.items():
-        if value != usual[name]:
-            options += [f"--{name.replace('_', '-')}", f"{value}"]
-    whole = page(content.gathered(results, title=title, level=level, options=options, **costs))
+    costs = {"server_price": server_price, "peer_price": peer_price}
+    costs = {name: price(name, value) for name, value in costs.items()}
+    whole = page(content.gathered(results, title=title, level=level, **costs))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -137,8 +100,8 @@ def checked_out(out: Any, overwrite: bool) -> Path:
     return path
 
 
-def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
-    """Returns results by label, each with the path that it was read from."""
+def results_of(sources: Any) -> dict[str, xr.Dataset]:
+    """Returns results by label."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
     allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
@@ -146,57 +109,53 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
     if isinstance(sources, Mapping):
         return {str(label): _result(item, allowed) for label, item in sources.items()}
-    found: dict[str, tuple[xr.Dataset, str | None]] = {}
+    results: dict[str, xr.Dataset] = {}
+    paths: list[str] = []
     for item in sources:
         label = ""
         if not isinstance(item, xr.Dataset):
             whole = Path(os.path.abspath(checked_path("sources", item)))
             label = whole.stem if whole.suffix == ".nc" else whole.name
-            place = again.where_from(item)
-            for _, other in found.values():
+            path = os.path.normpath(os.fspath(item))
+            for other in paths:
                 # The same by another name: a link, or a path that goes round.
-                if other is not None and same_file(place, other):
-                    remedy = f"it is {other}: " * (place != other) + "name each result once"
-                    refuse("sources", place, "distinct", remedy)
+                if same_file(path, other):
+                    remedy = f"it is {other}: " * (path != other) + "name each result once"
+                    refuse("sources", path, "distinct", remedy)
+            paths.append(path)
             # Files of one name lie in different folders.
-            label = place if label in found else label
+            label = path if label in results else label
         elif len(sources) > 1:
             refuse("sources", "several Datasets", "labelled", "write {'label': data}")
-        found[label] = _result(item, allowed)
-    return found
+        results[label] = _result(item, allowed)
+    return results
 
 
-def _result(item: Any, allowed: str) -> tuple[xr.Dataset, str | None]:
+def _result(item: Any, allowed: str) -> xr.Dataset:
     if isinstance(item, (str, os.PathLike)):
-        return read(item, partial=True), again.where_from(item)
+        return read(item, partial=True)
     if not isinstance(item, xr.Dataset) or not {"regret", "regret_mean"} & set(item):
         refuse("sources", type(item).__name__, allowed, "pass what simulate or sweep returned")
     if not {"seed", "time_2"} & set(item.sizes) or "meter" not in item.coords:
         refuse("sources", "without seeds or meters", allowed, "pass it unchanged")
-    return item, None
+    return item
 
 
 def page(made: Content) -> str:
     """Returns the page as text."""
-    (packed, digest), script = _library(), own("report.js")
+    script = own("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     wrong, unlucky = _wrong(made)
-    paths = [source.path for source in made.sources]
-    typed = ["fmab", "report", *map(str, paths), *made.options]
     return rendered(
         "reports/page.html.j2",
         made=made,
         percent=f"{100 * made.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
-        unlike=len({cell.leak for cell in made.cells}) > 1,
         best=_best(made),
         headlines=_headlines(made.compared),
-        drawn=pictures.curves(made),
-        shown=len(pictures.shown_first(made)),
-        ends=pictures.finals(made),
+        drawn=content.curves(made),
+        ends=[picture for source in made.sources for picture in content.finals(source)],
         finals=_finals(made),
-        price=_price(made),
-        largest=_largest(made.price),
-        epsilons=[_epsilon(source.data) for source in made.sources],
         compared=_comparisons(made),
         tally=statements.tally(made.compared),
         all_pairs=comparisons.ALL_PAIRS,
@@ -204,22 +163,17 @@ def page(made: Content) -> str:
         ledgers=_ledgers(made),
         wrong=wrong,
         unlucky=unlucky,
-        stated=content.stated,
-        versions=content.versions,
-        command=shlex.join(typed) if all(paths) else "",
-        hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
-        data=_json(_finite(_interactive(made))),
-        library=packed,
+        digest=digest,
         script=script,
     )
 
 
 def _best(made: Content) -> list[str]:
     """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
-    whole = [cell for cell in made.cells if cell.complete]
-    for i, axis in enumerate(made.axes):
-        if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
-            whole = [cell for cell in whole if cell.at[i] in (None, axis.reference)] or whole
+    whole = made.complete
+    for name in set(comparisons.QUESTIONS) & {*made.axes}:
+        # A smaller problem is less regret, no better run.
+        whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
     if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
     whole.sort(key=lambda cell: cell.row["regret"])
@@ -272,122 +226,60 @@ def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
 
 def _finals(made: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
-    several = len(made.cells) > 1
-    heads = [axis.title for axis in made.axes] or ["configuration"]
-    first = len(heads)
+    heads = _places(made)
+    first, several = len(heads), len(made.cells) > 1
     view = costs.shared_view(cell.cost for cell in made.cells)
-    heads += [
-        costs.leak_heading(view),
-        "regret",
-        f"interval, {100 * made.level:.6g} %",
-        "± %",
-        "rounds",
-    ]
-    links = [name for name in made.meters if name != "the cost"]
-    heads += [*(f"links, {name}" for name in links), "cost", "seeds"]
+    heads += [costs.leak_heading(view), "regret", f"interval, {100 * made.level:.6g} %", "± %"]
+    heads += ["rounds", *(f"links, {name}" for name in made.meters), "cost", "seeds"]
     rows = []
     for cell in made.cells[:_MOST_ROWS]:
-        row = cell.row
+        row, where = cell.row, _place(made, cell)
         if not cell.complete:
-            rows.append([*_where(made, cell), "no seeds yet"] + [""] * (len(heads) - first - 1))
+            rows.append([*where, "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
         half = (row["regret_upper"] - row["regret_lower"]) / 2
         share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
-        values: list[_Cell] = [
-            (costs.leak_cell(cell.cost, view), cell.cost.leak),
-            (short(row["regret"]), row["regret"]),
-            (_interval(row, "regret"), row["regret_lower"]),
-            (share, share),
-            (short(row["rounds_made"]), row["rounds_made"]),
-            *((short(cell.links[n]), cell.links[n]) if n in cell.links else "" for n in links),
-            (short(row["cost"]), row["cost"]),
-            (f"{int(row['seeds']):,}", row["seeds"]),
-        ]
-        rows.append([*_where(made, cell), *values])
+        links = [short(cell.links[name]) if name in cell.links else "" for name in made.meters]
+        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row, "regret")]
+        ends = [short(row["cost"]), f"{int(row['seeds']):,}"]
+        rows.append([*where, share, short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * several
     return Table(caption, heads, rows, first, sortable=several)
 
 
-def _where(made: Content, cell: Cell) -> list[_Cell]:
-    """Returns the texts that name a configuration in a table, one for each parameter."""
-    if not made.axes:
-        return [cell.label]
-    return [
-        "–" if at is None else (axis.ticks[at], axis.sorted_by[at])
-        for axis, at in zip(made.axes, cell.at, strict=True)
-    ]
+def _places(made: Content) -> list[str]:
+    """Returns the headings of the columns that name a configuration."""
+    return ["result"] * (len(made.sources) > 1) + [*made.axes.values()] or ["configuration"]
 
 
-def _price(made: Content) -> Table:
-    # Each result has a reference of its own.
-    bases = list(dict.fromkeys(each.second for each in made.price))
-    base = bases[0] if len(bases) == 1 else "the reference"
-    named = {"difference": "extra regret", "regret, first": "regret"}
-    named |= {"regret, second": f"regret, {base}"}
-    named |= {"interval of it": f"interval, {100 * made.level:.6g} %"}
-    chosen = ("leaks ε", "regret, first", "regret, second", *_CONTRAST)
-    where = any(each.at for each in made.price)
-    heads = ["at"] * where + ["compared with"] + [named.get(name, name) for name in chosen]
-    view = _view(made.price)
-    heads[heads.index("leaks ε")] = costs.leak_heading(view, "leaks ε")
-    rows = []
-    for each in made.price:
-        first = [each.at] * where + [f"{each.first} with {each.second}"]
-        cells = each.cells(view)
-        rows.append([*first, *(_typeset(cells[name].text) for name in chosen)])
-    return Table(f"What privacy costs, beside {base}", heads, rows, 1 + where)
-
-
-def _largest(prices: Sequence[Comparison]) -> Comparison | None:
-    """Returns the largest extra regret that is shown, or else the largest."""
-    shown = [each for each in prices if each.shown and each.difference > 0]
-    return max(shown or prices, key=lambda each: each.difference, default=None)
-
-
-def _epsilon(data: xr.Dataset) -> str:
-    """Writes the one privacy parameter of a result; "" where it does not say it."""
-    for name in ("epsilon", "epsilon_message"):
-        value: Any = data.attrs.get(name)
-        if name in data.coords and data[name].size == 1:
-            value = data[name].values.reshape(-1).tolist()[0]
-        if value == "none" or is_number(value):
-            text = words.privacy(value, said(data, "ledger"))
-            return text + " per message" * (name == "epsilon_message" and text.startswith("ε"))
-    return ""
+def _place(made: Content, cell: Cell) -> list[str]:
+    """Returns the texts that name a configuration in a table, a text for each heading."""
+    ticks = [cell.ticks[name] or "–" for name in made.axes]
+    return [cell.source] * (len(made.sources) > 1) + ticks or [cell.label]
 
 
 def _alone(made: Content) -> str:
     """Returns why nothing is compared, if nothing is."""
-    cells = [cell for cell in made.cells if cell.complete]
-    if len(cells) < 2:
+    if len(made.complete) < 2:
         return "There is one configuration with seeds, and nothing to compare it with."
-    if len({cell.asked["horizon"] for cell in cells}) > 1:
+    if len({cell.asked["horizon"] for cell in made.complete}) > 1:
         return "These configurations have different horizons, and regret grows with time."
-    return (
-        "These configurations have different sizes or problems. Their regrets answer different "
-        "questions, and are not compared."
-    )
+    return "These configurations have different sizes or problems, which are different questions."
 
 
 def _comparisons(made: Content) -> Table:
     names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
-    numbers = ["leaks ε", *_CONTRAST, "p-value", "p-value, Holm"]
-    view = _view(made.compared)
+    numbers = ["leaks ε", "regret, first", "regret, second", "difference", "interval", "per cent"]
+    numbers += ["interval of it", "p-value", "p-value, Holm"]
+    view = costs.shared_view(each for pair in made.compared for each in pair.participants)
     rows = []
     for each in made.compared:
         row = {name: cell.text for name, cell in each.cells(view).items()}
-        rows.append([*(row[name] for name in names), *(_typeset(row[name]) for name in numbers)])
+        # Minus signs of numbers, as people write them.
+        texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
+        rows.append([*(row[name] for name in names), *texts])
     heads = [*names, costs.leak_heading(view, "leaks ε"), *numbers[1:]]
     return Table("Differences of mean regret at the horizon", heads, rows, len(names))
-
-
-def _view(compared: Sequence[Comparison]) -> str:
-    return costs.shared_view(each for pair in compared for each in pair.participants)
-
-
-def _typeset(text: str) -> str:
-    """Writes minus signs of numbers as people do."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
 
 
 def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
@@ -412,7 +304,7 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
 
 def _wrong(made: Content) -> tuple[Table, int]:
     """Returns the table of seeds that went wrong, and how often one did."""
-    heads = [axis.title for axis in made.axes] or ["configuration"]
+    heads = _places(made)
     first = len(heads)
     view = costs.shared_view(cell.cost for cell in made.cells)
     heads += [costs.leak_heading(view), "seeds"]
@@ -420,97 +312,19 @@ def _wrong(made: Content) -> tuple[Table, int]:
     for what in captions.EVENTS.values():
         heads += [what, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
     heads.append("still exploring")
-    rows = []
-    total = 0
-    for cell in filter(lambda cell: cell.complete, made.cells[:_MOST_ROWS]):
+    rows, total = [], 0
+    for cell in (cell for cell in made.cells[:_MOST_ROWS] if cell.complete):
         row = cell.row
-        leak = costs.leak_cell(cell.cost, view), cell.cost.leak
-        values: list[_Cell] = [leak, (f"{int(row['seeds']):,}", row["seeds"])]
+        values = [costs.leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
         for event in captions.EVENTS:
             total += int(row[event])
             low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
-            ends = f"[{100 * low:.2g}, {100 * high:.2g}] %"
-            values += [(f"{int(row[event]):,}", row[event]), (ends, row[f"{event}_upper"])]
-            if kept:
-                worst = cell.worst[event]
-                values.append(("–", 0) if worst is None else (short(worst), worst))
-        values.append((f"{int(row['undecided']):,}", row["undecided"]))
-        rows.append([*_where(made, cell), *values])
+            values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
+            worst = cell.worst(event)
+            values += ["–" if worst is None else short(worst)] * kept
+        rows.append([*_place(made, cell), *values, f"{int(row['undecided']):,}"])
     return Table("Seeds that went wrong", heads, rows, first, sortable=len(rows) > 1), total
-
-
-def _interactive(made: Content) -> dict[str, Any]:
-    """Returns what the script draws."""
-    from fmab_jax.plots import style
-
-    first = pictures.shown_first(made)
-    finals: dict[str, Any] = {}
-    shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
-    shown["cost"] = "communication cost"
-    for name, title in shown.items():
-        values = [[cell.row[name + end] for end in ("", "_lower", "_upper")] for cell in made.cells]
-        finals[name] = {"title": title, "values": values}
-    for meter, title in made.meters.items():
-        if meter != "the cost":
-            links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
-            finals[f"links {meter}"] = {"title": title, "values": links}
-    unlike = len({cell.leak for cell in made.cells}) > 1
-    return {
-        "axes": [axis._asdict() for axis in made.axes],
-        "order": [axis.name for axis in pictures.order_of(made.axes)],
-        "cells": [
-            {
-                "label": cell.label,
-                "at": cell.at,
-                "leak": f"leaks {cell.leak}" * unlike,
-                "mark": captions.leak_number(cell.cost) * unlike,
-            }
-            for cell in made.cells
-        ],
-        "first": [i for i, cell in enumerate(made.cells) if any(cell is each for each in first)],
-        "meters": made.meters,
-        "curves": made.curves,
-        "finals": finals,
-        "colours": style.COLOURS,
-        "strokes": ["solid", "dash", "dot", "dashdot"],
-        "logTime": bool(made.curves["cells"]) and _is_log(made.curves["grids"]),
-    }
-
-
-def _is_log(grids: Sequence[Sequence[int]]) -> bool:
-    """Tells whether recorded slots are spaced evenly in their logarithm."""
-    return all(len(g) > 2 and g[0] > 0 and g[len(g) // 2] ** 2 < 2 * g[0] * g[-1] for g in grids)
-
-
-def _finite(value: Any) -> Any:
-    """Returns a value as JSON has it: no infinity, and null for what is not known."""
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _json(value: Any) -> str:
-    """Writes JSON that cannot end the element that holds it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _interval(row: Mapping[str, float], name: str) -> str:
     return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
-
-
-@functools.cache
-def _library() -> tuple[str, str]:
-    """Returns the plotting library, one script, packed for a page; and its digest."""
-    whole = resources.files("plotly") / "package_data" / "plotly.min.js"
-    script = whole.read_text("utf-8")
-    packed = gzip.compress(script.encode(), 9, mtime=0)
-    return base64.b64encode(packed).decode(), _digest(script)
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

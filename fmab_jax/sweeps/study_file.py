@@ -31,10 +31,12 @@ from typing import Any, NoReturn
 import tomli_w
 
 from fmab_jax.algorithms.base import named
+from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
 from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
+from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
@@ -207,6 +209,73 @@ def _from_files(problem: dict[str, Any]) -> Any:
     return made if isinstance(means, list) else made[means]
 
 
+def text_of(document: Mapping[str, Any]) -> str:
+    """Returns a document as TOML, which has no null: "none" is None."""
+    return tomli_w.dumps(_each(lambda item: "none" if item is None else item, document))
+
+
+def document_of(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[str, Any]:
+    """Returns the document of a study from its description, see `Study.describe`.
+
+    A description has only a digest of fixed means, so that ``means`` names a file that is missing.
+
+    Args:
+        study: The description, as results hold it.
+        seeds: The seeds of the results, for a study that lists them.
+
+    Raises:
+        Exception: For code of one's own, and for a text that describes no study.
+    """
+    owners = [named(name) for name in _one_or_more(study["algorithm"])]
+    known = {name: each for owner in owners[::-1] for name, each in parameters_of(owner).items()}
+    tables: dict[str, Any] = {"problem": parameters_of(Drawn), "parameters": known}
+    document = {name: study[name] for name in _TOP if name in study and name not in _TABLES}
+    document |= {"problem": {}, "parameters": {}}
+    if "listed" in study:
+        document["seeds"] = [int(seed) for seed in seeds]
+    if "outputs" in study:
+        document["outputs"] = [each.name for each in of_study(study["outputs"])]
+    if study["until"]:
+        document["until"] = study["until"]
+    if study["problem"] != "Drawn":
+        agents, law = study["problem"]["agents"], _law(study["problem"]["rewards"])
+        _ = study["problem"]["means"]  # probabilities are in no file of means
+        document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
+        del tables["problem"]
+    # Dimensions have the order of the keys.
+    for name in dict.fromkeys([*study["axes"], *study]):
+        for table in (table for table, keys in tables.items() if name in keys):
+            parameter, value = tables[table][name], study[name]
+            several = isinstance(value, list) and not parameter.kind.lists(value)
+            if several and name not in study["axes"]:
+                raise ValueError(f"{name} is a list that a file would sweep")
+            if not _is_default(parameter, value):
+                laws = name == "rewards" and table == "problem"
+                document[table][name] = _each_law(value) if laws else value
+    return document
+
+
+def _one_or_more(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_default(parameter: Parameter, value: Any) -> bool:
+    default = parameter.default
+    return default is not UNSET and value == parameter.kind.plain(parameter.check(default))
+
+
+def _each_law(value: Any) -> Any:
+    return [*map(_law, value)] if isinstance(value, list) else _law(value)
+
+
+def _law(described: Mapping[str, Any]) -> str:
+    """Returns the text of a reward law."""
+    text = ":".join(map(str, described.values()))
+    if law_of(text, "rewards").describe() != dict(described):
+        raise ValueError("a law that no text states")
+    return text
+
+
 def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
     """Writes a document as a study file, which states the same study.
 
@@ -219,7 +288,7 @@ def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Pa
         refuse("save_study", str(path), "a file name ending in .toml", "change the ending")
     checked_path("save_study", path)
     try:
-        data = tomli_w.dumps(_without_none(document)).encode()
+        data = text_of(document).encode()
     except UnicodeEncodeError as error:
         remedy = "rename the file that it names"
         refuse("save_study", error.object[error.start], "a study of Unicode characters", remedy)
@@ -255,11 +324,6 @@ def _read(parameter: Parameter | None, value: Any) -> Any:
         return None if optional and item == "none" else item
 
     return _each(read, value)
-
-
-def _without_none(value: Any) -> Any:
-    """TOML has no null: "none" is None."""
-    return _each(lambda item: "none" if item is None else item, value)
 
 
 def _each(change: Callable[[Any], Any], value: Any) -> Any:

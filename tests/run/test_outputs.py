@@ -509,20 +509,12 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     refuses("plugin='pulls': must be the name of no other output", outputs.further)
 
 
-def test_a_report_makes_a_run_with_outputs_again():
-    """Would catch a command or a script that leaves the outputs out."""
-    from fmab_jax.reports.again import again
-
+def test_a_report_has_the_outputs_in_its_study_file(tmp_path):
+    """Would catch a study file that leaves the outputs out."""
     problem = fmab.Problem.uniform(3, 3)
-    run = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, 4, outputs=["fairness"])
-    alone = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, [5, 7], outputs=["fairness"])
-    grid = fmab.sweep(
-        fmab.cdp_mab, problem, epsilon=[0.5, 1.0], horizon=300, seeds=4, outputs=["fairness"]
-    )
-    command, script = "--outputs fairness", "outputs=['fairness'],"
-    for data, line in ((run, command), (grid, command), (alone, script)):
-        found = again(data, None)
-        assert line in found.text and found.checked, found
+    run = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, [5, 7], outputs=["fairness"])
+    text = fmab.write_report(run, tmp_path / "x.html").read_text("utf-8")
+    assert "outputs = [&#34;fairness&#34;]" in text and "Checked: it states" in text
 
 
 def test_the_index_is_one_where_nobody_has_regret():

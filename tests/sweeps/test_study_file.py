@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tomli_w
 from refusals import refused
 
+import fmab_jax as fmab
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
@@ -43,6 +44,78 @@ def horizon(text: str) -> str:
 
 def epsilon(text: str) -> str:
     return PLAIN.replace("epsilon = 1", f"epsilon = {text}")
+
+
+SHARED = {"horizon": 10**4, "seeds": 20}
+DRAWN = {"problem": {"agents": 6, "arms": 10}}
+UNTIL = {"until": {"relative": 0.5, "level": 0.9, "max_seeds": 80}, "keep": "summary"}
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "a grid": {
+        **{"parameters": {"epsilon": [0.1, "none"], "participation": 0.4}, "root_seed": 7},
+        "spacing": "log",
+    },
+    "graphs": {
+        **{"algorithm": "ddp", "parameters": {"graph": ["ring", "star"], "epsilon": 1}},
+        "problem": {"agents": 6, "arms": 10, "spread": 0.5},
+    },
+    "sizes and laws": {
+        "parameters": {"rounds": ["none", 2], "epsilon": "none"},
+        "problem": {"agents": [3, 5], "arms": 4, "rewards": ["bernoulli", "gaussian:0.1"]},
+    },
+    "horizons": {"horizon": [10**4, 2 * 10**4], "parameters": {"epsilon": "none"}},
+    "a list of slots": {"times": [100, 500], "parameters": {"epsilon": 1, "schedule_gap": 0.1}},
+    "one slot": {"times": [100], "parameters": {"epsilon": 1}},
+    "components": {
+        "algorithm": "hdp",
+        "parameters": {"epsilon": 0.3, "components": [2, 4]},
+    },
+    "messages": {
+        "parameters": {"epsilon_message": 4.0},
+        "problem": {"agents": 6, "arms": 10, "fixed_instance": 3, "instance_gap": 0.2},
+        **UNTIL,
+    },
+    "several algorithms": {"algorithm": ["cdp", "ucb1"], "parameters": {"epsilon": [0.5, "none"]}},
+    "truth values": {"algorithm": "ucb1", "parameters": {"pooled": [True, False]}},
+    "defaults that are swept": {"parameters": {"epsilon": 1, "rounds": ["none"]}},
+    "agents one by one": {"parameters": {"epsilon": 1}, "sum_agents": False},
+    "seeds by name": {"parameters": {"epsilon": 1}, "seeds": [3, 9, 5]},
+    "outputs": {"parameters": {"epsilon": 1}, "outputs": ["fairness"]},
+}
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_what_results_say_of_a_study_is_a_study_file(name: str, tmp_path: Path) -> None:
+    """Would catch a key that is lost, a dimension in another place, and None as a text."""
+    document = {"algorithm": "cdp", **SHARED, **DRAWN, **DESCRIBED[name]}
+    study = study_of(document)
+    # As results hold it.
+    described = json.loads(json.dumps(study.describe()))
+    seeds = () if study.listed is None else study.listed
+    (tmp_path / "s.toml").write_text(study_file.text_of(study_file.document_of(described, seeds)))
+    again = study_of(read_study(tmp_path / "s.toml"))
+    assert again.hash == study.hash
+    assert [axis.name for axis in again.axes] == [axis.name for axis in study.axes]
+
+
+def test_a_list_of_pairs_is_not_told_as_a_sweep_over_them() -> None:
+    """Would catch a study file of components that are played one after another."""
+    pairs = fmab.hdp_mab(1.0, components=[(2, "ring"), (3, "star")])
+    study = state(pairs, Problem.uniform(agents=5, arms=3), horizon=50, seeds=2)
+    with pytest.raises(ValueError, match="components is a list that a file would sweep"):
+        study_file.document_of(study.describe())
+
+
+def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any) -> None:
+    """Would catch another study once the file of the means is named."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("FILE.npz", means=[0.9, 0.5, 0.1])
+    problem = {"means": "FILE.npz", "agents": 4, "rewards": "gaussian:0.1"}
+    parameters = {"epsilon": "none", "graph": ["ring", "star"]}
+    given = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
+    study = study_of(given)
+    document = study_file.document_of(study.describe())
+    assert document["problem"]["means"] == "FILE.npz"
+    assert study_of(document).hash == study.hash
 
 
 # name: (the file, what `state` is given besides BASE).
@@ -475,7 +548,7 @@ def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, ca
             bad = spoil(document, rng)
         out = f"runs/{number}"
         if number % 2:
-            Path("s.toml").write_text(tomli_w.dumps(study_file._without_none(document)))
+            Path("s.toml").write_text(study_file.text_of(document))
             status = main(["sweep", "s.toml", "--out", out])
         else:
             status = main(["sweep", *words(document), "--out", out])
