@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.stated import file_name, identity
 from fmab_jax.cli.tables import MOST_CURVES, Reading, default_figure, opened, selected
-from fmab_jax.errors import Refusal, did_you_mean, refuse
+from fmab_jax.errors import Refusal, did_you_mean
 from fmab_jax.plots.kinds import KINDS, flags
 
 if TYPE_CHECKING:
@@ -153,8 +153,6 @@ def _figure(options: Any, data: xr.Dataset) -> Any:
     name, asked = _kind(options), vars(options)
     kind = KINDS[name]
     if kind.curves:
-        if "regret" not in data:
-            refuse("keep", "summary", f"'curves' for --{name}", "draw --x, or keep curves")
         return kind.draw(data, asked | {"level": 0.95 if options.level is None else options.level})
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     table = final_table(data, level=options.level, **prices)

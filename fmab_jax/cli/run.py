@@ -137,11 +137,11 @@ def _kind_of(options: Any, study: Study) -> str:
     """
     if not options.figure:
         return ""
-    if study.keep == "curves" and len(study.points) <= MOST_CURVES:
+    if len(study.points) <= MOST_CURVES:
+        if study.keep == "summary" and options.band == "quantile":
+            remedy = "choose another, keep curves, or add --no-figure"
+            refuse("band", options.band, "of means for a summary", remedy)
         return "curves"
-    if not study.shape:
-        remedy = "keep curves, or add --no-figure"
-        refuse("keep", study.keep, "'curves' for a figure over time", remedy)
     if len(study.shape) > 2:
         allowed = f"at most {MOST_CURVES}, or along at most two parameters"
         remedy = "add --no-figure, or use fmab sweep and fmab plot"

@@ -45,7 +45,8 @@ def axis_label(coordinate: xr.DataArray) -> str:
 
 def seeds_of(run: xr.Dataset) -> str:
     """Writes how many seeds a run has, and which if they are not the first ones."""
-    seeds = run.seed.values if "seed" in run.coords else np.arange(run.sizes["seed"])
+    size = run.sizes["seed"] if "seed" in run.sizes else int(run.seeds)
+    seeds = run.seed.values if "seed" in run.coords else np.arange(size)
     number = quantity("", len(seeds), "seed")
     low, high = (int(end) for end in (seeds.min(), seeds.max()))
     return number if (low, high) == (0, len(seeds) - 1) else f"{number} from {low} to {high}"

@@ -19,9 +19,8 @@ from matplotlib.lines import Line2D
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.costs import exposure_of
-from fmab_jax.analysis.prices import communication_cost
 from fmab_jax.analysis.tables import held
-from fmab_jax.errors import array_of, price, refuse, setting
+from fmab_jax.errors import array_of, price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
@@ -55,7 +54,7 @@ def plot_runs(
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
-            a ``sweep`` with up to 28 configurations, see `cells`.
+            a ``sweep`` with up to 28 configurations, of curves or summaries, see `cells`.
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
         server_price: Price c1 of an agent-server link, at least 0.
@@ -68,7 +67,7 @@ def plot_runs(
         A figure 3.4 inches wide, for ``save_figure``; its axes are the regret and the link panel.
 
     Raises:
-        ValueError: For what is no result with single seeds, or an argument outside its range.
+        ValueError: For what is no result over time, or an argument outside its range.
 
     Source:
         Section III (regret, communication cost) and figures 4, 5, 10, 12 of arXiv 2111.01570.
@@ -90,7 +89,10 @@ def plot_runs(
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {label: _checked(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
-    bands = {label: confidence_band(data.regret, level, kind) for label, data in runs.items()}
+    bands = {
+        label: confidence_band(data.get("regret", data), level, kind)
+        for label, data in runs.items()
+    }
     allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
     if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
         refuse("bounds", bounds, allowed, remedy)
@@ -144,13 +146,13 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     no privacy parameter says it.
 
     Raises:
-        ValueError: If it holds no curves, or two configurations would have the same label.
+        ValueError: If it holds no regret, or two configurations would have the same label.
     """
-    if "regret" not in data:
-        remedy = f"sweep with {setting(keep='curves')}"
-        refuse("runs", "without regret", "a result with curves", remedy)
+    curves = data.get("regret", data.get("regret_mean"))
+    if curves is None:
+        refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
+    dims = [str(dim) for dim in curves.dims if dim not in ("seed", "time")]
     data = held(data)
-    dims = [str(dim) for dim in data.regret.dims if dim not in ("seed", "time")]
     for name in dims:
         if name not in data.coords:
             refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
@@ -235,16 +237,20 @@ def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     field = f"runs[{label!r}]"
     if not isinstance(data, xr.Dataset):
         refuse(field, type(data).__name__, "a result of simulate", "pass it unchanged")
-    missing = {"regret", "links"} - set(data)
+    summary = "regret" not in data and "regret_mean" in data
+    missing = {"regret_mean", "links_mean"} if summary else {"regret", "links"}
+    missing -= set(data)
     missing |= {"side", "priced"} - set(data.coords)
     if not {"title", "algorithm"} & {*data.attrs, *data.coords}:
         missing.add("title")
     if missing:
         value = f"without {', '.join(sorted(missing))}"
         refuse(field, value, "a result of simulate", "pass it unchanged")
-    if set(data.regret.dims) != {"seed", "time"}:
+    dims = data.regret_mean.dims if summary else data.regret.dims
+    if set(dims) != ({"time"} if summary else {"seed", "time"}):
         remedy = "select one configuration with .sel(...) per run"
-        refuse(field, data.regret.dims, "a result with dimensions seed and time", remedy)
+        allowed = "a result with dimensions seed and time, or of a summary time"
+        refuse(field, dims, allowed, remedy)
     # Where horizons are swept, every configuration has slots of its own.
     return data.assign_coords(time=("time", data.slot.values)) if "slot" in data.coords else data
 
@@ -270,11 +276,11 @@ def _draw_links(
     totals: list[float] = []
     shown: set[str] = set()
     for index, data in enumerate(runs.values()):
+        series = {side: values for side, values in _links(data).items() if values[-1] > 0}
         if paid:
-            series = {"cost": communication_cost(data, *prices).mean("seed").values}
-        else:
-            series = {side: values for side, values in _links(data).items() if values[-1] > 0}
-            shown |= set(series)
+            price_of = dict(zip(_SIDES, prices, strict=True))
+            series = {"cost": sum(price_of[side] * values for side, values in series.items())}
+        shown |= set(series)
         for name, values in (series or {"none": np.zeros(data.sizes["time"])}).items():
             totals.append(float(values[-1]))
             # Runs, and the two sides, are marked at different slots.
@@ -308,8 +314,9 @@ def _draw_links(
 def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
     """Returns the mean links so far [time] of each side, peers on the meters that cost."""
     sides = {"server": data.side == "server", "peer": (data.side == "peer") & data.priced}
+    links = data.links.mean("seed") if "links" in data else data.links_mean
     return {
-        side: data.links.isel(meter=np.flatnonzero(meters)).sum("meter").mean("seed").values
+        side: links.isel(meter=np.flatnonzero(meters)).sum("meter").values
         for side, meters in sides.items()
     }
 

@@ -359,9 +359,7 @@ def curves(content: Content) -> list[Picture]:
     """Draws regret and links over time of the configurations that are shown."""
     from fmab_jax.plots import runs
 
-    labelled = {cell.label: cell.data for cell in content.shown if "regret" in cell.data}
-    if not labelled:
-        return []
+    labelled = {cell.label: cell.data for cell in content.shown}
     server, peer = content.prices
     how: dict[str, Any] = {"server_price": server, "peer_price": peer}
     return [_picture(runs.plot_runs(labelled, level=content.level, **how))]

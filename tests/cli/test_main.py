@@ -272,20 +272,22 @@ def test_any_list_is_an_axis(folder, capsys):
         ((), "curves", "curves"),
         ((cli_run.MOST_CURVES,), "curves", "curves"),
         ((cli_run.MOST_CURVES + 1,), "curves", "parameters"),
-        ((2,), "summary", "parameters"),
-        ((2, 2), "summary", "parameters"),
-        ((), "summary", "keep='summary': must be 'curves' for a figure over time; "),
+        ((2, 2), "summary", "curves"),
         ((2, 2, 2), "summary", "configurations=8: must be at most "),
+        ((), "quantile", "band='quantile': must be of means for a summary; "),
     ],
 )
 def test_which_figure_a_run_has(shape, keep, drawn):
     """Would catch the most curves that a figure can show drawn as points, and one that is empty."""
+    band = "quantile" if keep == "quantile" else "simultaneous"
+    keep = "summary" if keep == "quantile" else keep
     study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
-    assert cli_run._kind_of(SimpleNamespace(figure=False), study) == ""
+    assert cli_run._kind_of(SimpleNamespace(figure=False, band=band), study) == ""
     if "=" not in drawn:
-        assert cli_run._kind_of(SimpleNamespace(figure=True), study) == drawn
+        assert cli_run._kind_of(SimpleNamespace(figure=True, band=band), study) == drawn
         return
-    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, SimpleNamespace(figure=True), study)
+    given = SimpleNamespace(figure=True, band=band)
+    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, given, study)
 
 
 @pytest.mark.parametrize("looks", [None, 4])

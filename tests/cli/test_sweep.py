@@ -320,7 +320,6 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "... --select rounds=none",
         "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
         "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
-        "plot sum --curves": "keep='summary': must be 'curves'",
         "plot half --x epsilon --hue rounds": "half: regret 2 not finite: must be finite in every",
         "show eps --level 0": "--level 0: must be a number in (0, 1)",
         "show eps --server-price -1": "--server-price -1: must be",

@@ -43,6 +43,23 @@ def test_lines_are_means_and_shades_are_bands(kind):
         assert shade.get_facecolor()[0, :3] == pytest.approx(to_rgb(line.get_color()))
 
 
+def test_a_summary_is_drawn_as_its_curves_are():
+    """Would catch single seeds that are asked for, another configuration's means, and links or a
+    cost that a summary forgets."""
+    given = {"horizon": 3000, "seeds": 20, "times": 10, "epsilon": [0.5, 2.0], "progress": False}
+    problem = fmab.Problem.uniform(4, 5)
+    for prices in ({}, {"server_price": 3.0}):
+        drawn = []
+        for keep in ("curves", "summary"):
+            data = fmab.sweep(fmab.hdp_mab, problem, components="2x2", keep=keep, **given)
+            figure = plot_runs(data, **prices)
+            lines = [line.get_ydata() for axes in figure.axes for line in axes.lines]
+            drawn.append((figure.get_label(), lines))
+        assert drawn[0][0] == drawn[1][0] and len(drawn[0][1]) >= 4
+        for one, other in zip(drawn[0][1], drawn[1][1], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 def after(drawn):
     """Returns what is drawn after slot 0, where every curve has to begin with 0."""
     assert drawn[0] == 0

@@ -267,14 +267,13 @@ def test_the_headlines_are_the_largest_differences(grid):
     ]
 
 
-def test_a_summary_has_tables_and_no_curves():
+def test_a_summary_has_tables_and_curves():
     """Would catch a report that needs single seeds, or that pairs what is not kept."""
     data = fmab.sweep("cdp", **SMALL, epsilon=[0.1, 1], keep="summary", progress=False)
     text = page_of(data)
     told = plain(Reader(text).text)
-    assert "Single seeds are not kept, so no curves are drawn here" in told
     assert "The largest possible error is used; 20 seeds each." in told
-    assert len(Reader(text).every("img")) == 1
+    assert len(Reader(text).every("img")) == 2
     heads, rows = table(Reader(text), "Final values")
     assert [row[heads.index("regret")] for row in rows] == [
         short(value) for value in data.regret_mean.isel(time=-1).values
