@@ -279,7 +279,8 @@ def _draw_links(
         series = {side: values for side, values in _links(data).items() if values[-1] > 0}
         if paid:
             price_of = dict(zip(_SIDES, prices, strict=True))
-            series = {"cost": sum(price_of[side] * values for side, values in series.items())}
+            costs = [price_of[side] * values for side, values in series.items()]
+            series = {"cost": np.sum([np.zeros(data.sizes["time"]), *costs], axis=0)}
         shown |= set(series)
         for name, values in (series or {"none": np.zeros(data.sizes["time"])}).items():
             totals.append(float(values[-1]))
