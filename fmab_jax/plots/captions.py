@@ -93,10 +93,11 @@ def wrong_in_all(tables: Collection[xr.Dataset]) -> list[str]:
 
 def meters(data: xr.Dataset) -> str:
     """Names the meters on which peer links cost something, if there are any."""
-    if "links" not in data or not {"side", "priced", "counts"} <= set(data.coords):
+    links = data.get("links", data.get("links_mean"))
+    if links is None or not {"side", "priced", "counts"} <= set(data.coords):
         return ""
-    over = [dim for dim in data.links.dims if dim != "meter"]
-    chosen = ((data.side == "peer") & data.priced & (data.links.max(over) > 0)).values
+    over = [dim for dim in links.dims if dim != "meter"]
+    chosen = ((data.side == "peer") & data.priced & (links.max(over) > 0)).values
     pairs = zip(data.meter.values[chosen], data.counts.values[chosen], strict=True)
     return " + ".join(f"meter {name}: {told}" for name, told in pairs)
 
