@@ -273,7 +273,7 @@ def test_any_list_is_an_axis(folder, capsys):
         ((cli_run.MOST_CURVES,), "curves", "curves"),
         ((cli_run.MOST_CURVES + 1,), "curves", "parameters"),
         ((2, 2), "summary", "curves"),
-        ((3, 2, 2), "summary", "configurations=12: must be at most "),
+        ((5, 3, 2), "summary", "configurations=30: must be at most "),
         ((), "quantile", "band='quantile': must be of means for a summary; "),
     ],
 )
