@@ -1,4 +1,4 @@
-"""Shows what results can depend on, and what a run would need here.
+"""Shows what results can depend on, and whether the curves of a run fit here.
 
 Versions, devices, precision, where compiled programs are kept, and whether the
 curves of a run fit into memory.
@@ -22,7 +22,7 @@ from fmab_jax.parameters import Whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Versions, devices and caches, and what a run would need."""
+    """Versions, devices and caches, and whether the curves of a run fit."""
 
     algorithm: str = option("cdp", metavar="NAME")
     """Whose run."""

@@ -1,1 +1,1 @@
-"""One page of everything that results say: content, the command that makes them again, the page."""
+"""One page of everything that results say: content, the study file, the page."""

@@ -135,7 +135,7 @@ class Layout:
             cells = max(1, _CHUNK_BYTES // bytes_per_summary(some))
         trials = self.chunk if self.chunk is not None else max(trials, 16)
         if self.worker is not None and self.chunk is None:
-            trials = min(trials, self._share)
+            trials = min(trials, self._most_trials_each)
         kept = some.curve_bytes * trials
         if self.study.keep == "summary":
             kept = bytes_per_summary(some)
@@ -146,7 +146,7 @@ class Layout:
         return max(1, trials), cells
 
     @functools.cached_property
-    def _share(self) -> int:
+    def _most_trials_each(self) -> int:
         """Returns the most trials of a chunk with which each of the workers gets one.
 
         It depends on the study and the number of workers alone: all of them lay out the same.

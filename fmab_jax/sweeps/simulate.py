@@ -71,7 +71,8 @@ def simulate(
         ``means``.
 
     Raises:
-        ValueError: If an argument is out of range or the run would not fit into memory.
+        ValueError: If an argument is out of range, or the results, or on a processor a trial, do not
+            fit into memory.
 
     Example:
         >>> import fmab_jax as fmab
