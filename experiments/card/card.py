@@ -72,7 +72,12 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("which", metavar="FILE|NAME", help="a .py file, or a shipped algorithm")
     parser.add_argument("--algorithm", help="which of a file that holds several")
     parser.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="parameters of the algorithm"
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameters of the algorithm",
     )
     parser.add_argument("--suite", nargs="+", default=[], metavar="NAME", help="all by default")
     parser.add_argument("--seeds", type=int, help="of each suite; the suite's by default")

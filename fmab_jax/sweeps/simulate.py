@@ -71,8 +71,8 @@ def simulate(
         ``means``.
 
     Raises:
-        ValueError: If an argument is out of range, or the results, or on a processor a trial, do not
-            fit into memory.
+        ValueError: If an argument is out of range or results do not fit into memory; on a
+            processor, also if trials do not.
 
     Example:
         >>> import fmab_jax as fmab

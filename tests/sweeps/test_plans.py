@@ -59,7 +59,7 @@ def test_workers_of_mixed_platforms_are_refused(others):
 def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     made = study(cells, seeds=seeds)
-    assert work(made, (1, workers)).layout._share == most
+    assert work(made, (1, workers)).layout._most_trials_each == most
     found = chunks.Results(grid.header_of(made, {}), chunks.Memory(), [])
     blocks = [work(made, (i + 1, workers)).layout.todo(found) for i in range(workers)]
     every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
