@@ -230,7 +230,7 @@ def make_card(
         Section("The privacy ledger", ledger),
         Section("The audit", audited),
         Section("The suites", _about(suites, results)),
-        Section("How to cite", _cite(contestant, suites, standings)),
+        *[Section("How to cite", _cite(contestant, suites, standings))] * (not quick),
     ]
     lead = _lead(contestant.label, suites, seeds, quick)
     return Card(f"Benchmark card: {contestant.label}", lead, sections)

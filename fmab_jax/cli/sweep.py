@@ -94,6 +94,7 @@ def command(words: list[str]) -> Command:
 
 def execute(call: Call) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
+    from fmab_jax.run.outputs import is_shipped
     from fmab_jax.sweeps import cluster, runner, study_file
     from fmab_jax.sweeps.progress import quantity
 
@@ -164,7 +165,8 @@ def execute(call: Call) -> None:
         stated_means = document.get("problem", {}).get("means")
         means = [stated_means] if isinstance(stated_means, str) else []
         print_results(data, Reading(folder=out), arms=arms_run(means, data))
-    print(f"next: fmab show {as_word(out)}, fmab plot {as_word(out)} --help")
+    own = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
+    print(f"next: fmab show {as_word(out)}{own}, fmab plot {as_word(out)} --help")
 
 
 class _Planned(Progress):

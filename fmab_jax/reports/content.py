@@ -21,6 +21,7 @@ from fmab_jax.analysis.tables import final_table, held
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import said
+from fmab_jax.run.outputs import is_shipped
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.grid import SHARED, attributes_of
 
@@ -91,7 +92,10 @@ class Source(NamedTuple):
         size_text = f"{size:,} configuration{'s' * (size > 1)} of {stated.seeds:,} seeds"
         if not same:
             return text, f"Not checked: it states {size_text}, but of another study."
-        return text, f"Checked: it states the study of these results, {size_text}."
+        note = f"Checked: it states the study of these results, {size_text}."
+        if not all(map(is_shipped, stated.outputs)):
+            note += " It needs the file of your outputs: add --plugin FILE."
+        return text, note
 
 
 class Cell(NamedTuple):

@@ -15,6 +15,7 @@ import xarray as xr
 
 from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.tables import held
+from fmab_jax.core.outputs import OF_RESULTS
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import (
     aside,
@@ -106,6 +107,13 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         for name in [n for n, v in cell.data_vars.items() if "meter" in v.dims]:
             for number, meter in enumerate(cell.meter.values):
                 cell[f"{name}_{meter}"] = cell[name].isel(meter=number, drop=True)
+        # One column for each value of a reduction.
+        for name, values in list(cell.data_vars.items()):
+            if values.dims and not OF_RESULTS.intersection(map(str, values.dims)):
+                for place_ in np.ndindex(*values.shape):
+                    value = values[place_]
+                    at = "_".join(f"{dim}_{value[dim].item():g}" for dim in values.dims)
+                    cell[f"{name}_{at}"] = ((), value.item())
         keep = [n for n, v in cell.variables.items() if set(v.dims) <= set(over) and n not in dims]
         frame = cell[[n for n in keep if n not in cell.dims]].to_dataframe(dim_order=over)
         frame = frame.reset_index().drop(columns=[*labels], errors="ignore")

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sizes
 import xarray as xr
@@ -21,6 +22,7 @@ from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
+from fmab_jax.sweeps.exports import tidy
 
 ROOT = Path(__file__).parents[2]
 ALL = ["regret_by_agent", "pulls", "fairness", "bits_sent"]
@@ -216,7 +218,8 @@ WIDE |= {"progress": False, "times": 5}
 
 def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
     """Would catch seeds that are left out or added up twice, another configuration's, a merge that
-    forgets a chunk, and a state that depends on the batch or on where it is added up."""
+    forgets a chunk, a state that depends on the batch or on where it is added up, and a table that
+    leaves it out."""
     risk = page("own_reduction")["RISK"]
     curves = fmab.sweep("cdp", seeds=200, **WIDE)
     worst = np.sort(curves.regret.values[:, :, -1], axis=1)[:, ::-1]
@@ -226,6 +229,11 @@ def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
     for place, share in enumerate(found.share.values):
         mean = worst[:, : round(200 * share)].mean(1)
         np.testing.assert_allclose(found.values[:, place], mean, rtol=1e-3)
+    whole = fmab.sweep("cdp", **asked)
+    rows = pd.concat(tidy(whole))
+    for share in found.share.values:
+        column = rows[rows.time == rows.time.max()][f"regret_at_risk_share_{share:g}"]
+        np.testing.assert_array_equal(column, found.sel(share=share).values)
     cut = fmab.sweep("cdp", chunk=64, batch=32, **asked).regret_at_risk
     assert cut.equals(found)
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
@@ -474,6 +482,7 @@ import functools
 
 import fmab_jax as fmab
 from fmab_jax.run.outputs.pulls import PULLS
+from fmab_jax.sweeps.exports import tidy
 
 TRIED = fmab.Output(
     "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),
