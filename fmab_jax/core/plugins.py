@@ -108,11 +108,8 @@ def forget_plugin(module: ModuleType) -> None:
 def imported(path: Path) -> ModuleType:
     """Imports a file, once for each content of it and of its helpers."""
     content, place = path.read_bytes(), path.resolve()
-    helpers = tuple(
-        (name, text)
-        for name, text in _helpers(str(place), content).items()
-        if _would_import(name) in (None, str(place.with_name(f"{name}.py")))
-    )
+    beside = _helpers(str(place), content)
+    helpers = tuple((name, beside[name]) for name in beside if _is_helper(name, place))
     digest = hashlib.sha256(bytes(place) + content + repr(helpers).encode()).hexdigest()[:12]
     name = f"fmab_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}_{digest}"
     return sys.modules.get(name) or _execute(Source(name, str(place), content, helpers))
@@ -132,26 +129,28 @@ def names_once(module: Any, where: str) -> None:
         defined_once(inspect.getsource(module).encode(), where)
 
 
-def _would_import(name: str) -> str | None:
-    """Returns the file that a module has or would be imported from; None if there is no such."""
-    with contextlib.suppress(ValueError):  # a module without a specification
-        spec = importlib.util.find_spec(name)
-        return os.path.realpath(spec.origin or "") if spec else None
-    return ""
+def _is_helper(name: str, plugin: Path) -> bool:
+    """Tells whether a module beside a plug-in is what its name means here: no other one has it."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return (
+        name not in sys.modules or name in _executed or file == str(plugin.with_name(f"{name}.py"))
+    )
 
 
 def _execute(source: Source) -> ModuleType:
     """Executes a plug-in's helpers, each after those that it imports itself, and then its file."""
     defined_once(source.content, os.path.basename(source.path))
-    # What stays in the table is still to be executed.
-    waiting = {name: text for name, text in source.helpers if _executed.get(name) != text}
+    executed = ((name in sys.modules, _executed.get(name)) for name, _ in source.helpers)
+    # All anew if one has changed: they may import each other.
+    same = list(executed) == [(True, text) for _, text in source.helpers]
+    waiting = {} if same else dict(source.helpers)
 
     def execute(name: str, path: str, content: bytes) -> ModuleType:
-        for helper in sorted(_imported_names(content) & waiting.keys()):
-            beside = os.path.join(os.path.dirname(source.path), f"{helper}.py")
-            text = waiting.pop(helper)
-            execute(helper, beside, text)
-            _executed[helper] = text
+        for helper in sorted(_imported_names(content)):
+            if helper in waiting:
+                beside = os.path.join(os.path.dirname(source.path), f"{helper}.py")
+                _executed[helper] = waiting.pop(helper)
+                execute(helper, beside, _executed[helper])
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         module = sys.modules[name] = importlib.util.module_from_spec(spec)

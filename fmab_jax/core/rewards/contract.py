@@ -29,7 +29,9 @@ _UNIFORMS = np.array([2.0**-53, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 2.0**-53])
 # Means that a law is tried out at; and uniforms of the conformance test.
 _MEANS, _MANY_UNIFORMS = 512, 4096
 # Means that are looked at in one go.
-_BLOCK = 1 << 16
+_BLOCK = 1 << 14
+# What a law on finitely many values need not state.
+_FINITE = (FiniteSupport.one, FiniteSupport.cumulants)
 
 
 def is_own(owner: type) -> bool:
@@ -143,9 +145,10 @@ def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
 
 
 def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]:
-    owner, low, high, slack = type(law).__name__, law.low, law.high, _ERROR * _largest(law)
+    low, high, name = law.low, law.high, type(law).__name__
+    slack = _ERROR * max(1.0, *(abs(x) for x in (low, high) if math.isfinite(x)), 1.0)
     static, traced = law.bind()
-    values = {name: jnp.asarray(value) for name, value in traced.items()}
+    values = {key: jnp.asarray(value) for key, value in traced.items()}
     given = static.parameters(jnp.asarray(means[None]), **values)
     parameters = [jnp.broadcast_to(jnp.asarray(each), (1, len(means)))[0] for each in given]
     near = _ERROR * np.maximum(1.0, abs(means))
@@ -153,7 +156,7 @@ def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]
     if isinstance(law, FiniteSupport):
         if len(parameters) != len(law.levels):
             allowed = f"{len(law.levels)} probabilities, one for each of its levels"
-            refuse(f"{owner}.parameters", len(parameters), allowed, "return a tuple of arrays")
+            refuse(f"{name}.parameters", len(parameters), allowed, "return a tuple of arrays")
         table = np.array(parameters)
         inside = (table >= -_ERROR) & (table <= 1.0 + _ERROR)
         yield _Rule("parameters", "", table, inside, "in [0, 1]")
@@ -162,16 +165,13 @@ def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]
         yield _Rule("parameters", "sum ", total, kept, "1 in sum over levels")
         kept = abs(mean - means) <= near
         yield _Rule("parameters", "mean ", mean, kept, "probabilities with that mean")
-        inherited = (type(law).one, type(law).cumulants) == (
-            FiniteSupport.one,
-            FiniteSupport.cumulants,
-        )
+        inherited = (type(law).one, type(law).cumulants) == _FINITE
         if inherited and len(uniforms) < _MANY_UNIFORMS:
             return  # the rest follows from the probabilities
     cumulants = [np.broadcast_to(np.asarray(c), means.shape) for c in static.cumulants(*parameters)]
     if len(cumulants) != 7:
         allowed = "six cumulants and the decay"
-        refuse(f"{owner}.cumulants", len(cumulants), allowed, "return seven")
+        refuse(f"{name}.cumulants", len(cumulants), allowed, "return seven")
     for each in cumulants[: 7 if law.step else 6]:  # the decay is used on a lattice alone
         yield _Rule("cumulants", "", each, np.isfinite(each), "finite")
     mean = low + law.step * cumulants[0] if law.step else cumulants[0]
@@ -189,19 +189,20 @@ def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]
         steps = (drawn - low) / law.step
         kept, allowed = abs(steps - np.round(steps)) <= 1e-6, f"{low:g} plus a multiple of its step"
         yield _Rule("one", "", drawn, kept, f"{allowed}, {law.step:g}")
-    if len(uniforms) < _MANY_UNIFORMS or not math.isfinite(law.sensitivity):
-        return
+    if len(uniforms) >= _MANY_UNIFORMS and math.isfinite(law.sensitivity):
+        yield from _moment_rules(law, drawn[1:-1] - means, cumulants, slack)
+
+
+def _moment_rules(
+    law: Law, deviations: np.ndarray, cumulants: list[np.ndarray], slack: float
+) -> Iterator[_Rule]:
     unit = law.step or 1.0
     k2, k3, k4, k5, k6 = (unit**n * cumulants[n - 1] for n in range(2, 7))
     fifth, sixth = k5 + 10 * k3 * k2, k6 + 15 * k4 * k2 + 10 * k3**2 + 15 * k2**3
     moments = (0.0 * k2, k2, k3, k4 + 3 * k2**2, fifth, sixth)
     for order, moment in enumerate(moments, start=1):
         # Quantiles on midpoints give a moment to within the function's variation over their number.
-        found = ((drawn[1:-1] - means) ** order).mean(axis=0)
+        found = (deviations**order).mean(axis=0)
         error = 2.0 * law.sensitivity**order / _MANY_UNIFORMS + slack
         what = f"central moment {order} of "
         yield _Rule("one", what, found, abs(found - moment) <= error, "of the stated cumulants")
-
-
-def _largest(law: Law) -> float:
-    return max(1.0, *(abs(x) for x in (law.low, law.high) if math.isfinite(x)), 1.0)
