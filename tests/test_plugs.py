@@ -260,7 +260,7 @@ def test_policy_and_law_by_command_line_study_file_and_figure(tmp_path, monkeypa
         ("normal", "bernoulli, gaussian:SD, three-point[:MIDDLE]; "),
         ("three-point:x", "must be written three-point[:MIDDLE] with middle a number in"),
         ("three-point:0.5,1", "must be written three-point[:MIDDLE]; "),
-        ("three-point:2", "ThreePoint.parameters='[0.25, 1.0, -0.25] at mean 0.25'"),
+        ("three-point:2", "ThreePoint.parameters=-0.00391389 at mean 0.334638"),
         ("gaussian", "must be written gaussian:SD; "),
         ("gaussian:x", "must be written gaussian:SD with sd a number in (0, 1e+09]; "),
         ("gaussian:0", "must be written gaussian:SD with sd a number in (0, 1e+09]; "),
@@ -924,13 +924,11 @@ for old, new in (
     ("return 1.0 /", "import fmab_test_late\n        return fmab_test_late.WIDTH /"),
 ):
     HELPED = HELPED.replace(old, new)
-DEEP = "from fmab_test_package import deep\ndef factor():\n    return deep.VALUE\n"
 HELPERS = {
-    "fmab_test_helper.py": DEEP,
-    "fmab_test_package/__init__.py": "",
-    "fmab_test_package/deep.py": "from .deeper import VALUE\n",
-    "fmab_test_package/deeper.py": "VALUE = 1\n",
+    "fmab_test_helper.py": "import fmab_test_late\nfrom fmab_test_deep import VALUE\n"
+    "def factor():\n    return VALUE * SCALE * fmab_test_late.WIDTH\nSCALE = 1\n",
     "fmab_test_late.py": "WIDTH = 1.0\n",
+    "fmab_test_deep.py": "VALUE = 1\n",
     "fmab_test_beside.py": "raise ValueError('nobody imports it')\n",
 }
 
@@ -938,7 +936,6 @@ HELPERS = {
 @pytest.fixture
 def helped(tmp_path, monkeypatch):
     """A plug-in file with helpers in its folder, which is on the path."""
-    (tmp_path / "fmab_test_package").mkdir()
     for name, text in {"mine.py": HELPED, **HELPERS}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -950,7 +947,7 @@ def forget_helpers():
     """Has the next import be the first, as in another process."""
     for name in [name for name in sys.modules if name.startswith(("fmab_test_", "fmab_plugin_"))]:
         del sys.modules[name]
-    plugins._executed_as.clear()
+    plugins._executed.clear()
     base._loaded.clear()
 
 
@@ -962,11 +959,14 @@ def loaded(path):
 
 @pytest.mark.parametrize(
     ("name", "old", "new"),
-    [("mine.py", "+ 5.0 *", "+ 9.0 *"), ("fmab_test_package/deeper.py", "= 1", "= 3")],
+    [
+        ("mine.py", "+ 5.0 *", "+ 9.0 *"),
+        ("fmab_test_helper.py", "SCALE = 1", "SCALE = 3"),
+        ("fmab_test_late.py", "= 1.0", "= 3.0"),
+    ],
 )
 def test_a_changed_file_or_helper_is_another_configuration(helped, name, old, new):
-    """Catches a file left out of its digest; `_helpers` of nothing, or of direct imports alone;
-    `_forget` that forgets nothing."""
+    """Catches a file left out of its digest; `_helpers` of nothing; an old helper that stays."""
     study = partial(fmab.sweep, "helped", PROBLEM, horizon=500, seeds=8, store=helped / "runs")
     text = (helped / name).read_text("utf-8")
     assert text.count(old) == 1
@@ -979,7 +979,7 @@ def test_a_changed_file_or_helper_is_another_configuration(helped, name, old, ne
         assert results[-1].attrs["compilations"] == 1
         assert study().attrs["compilations"] == 0
     assert not np.array_equal(*(each.regret for each in results))
-    assert not [*helped.rglob("deep*.pyc"), *helped.rglob("mine*.pyc")]
+    assert not [*helped.rglob("*helper*.pyc"), *helped.rglob("mine*.pyc")]
     # As it was, here and then in another process: the configuration that it was.
     (helped / name).write_text(text, encoding="utf-8")
     for forget in (list, forget_helpers):
@@ -990,11 +990,10 @@ def test_a_changed_file_or_helper_is_another_configuration(helped, name, old, ne
         assert np.array_equal(again.regret, results[0].regret)
 
 
-@pytest.mark.parametrize(
-    ("name", "counts"), [(each, each != "fmab_test_beside.py") for each in HELPERS]
-)
-def test_every_helper_counts_and_nothing_else(helped, name, counts):
-    """Catches an import in a function, package or helper uncounted, or a file that counts."""
+@pytest.mark.parametrize("name", HELPERS)
+def test_every_helper_counts_and_nothing_else(helped, name):
+    """Catches an import in a function uncounted, or a file that counts: a helper's helper."""
+    counts = name in ("fmab_test_helper.py", "fmab_test_late.py")
     before = plugins.source_digest(loaded(helped / "mine.py"))
     for text, same in ((HELPERS[name] + "# changed\n", not counts), (HELPERS[name], True)):
         (helped / name).write_text(text, encoding="utf-8")
@@ -1008,15 +1007,23 @@ def test_every_helper_counts_and_nothing_else(helped, name, counts):
     sys.path.remove(str(helped / "elsewhere"))
 
 
-def test_the_digest_is_of_what_was_imported(helped):
+@pytest.mark.parametrize(
+    ("name", "text", "factor"),
+    [
+        ("fmab_test_helper.py", "def factor():\n    return 9\n", 9),
+        ("fmab_test_late.py", "WIDTH = 4.0\n", 4),
+    ],
+)
+def test_the_digest_is_of_what_was_imported(helped, name, text, factor):
     """Would catch an old helper that runs under the name of a new one, edited since."""
     first = loaded(helped / "mine.py")
-    (helped / "fmab_test_helper.py").write_text("def factor():\n    return 9\n", "utf-8")
+    (helped / name).write_text(text, "utf-8")
     digest = first().describe()["code"]
     second = loaded(helped / "mine.py")
     assert second is not first and second().describe()["code"] != digest
     assert first.pulls_per_arm.__globals__["factor"]() == 1
-    assert second.pulls_per_arm.__globals__["factor"]() == 9
+    # A helper that has not changed imports the new one.
+    assert second.pulls_per_arm.__globals__["factor"]() == factor
 
 
 def test_helpers_travel_with_their_plug_in(helped):
@@ -1025,12 +1032,11 @@ def test_helpers_travel_with_their_plug_in(helped):
     digest, (source,) = plugins.source_digest(owner), plugins.plugin_sources()[-1:]
     forget_helpers()
     # There, a helper is another one, and was imported before.
-    (helped / "fmab_test_package/deeper.py").write_text("VALUE = 7\n", encoding="utf-8")
+    (helped / "fmab_test_helper.py").write_text("def factor():\n    return 7\n", "utf-8")
     there = loaded(helped / "mine.py")
     assert plugins.source_digest(there) != digest
-    shutil.rmtree(helped / "fmab_test_package")
+    (helped / "fmab_test_helper.py").unlink()
     (helped / "fmab_test_late.py").unlink()
-    finders = [*sys.meta_path]
     plugins.import_sources([source])
     same = sys.modules[source.name].Helped
     assert same.pulls_per_arm.__globals__["factor"]() == 1
@@ -1038,42 +1044,35 @@ def test_helpers_travel_with_their_plug_in(helped):
     epoch = SimpleNamespace(pulls=jnp.ones(1))
     assert float(same.radius(epoch)[0]) == 1.0
     assert plugins.source_digest(same) == digest
-    sys.meta_path[:] = finders
 
 
-def test_a_package_counts_as_a_whole_distribution(helped, monkeypatch):
-    """Would catch relative imports, or a sister package of one distribution, that do not count."""
-    site = helped / "site"
-    for name, text in {
-        "fmab_test_own/__init__.py": "",
-        "fmab_test_own/algorithms.py": HELPED.replace(
-            "from fmab_test_helper import factor",
-            "from .more import factor\nimport fmab_test_sister, fmab_test_stranger",
-        ),
-        "fmab_test_own/more.py": "def factor():\n    return 1\n",
-        "fmab_test_sister.py": "VALUE = 1\n",
-        "fmab_test_stranger.py": "VALUE = 1\n",
-        "fmab_test_own-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: own\nVersion: 1\n",
-        "fmab_test_own-1.dist-info/top_level.txt": "fmab_test_own\nfmab_test_sister\n",
-    }.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        (site / name).write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.setattr(plugins, "_installed_in", lambda: {str(site)})
+def test_a_module_of_another_place_is_no_helper(helped):
+    """Would catch a file beside a plug-in that takes the name of a module that Python has."""
+    before = plugins.source_digest(loaded(helped / "mine.py"))
+    (helped / "dataclasses.py").write_text("raise ValueError('not this one')\n", "utf-8")
+    forget_helpers()
+    assert plugins.source_digest(loaded(helped / "mine.py")) == before
+
+
+@pytest.mark.parametrize("line", ["from .more import factor", "from fmab_test_own import more"])
+def test_a_module_counts_with_its_neighbours(helped, line):
+    """Would catch imports in a package, relative or absolute, that do not count."""
+    text = HELPED.replace("from fmab_test_helper import factor", f"{line}\nfactor = int")
+    (helped / "fmab_test_own").mkdir()
+    files = {"__init__": "", "algorithms": text, "more": "def factor():\n    return 1\n"}
+    for name, content in {**files, "other": "VALUE = 1\n"}.items():
+        (helped / f"fmab_test_own/{name}.py").write_text(content, encoding="utf-8")
 
     def digest():
         forget_helpers()
-        plugins._beside.cache_clear()
         (owner,) = base.load_plugin("fmab_test_own.algorithms")
         return plugins.source_digest(owner)
 
-    before = digest()
-    for name, counts in (("own/more", True), ("sister", True), ("stranger", False)):
-        path = site / f"fmab_test_{name}.py"
-        text = path.read_text("utf-8")
-        path.write_text(text + "# changed\n", encoding="utf-8")
+    for name, counts in (("more", True), ("other", False)):
+        before = digest()
+        with (helped / f"fmab_test_own/{name}.py").open("a", encoding="utf-8") as file:
+            file.write("# changed\n")
         assert (digest() != before) is counts, name
-        path.write_text(text, encoding="utf-8")
 
 
 def test_a_constant_in_code_without_source_counts(monkeypatch):

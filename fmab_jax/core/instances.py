@@ -13,7 +13,6 @@ from fmab_jax.core import arrays, keys
 from fmab_jax.core.rare import stored
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
-from fmab_jax.core.rewards.contract import Looked, looked_at
 from fmab_jax.core.shapes import STATIC
 
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
@@ -77,20 +76,6 @@ class BoundProblem:
         level = self._level(key)
         means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
         return Instance(means, *_gaps(level), self._parameters(means))
-
-    def looked_at(self, key: Array, *, whole: bool = False) -> Looked:
-        """Returns what is wrong with a plug-in's law at one seed's means; pure, as `draw`.
-
-        Args:
-            key: The seed's key.
-            whole: As in `fmab_jax.core.rewards.contract.looked_at`.
-        """
-        instance = self.draw(key)
-        rows = jnp.arange(self.rows, dtype=jnp.float64)
-        exists = (rows < self.agents) if self.rows > 1 else rows == 0.0
-        (words,) = keys.stream_keys(key, 0, keys.LOOK)
-        given = (instance.means, instance.parameters, exists, words)
-        return looked_at(self.law, *given, whole=whole)
 
     def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
         if self.kind == "ratings":

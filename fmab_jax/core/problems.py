@@ -100,6 +100,7 @@ class Problem:
             else:
                 allowed, remedy = "a finite number", "give the mean of each arm"
             refuse(f"means{list(where)}", float(array[bad][0]), allowed, remedy)
+        check_law(law, array)
         array, agents = _shared_rows("means", array, 2, agents)
         self._set(array, agents, array.shape[1], 0.0, None, law)
 
@@ -154,6 +155,8 @@ class Problem:
             refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
         problem = cls.__new__(cls)
         problem._set(None, agents, arms, spread, instance_gap, law)
+        if problem.spread:  # means may lie at the ends
+            check_law(law, [0.0, 1.0])
         return problem
 
     @classmethod

@@ -16,21 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
 from fmab_jax.algorithms.base import Outcome
-from fmab_jax.core import keys
-from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
-from fmab_jax.core.rewards.contract import Looked, is_own, refuse_broken
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import compilation, contract, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
 from fmab_jax.run.resources import spans_processes, threads
-
-# Means whose law is looked at in one go.
-_LOOKED_AT = 1 << 16
 
 
 class Trials(NamedTuple):
@@ -47,47 +41,6 @@ class Trials(NamedTuple):
     which: np.ndarray
     seeds: range | np.ndarray
     root_seed: int
-
-
-def _look_at_law(
-    config: Config, table: BoundProblem, row: np.ndarray, root_seed: int, seed: np.ndarray
-) -> None:
-    """Refuses somebody's own law that is none at the means of a trial.
-
-    Args:
-        config: Any of those that the trials are of.
-        table: Their problems, [config, ...].
-        row: [trial] which of them.
-        root_seed: Of all trials.
-        seed: [trial].
-
-    Raises:
-        Refusal: For the first trial whose means show it.
-    """
-    block = min(len(seed), max(1, _LOOKED_AT // (table.rows * table.arms)))
-    with own_settings():
-        for start in range(0, len(seed), block):
-            which = np.minimum(np.arange(start, start + block), len(seed) - 1)
-            root = np.full(block, root_seed, np.uint32)
-            given = (jax.tree.map(lambda x: x[row[which]], table), root, seed[which])  # noqa: B023
-            kept = np.asarray(_laws_kept(*given))
-            if not kept.all():
-                own = jax.tree.map(lambda x: x[kept.argmin()], given)  # noqa: B023
-                found = jax.tree.map(np.asarray, _law_looked_at(*own))
-                refuse_broken(config.problem.rewards, found, int(own[-1]))
-
-
-@jax.jit
-def _laws_kept(problem: BoundProblem, root_seed: Any, seed: Any) -> Bool[Array, " trial"]:
-    def one(problem: BoundProblem, root_seed: Any, seed: Any) -> Array:
-        return problem.looked_at(keys.seed_key(root_seed, seed)).kept
-
-    return jax.vmap(one)(problem, root_seed, seed)
-
-
-@jax.jit
-def _law_looked_at(problem: BoundProblem, root_seed: Any, seed: Any) -> Looked:
-    return problem.looked_at(keys.seed_key(root_seed, seed), whole=True)
 
 
 def run_trials(
@@ -149,7 +102,6 @@ def _run_batches(
     # Rows that no trial names.
     padded = [*trials.configs, *[trials.configs[-1]] * (rows - len(trials.configs))]
     table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in padded))
-    problems = table[1]
     shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
     split, whole = (
@@ -177,8 +129,6 @@ def _run_batches(
             x if len(x) == batch else np.pad(x, (0, batch - len(x)), mode="edge")
             for x in (which, seed)
         )
-        if not is_own(type(trials.configs[0].bound.law)):
-            _look_at_law(trials.configs[0], problems, which, trials.root_seed, seed)
         with own_settings(mesh):
             if shared:
                 numbers = tuple(put(x, split) for x in numbers)
