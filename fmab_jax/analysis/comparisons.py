@@ -304,6 +304,8 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
     pairs = [(label, group[0]) for group in questions for label in group[1:]]
     if len(known) <= ALL_PAIRS:
         pairs = [pair for group in questions for pair in combinations(group, 2)]
+    places = {label: place for place, label in enumerate(known)}
+    pairs.sort(key=lambda pair: (places[pair[0]], places[pair[1]]))
     made = [_compared(known[one], known[other], (one, other), level) for one, other in pairs]
     return holm(made), len(questions) > 1
 

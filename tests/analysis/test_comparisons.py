@@ -355,6 +355,10 @@ def test_runs_of_other_questions_are_told():
     with pytest.warns(UserWarning, match="other horizons, sizes or problems are not compared"):
         found = fmab.compare_all(made)
     assert [(c.first, c.second) for c in found] == [("a", "b"), ("c", "d")]
+    made = {n: run(regrets(10, 20, i), agents=5 + (n in "bc")) for i, n in enumerate("abcde")}
+    with pytest.warns(UserWarning, match="are not compared"):
+        told = ["".join((c.first, c.second)) for c in fmab.compare_all(made)]
+    assert told == ["ad", "ae", "bc", "de"]  # as the labels are given
 
 
 def test_an_unknown_root_seed_is_not_zero():
