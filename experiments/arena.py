@@ -27,10 +27,10 @@ import xarray as xr
 from scipy.optimize import brentq
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, several
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
-from fmab_jax.analysis import costs, several, statements, theory
+from fmab_jax.analysis import costs, statements, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 
@@ -253,7 +253,7 @@ class View(NamedTuple):
     @property
     def who(self) -> str:
         """Whose view it is."""
-        return statements.whoever(self.sees)
+        return several.whoever(self.sees)
 
     @property
     def leak(self) -> str:

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, several
 from experiments.arena import (
     AGENTS,
     ARMS,
@@ -40,7 +40,7 @@ from experiments.arena import (
     trusted_as_well,
 )
 from experiments.notes import SMALL, Note, write_beside
-from fmab_jax.analysis import costs, several
+from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT

@@ -27,10 +27,11 @@ from experiments import (
     arena_settings,
     audit,
     common,
+    several,
 )
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import costs, several
+from fmab_jax.analysis import costs
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import graphs

@@ -10,8 +10,8 @@ import numpy as np
 from experiments.card.page import Points
 from experiments.card.standings import Run, Standings
 from experiments.card.suites import Group
+from experiments.several import Entrant, Least, Place, least, mean_with_ends, places
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.several import Entrant, Least, Place, least, mean_with_ends, places
 from fmab_jax.analysis.statements import interval_text
 
 LEVEL = 0.95
@@ -72,7 +72,7 @@ def rank_run(
     """Ranks a run, whose label nobody else has, among those of the standings.
 
     Each two are compared on the seeds that both have, paired, and all intervals of the ranking hold
-    together (`fmab_jax.analysis.several.places`). ``same`` is the label of the standing that it is
+    together (`experiments.several.places`). ``same`` is the label of the standing that it is
     itself; "" for none.
     """
     runs = standings.members(suite, group)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile, unit_of
-from fmab_jax.analysis.costs import Cost, cost_of
+from fmab_jax.analysis.costs import cost_of
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import held
 from fmab_jax.errors import Refusal, real, refuse
@@ -37,42 +36,34 @@ QUESTIONS = (
 )
 """Parameters whose values are different questions, not better or worse answers."""
 
-_ONE_INSTANCE = "the instance of seed "
-# Letters that a refusal shows of a long value.
-_PART = 24
-
 UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
 """What is said where runs answer different questions."""
 
 
-class _Finals(NamedTuple):
-    """What is known of a run's regret at T.
+class _Run(NamedTuple):
+    """What is known of one configuration's regret at T.
 
     Attributes:
-        slot: T.
+        data: All of it.
+        asked: What it was asked; see `question_of`.
         root_seed: Of all its randomness; None where the results do not say it.
+        looks: At how many numbers of seeds it might have stopped; 0 for a fixed number.
         seeds: Which seeds; None where single ones are not kept.
         values: Their regret.
         number: How many seeds.
         mean: Of the regret.
         error: Standard error of the mean.
-        looks: At how many numbers of seeds it might have stopped; 0 for a fixed number.
-        cost: What it took.
-        asked: What it was asked.
-        data: All of it.
     """
 
-    slot: int
+    data: xr.Dataset
+    asked: dict[str, Any]
     root_seed: int | None
+    looks: int
     seeds: np.ndarray | None
     values: np.ndarray
     number: int
     mean: float
     error: float
-    looks: int
-    cost: Cost
-    asked: dict[str, Any]
-    data: xr.Dataset
 
 
 def compare(
@@ -126,18 +117,20 @@ def compare(
         True
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    both = [_single(field, data) for field, data in (("first", first), ("second", second))]
+    both = [_single("first", first), _single("second", second)]
     if labels is None:
         labels = _named(*both)
-    elif not isinstance(labels, tuple) or [type(each) for each in labels] != [str, str]:
+    elif not isinstance(labels, tuple) or [type(label) for label in labels] != [str, str]:
         refuse("labels", labels, "two texts", 'write ("with noise", "without")')
-    finals = [_finals(field, data) for field, data in zip(("first", "second"), both, strict=True)]
-    if finals[0].slot != finals[1].slot:
+    one, two = _read("first", both[0]), _read("second", both[1])
+    horizon, time = one.asked["horizon"], two.asked["horizon"]
+    if horizon != time:
         remedy = "regret grows with time: compare runs of one horizon"
-        refuse("second.time", finals[1].slot, f"{finals[0].slot}, the first's last slot", remedy)
-    turned = _turned(*both)
-    _refuse_unlike(*(_asked_but_order(question_of(data), turned) for data in both))
-    return _compared(*finals, labels=(labels[0], labels[1]), level=level, turned=turned)
+        refuse("second.time", time, f"{horizon}, the first's last slot", remedy)
+    for name in _unlike(one, two):
+        remedy = "the regret of another problem is another question: compare runs of one"
+        refuse(f"second.{name}", two.asked[name], f"{one.asked[name]}, the first's", remedy)
+    return _compared(one, two, labels, level)
 
 
 def compare_all(
@@ -191,16 +184,15 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
     Source:
         S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, 1979.
     """
-    many = len(comparisons)
-    adjusted, reached = [0.0] * many, 0.0
+    many, reached = len(comparisons), 0.0
+    adjusted = list(comparisons)
     for rank, place in enumerate(sorted(range(many), key=lambda i: comparisons[i].p_value)):
         reached = max(reached, min(1.0, (many - rank) * comparisons[place].p_value))
-        adjusted[place] = reached
-    pairs = zip(comparisons, adjusted, strict=True)
-    return [
-        replace(each, adjusted=value, together=many, simultaneous="Holm" * (many > 1))
-        for each, value in pairs
-    ]
+        simultaneous = "Holm" * (many > 1)
+        adjusted[place] = replace(
+            comparisons[place], adjusted=reached, together=many, simultaneous=simultaneous
+        )
+    return adjusted
 
 
 def reference(coordinate: xr.DataArray) -> int:
@@ -221,8 +213,8 @@ def reference(coordinate: xr.DataArray) -> int:
 def question_of(data: xr.Dataset) -> dict[str, Any]:
     """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
 
-    A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
-    the seed that drew it for all. ``means`` is a digest of the means that come along.
+    A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities.
+    ``means`` is a digest of the means that come along.
 
     Args:
         data: A result of one configuration.
@@ -232,14 +224,14 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     if isinstance(problem, dict):
         study |= problem
         study["problem"] = problem.get("means", problem.get("probabilities", "drawn"))
-    elif problem == "Drawn":
-        study["problem"] = "drawn"
-        if (seed := study.get("fixed_instance")) is not None:
-            study["problem"] = f"{_ONE_INSTANCE}{seed} under root seed {study['root_seed']}"
     for name in ("agents", "arms"):  # a maker of one's own may choose them
         size = data.coords.get(name, xr.DataArray(data.attrs.get(name))).item()
         if words.is_number(size):  # else a label, whose value the study states
             study[name] = int(size)
+    if problem == "Drawn":
+        sizes = [study.get(name) for name in ("agents", "arms", "spread", "instance_gap")]
+        seed = study.get("fixed_instance")
+        study["problem"] = "drawn" if seed is None else _drawn(*sizes, seed, study["root_seed"])
     found = {name: study[name] for name in QUESTIONS if name in study}
     if "means" in data:
         found["means"] = _digest(data.means.values)
@@ -250,44 +242,19 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Tells whether two runs were asked the same, as far as both say so; see `question_of`."""
-    return not _unlike(one, other)
-
-
-def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Returns the settings in which the questions of two runs differ, as far as both state them."""
-    return [name for name in one if name in other and _differ(name, one, other)]
-
-
-def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    mine, theirs = one[name], other[name]
-    if name == "problem":
-        drawn = [str(each).startswith(_ONE_INSTANCE) for each in (mine, theirs)]
-        if drawn[0] != drawn[1] and "drawn" not in (mine, theirs):
-            # One side names the seed that drew the means, the other the means.
-            mine, theirs = _means_of(one), _means_of(other)
-    return bool(mine != theirs)
-
-
-def _means_of(asked: Mapping[str, Any]) -> str:
-    """Returns the digest of fixed means; "" where they cannot be drawn here."""
-    if not str(asked["problem"]).startswith(_ONE_INSTANCE):
-        return str(asked["problem"])
-    seeds = asked["problem"].removeprefix(_ONE_INSTANCE).split(" under root seed ")
-    size = [asked.get(name) for name in ("agents", "arms", "spread", "instance_gap")]
-    return _drawn_means(*size, *map(int, seeds))
+    return all(one[name] == other[name] for name in one if name in other)
 
 
 @functools.lru_cache
-def _drawn_means(
-    agents: Any, arms: Any, spread: Any, instance_gap: Any, seed: int, root_seed: int
-) -> str:
+def _drawn(agents: Any, arms: Any, spread: Any, gap: Any, seed: int, root_seed: int) -> str:
+    """Returns the digest of the means that one seed draws for all, or the seed if it cannot."""
     from fmab_jax.core.problems import Problem
 
     try:  # means do not depend on the reward law
-        drawn = Problem.heterogeneous(agents, arms, spread or 0.0, instance_gap)
+        drawn = Problem.heterogeneous(agents, arms, spread or 0.0, gap)
         return _digest(drawn.fixed(seed, root_seed).means)
     except Refusal:
-        return ""
+        return f"the instance of seed {seed} under root seed {root_seed}"
 
 
 def _digest(means: Any) -> str:
@@ -297,26 +264,12 @@ def _digest(means: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
 
 
-def _refuse_unlike(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Refuses two runs that were asked different questions."""
-    for name in _unlike(mine, theirs):
-        remedy = "the regret of another problem is another question: compare runs of one"
-        second, first = _told_apart(str(theirs[name]), str(mine[name]))
-        refuse(f"second.{name}", second, f"{first}, the first's", remedy)
-
-
-def _told_apart(one: str, other: str) -> list[str]:
-    """Cuts two texts to a part in which they differ."""
-    start = max(0, len(os.path.commonprefix([one, other])) - _PART // 2)
-    return [
-        "…" * bool(start) + text[start : start + _PART] + "…" * (len(text) > start + _PART)
-        for text in (one, other)
-    ]
-
-
-def _asked_but_order(asked: Mapping[str, Any], turned: bool) -> dict[str, Any]:
-    """Returns what a run was asked; without the means where only their order differs."""
-    return {n: v for n, v in asked.items() if not (turned and n in ("problem", "means"))}
+def _unlike(one: _Run, other: _Run) -> list[str]:
+    """Returns in what two questions differ, as far as both are stated, but for agents' order."""
+    order = ("problem", "means") if _turned(one.data, other.data) else ()
+    mine, theirs = one.asked, other.asked
+    both = [name for name in mine if name in theirs and name not in order]
+    return [name for name in both if mine[name] != theirs[name]]
 
 
 def _turned(first: xr.Dataset, second: xr.Dataset) -> bool:
@@ -337,93 +290,70 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
         runs: Results of one configuration each.
         level: Confidence level of each interval, in (0, 1).
     """
-    single = {label: _single(f"runs[{label!r}]", data) for label, data in runs.items()}
-    finals = {label: _finals(f"runs[{label!r}]", data) for label, data in single.items()}
-    questions = {label: question_of(data) for label, data in single.items()}
-
-    def same(one: str, other: str) -> bool:
-        turned = _turned(single[one], single[other])
-        return alike(*(_asked_but_order(questions[each], turned) for each in (one, other)))
-
-    # The first run of each question is its base.
-    base_of: dict[str, str] = {}
-    for label in finals:
-        bases = dict.fromkeys(base_of.values())
-        base_of[label] = next((each for each in bases if same(each, label)), label)
-    pairs = [(label, base) for label, base in base_of.items() if label != base]
-    if len(finals) <= ALL_PAIRS:
-        pairs = [(a, b) for a, b in combinations(finals, 2) if base_of[a] == base_of[b]]
-    found = [
-        _compared(
-            *(finals[one], finals[other]),
-            labels=(one, other),
-            level=level,
-            turned=_turned(single[one], single[other]),
-        )
-        for one, other in pairs
-    ]
-    return holm(found), len(set(base_of.values())) > 1
+    known = {}
+    for label, data in runs.items():
+        field = f"runs[{label!r}]"
+        known[label] = _read(field, _single(field, data))
+    questions: list[list[str]] = []  # the labels of each
+    for label, run in known.items():
+        group = next((group for group in questions if not _unlike(known[group[0]], run)), None)
+        if group is None:
+            questions.append([label])
+        else:
+            group.append(label)
+    pairs = [(label, group[0]) for group in questions for label in group[1:]]
+    if len(known) <= ALL_PAIRS:
+        pairs = [pair for group in questions for pair in combinations(group, 2)]
+    places = {label: place for place, label in enumerate(known)}
+    pairs.sort(key=lambda pair: (places[pair[0]], places[pair[1]]))
+    made = [_compared(known[one], known[other], (one, other), level) for one, other in pairs]
+    return holm(made), len(questions) > 1
 
 
-def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[Comparison]:
-    """Compares each value of one parameter with its reference, others at theirs; see `compare_all`.
-
-    Args:
-        data: The results of a sweep.
-        name: A swept parameter.
-        level: Confidence level of each interval, in (0, 1).
-    """
-    return holm(_of_grid(data, level, name))
-
-
-def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[Comparison]:
+def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
     data = held(data)
     dims = [str(name) for name in data.seeds.dims]
-    kept: dict[tuple[int, ...], _Finals] = {}
-
-    def finals(place: tuple[int, ...]) -> _Finals:
-        if place not in kept:
-            made = _finals("data", data.isel(dict(zip(dims, place, strict=True))))
-            # All cells of one result share its root seed, even if it is not stated.
-            kept[place] = made._replace(root_seed=made.root_seed or 0)
-        return kept[place]
-
     seeds = data.seeds.transpose(*dims).values
+
+    @functools.cache
+    def run(place: tuple[int, ...]) -> _Run:
+        cell = _read("data", data.isel(dict(zip(dims, place, strict=True))))
+        # All cells of one result share its root seed, even if it is not stated.
+        return cell._replace(root_seed=cell.root_seed or 0)
+
     made = []
-    for one, other in contrasts(data, along):
-        if seeds[one] < 2 or seeds[other] < 2 or finals(one).slot != finals(other).slot:
+    for one, other in contrasts(data):
+        if min(seeds[one], seeds[other]) < 2:
             continue
-        differ = [i for i in range(len(dims)) if one[i] != other[i]]
-        labels = [label_of(data, place, [dims[i] for i in differ]) for place in (one, other)]
-        shared = [n for i, n in enumerate(dims) if i not in differ and data.sizes[n] > 1]
-        pair = _compared(finals(one), finals(other), labels=(labels[0], labels[1]), level=level)
-        varied = ", ".join(dims[i] for i in differ)
-        made.append(replace(pair, at=label_of(data, other, shared), varied=varied))
+        if run(one).asked["horizon"] != run(other).asked["horizon"]:
+            continue
+        differ = [name for i, name in enumerate(dims) if one[i] != other[i]]
+        shared = [name for name in dims if name not in differ and data.sizes[name] > 1]
+        labels = label_of(data, one, differ), label_of(data, other, differ)
+        pair = _compared(run(one), run(other), labels, level)
+        made.append(replace(pair, at=label_of(data, other, shared), varied=", ".join(differ)))
     return made
 
 
-def contrasts(
-    data: xr.Dataset, along: str | None = None
-) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Returns the places of the configurations that are compared, in pairs.
 
     Args:
         data: Results with ``seeds`` over the swept parameters.
-        along: The only parameter to vary, as in `compare_along`; by default as in `compare_all`.
     """
     dims = [str(name) for name in data.seeds.dims]
     base = tuple(reference(data[name]) for name in dims)
     still = [i for i, name in enumerate(dims) if name in QUESTIONS]
-    if data.seeds.size <= ALL_PAIRS and along is None:
+    if data.seeds.size <= ALL_PAIRS:
         places = list(np.ndindex(*(data.sizes[name] for name in dims)))
         pairs = combinations(places, 2)
         return [(a, b) for a, b in pairs if all(a[i] == b[i] for i in still)]
     return [
         ((*base[:i], value, *base[i + 1 :]), base)
         for i, name in enumerate(dims)
-        if i not in still and along in (None, name)
+        if i not in still
         for value in range(data.sizes[name])
         if value != base[i]
     ]
@@ -461,150 +391,129 @@ def _single(field: str, data: Any) -> xr.Dataset:
     return data.squeeze(dims)
 
 
-def _finals(field: str, data: xr.Dataset) -> _Finals:
+def _read(field: str, data: xr.Dataset) -> _Run:
     """Reads the regret at T of one configuration."""
     number = int(data.seeds)
     if number < 2:
         refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
-    slots = data["slot"] if "slot" in data.coords else data["time"]
-    last = int(slots.values.reshape(-1)[-1])
     root = int(data.attrs["root_seed"]) if "root_seed" in data.attrs else None
+    start = data, question_of(data), root, int(data.attrs.get("looks", 0))
     if "regret" not in data:
         summary.refuse_huge(f"{field}.regret_mean", data.regret_mean.values)
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
-        none = np.empty(0)
-        rest = _looks(data), cost_of(data), question_of(data), data
-        return _Finals(last, root, None, none, number, mean, error, *rest)
+        return _Run(*start, None, np.empty(0), number, mean, error)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
     summary.refuse_huge(f"{field}.regret", values)
-    known = data["seed"].values if "seed" in data.coords else np.arange(number)
+    seeds = data["seed"].values if "seed" in data.coords else np.arange(number)
+    return _Run(*start, np.asarray(seeds[:number], np.int64), values, number, *_mean(values))
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    """Returns the mean and its standard error: exactly 0 if all values agree."""
     part = summary.moments(values[:, None], full=False)
-    error = math.sqrt(float(part.covariance[0]) / number)
-    seeds = np.asarray(known[:number], np.int64)
-    found = seeds, values, number, float(part.mean[0]), error
-    return _Finals(last, root, *found, _looks(data), cost_of(data), question_of(data), data)
+    return float(part.mean[0]), math.sqrt(float(part.covariance[0]) / len(values))
 
 
-def _looks(data: xr.Dataset) -> int:
-    return int(data.attrs.get("looks", 0))
+def _kept(run: _Run, places: np.ndarray) -> _Run:
+    """Returns a run with some of its seeds."""
+    values, number = run.values[places], len(places)
+    if number == run.number:
+        return run._replace(values=values)
+    data = run.data.isel(seed=places).assign(seeds=number)
+    mean, error = _mean(values)
+    return run._replace(data=data, values=values, number=number, mean=mean, error=error)
 
 
-def _compared(
-    first: _Finals,
-    second: _Finals,
-    *,
-    labels: tuple[str, str],
-    level: float,
-    turned: bool = False,
-) -> Comparison:
-    """Compares what is known of two runs; ``turned`` where their agents are in another order."""
-    covariance, method, seeds = 0.0, "Welch", (first.number, second.number)
-    looks, note = first.looks + second.looks, ""
+def _matched(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
+    """Returns two runs with the seeds that are compared, by which method, and a note on them."""
     unknown = None in (first.root_seed, second.root_seed)
+    same_root = first.root_seed == second.root_seed
+    turned = _turned(first.data, second.data)
+    looks = first.looks + second.looks
     if first.seeds is None or second.seeds is None or looks:
         # A stop that depends on the results, or unknown pairs: no covariance can be used.
-        apart = not unknown and first.root_seed != second.root_seed
-        method = "Welch" if apart and not looks else "bound"
-    elif unknown and turned:
-        method = "turned"
-    elif unknown:
+        return first, second, "bound" if unknown or same_root or looks else "Welch", ""
+    if unknown and turned:
+        return first, second, "turned", ""
+    if unknown:
         note = "a root seed is unknown, so the runs are taken for independent"
-    elif first.root_seed == second.root_seed:
-        common, mine, other = np.intersect1d(first.seeds, second.seeds, return_indices=True)
-        if len(common) > 1 and turned:
-            method = "turned"
-        elif len(common) > 1:
-            method, seeds = "paired", (len(common), len(common))
-            first, second = _kept(first, mine), _kept(second, other)
-            covariance = _covariance(first.values, second.values) / len(common)
-        elif len(common) and max(seeds) > 2:
-            # Without that seed, the two runs share none.
-            note = "one common seed is left out of "
-            if first.number >= second.number:
-                first = _kept(first, np.delete(np.arange(first.number), mine))
-                note += "the first"
-            else:
-                second = _kept(second, np.delete(np.arange(second.number), other))
-                note += "the second"
-            seeds = first.number, second.number
-        elif len(common):
-            note = "one seed is common to both, which is not used"
-    one, two = first.error, second.error
+        return first, second, "Welch", note
+    common, mine, other = np.intersect1d(first.seeds, second.seeds, return_indices=True)
+    if not same_root or not len(common):
+        return first, second, "Welch", ""
+    if len(common) > 1 and turned:
+        return first, second, "turned", ""
+    if len(common) > 1:
+        return _kept(first, mine), _kept(second, other), "paired", ""
+    if first.number == second.number == 2:
+        return first, second, "Welch", "one seed is common to both, which is not used"
+    # Without the one common seed, the two runs share none.
+    note = "one common seed is left out of the "
+    if first.number >= second.number:
+        first = _kept(first, np.delete(np.arange(first.number), mine))
+        return first, second, "Welch", f"{note}first"
+    second = _kept(second, np.delete(np.arange(second.number), other))
+    return first, second, "Welch", f"{note}second"
+
+
+def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) -> Comparison:
+    """Compares what is known of two runs."""
+    first, second, method, note = _matched(first, second)
+    seeds, one, two = (first.number, second.number), first.error, second.error
+    difference, error = first.mean - second.mean, one + two
+    freedom = float(min(seeds) - 1)
     if method == "paired":
-        # The error is that of the differences: exactly 0 if all differences agree.
-        gaps = summary.moments((first.values - second.values)[:, None], full=False)
-        difference = float(gaps.mean[0])
-        error = math.sqrt(float(gaps.covariance[0]) / seeds[0])
-        freedom = float(seeds[0] - 1)
-    else:
-        difference = first.mean - second.mean
-        error = one + two if method in ("bound", "turned") else math.hypot(one, two)
-        freedom = float(min(seeds) - 1)
-        if method == "Welch" and error:
-            # The unit changes nothing, and keeps fourth powers away from 0 and infinity.
-            a, b = one / unit_of(error), two / unit_of(error)
-            parts = a**4 / (seeds[0] - 1) + b**4 / (seeds[1] - 1)
-            freedom = (a**2 + b**2) ** 2 / parts
+        difference, error = _mean(first.values - second.values)
+    elif method == "Welch" and (error := math.hypot(one, two)):
+        # The unit changes nothing, and keeps fourth powers away from 0 and infinity.
+        a, b = one / unit_of(error), two / unit_of(error)
+        freedom = (a**2 + b**2) ** 2 / (a**4 / (seeds[0] - 1) + b**4 / (seeds[1] - 1))
     # Both runs' intervals hold at all their looks together.
-    times = max(looks, 1)
+    times = max(first.looks + second.looks, 1)
     critical = student_quantile(freedom, 1 - (1 - level) / times)
-    half = critical * error
-    base = second.mean
-    percent = 100 * difference / base if base else math.nan
     if method in ("bound", "turned"):
-        low, high = _bound_ratio(first.mean, base, critical * one, critical * two)
+        low, high = _bound_ratio(first.mean, second.mean, critical * one, critical * two)
     else:
-        low, high = fieller(first.mean, base, one**2, two**2, covariance, critical)
-    runs = zip(labels, seeds, (first, second), strict=True)
+        covariance = 0.0
+        if method == "paired":
+            covariance = float(np.cov(first.values, second.values)[0, 1]) / seeds[0]
+        low, high = fieller(first.mean, second.mean, one**2, two**2, covariance, critical)
+    p_value = min(1.0, times * _two_sided(difference, error, freedom))
     return Comparison(
         participants=tuple(
-            Participant.of(label, number, run.mean, run.cost) for label, number, run in runs
+            Participant.of(label, run.number, run.mean, cost_of(run.data))
+            for label, run in zip(labels, (first, second), strict=True)
         ),
         question=_question(first, second),
         method=method,
         level=level,
         note=note,
         difference=difference,
-        lower=difference - half,
-        upper=difference + half,
-        percent=percent,
+        lower=difference - critical * error,
+        upper=difference + critical * error,
+        percent=100 * difference / second.mean if second.mean else math.nan,
         percent_lower=100 * (low - 1),
         percent_upper=100 * (high - 1),
-        p_value=(p_value := min(1.0, times * _two_sided(difference, error, freedom))),
+        p_value=p_value,
         adjusted=p_value,
     )
 
 
-def _question(first: _Finals, second: _Finals) -> Question:
+def _question(first: _Run, second: _Run) -> Question:
     """Returns what two runs were asked, which is the same as far as both say so."""
-    told = {
-        name: value for name, value in (second.asked | first.asked).items() if value is not None
-    }
-    told.pop("horizon")
-    if "problem" in told:  # it names the means as well
-        told.pop("means", None)
-    problem = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
+    asked = second.asked | first.asked
+    # A problem names the means as well.
+    left_out = {"horizon"} | ({"means"} if asked.get("problem") is not None else set())
+    problem = ", ".join(
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in asked.items()
+        if value is not None and name not in left_out
+    )
     root = first.root_seed if first.root_seed == second.root_seed else None
-    return Question(first.slot, root, problem)
-
-
-def _kept(run: _Finals, places: np.ndarray) -> _Finals:
-    """Returns a run with some of its seeds."""
-    if len(places) == run.number:
-        return run._replace(values=run.values[places])
-    values = run.values[places]
-    part = summary.moments(values[:, None], full=False)
-    error = math.sqrt(float(part.covariance[0]) / len(places))
-    cost = cost_of(run.data.isel(seed=places).assign(seeds=len(places)))
-    mean = float(part.mean[0])
-    return run._replace(values=values, number=len(places), mean=mean, error=error, cost=cost)
-
-
-def _covariance(one: np.ndarray, other: np.ndarray) -> float:
-    return float((one - one.mean()) @ (other - other.mean()) / (len(one) - 1))
+    return Question(first.asked["horizon"], root, problem)
 
 
 def _two_sided(difference: float, error: float, freedom: float) -> float:
@@ -628,12 +537,11 @@ def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tu
 def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
     """Names two runs by the settings in which they differ."""
     mine, other = words.facts(first), words.facts(second)
-    if "root_seed" in first.attrs and first.attrs["root_seed"] != second.attrs.get("root_seed"):
-        told = (f"root seed {data.attrs.get('root_seed', 0)}" for data in (first, second))
-        mine, other = ([*facts, one] for facts, one in zip((mine, other), told, strict=True))
-        mine, other = list(dict.fromkeys(mine)), list(dict.fromkeys(other))
-    own = ", ".join(each for each in mine if each not in other)
-    theirs = ", ".join(each for each in other if each not in mine)
+    roots = [data.attrs.get("root_seed") for data in (first, second)]
+    if roots[0] is not None and roots[0] != roots[1]:
+        mine, other = [*mine, f"root seed {roots[0]}"], [*other, f"root seed {roots[1] or 0}"]
+    own = ", ".join(dict.fromkeys(fact for fact in mine if fact not in other))
+    theirs = ", ".join(dict.fromkeys(fact for fact in other if fact not in mine))
     if not own and not theirs:
         return "the first run", "the second run"
     names = []

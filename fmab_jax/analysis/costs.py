@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, algorithms_in, known, modules
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.run.attributes import said
+from fmab_jax.run.attributes import said, study_at
 
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
@@ -66,33 +66,21 @@ def exposure_of(data: xr.Dataset) -> Cost:
     rows = _own_rows(data)
     if not rows:
         return Cost()
-    messages = [row for row in rows if row["what"] != "actions"]
+    leaks = [(row, _leak(data, row)) for row in rows]
+    messages = [(row, leak) for row, leak in leaks if row["what"] != "actions"]
+    is_open = any(math.isinf(leak) for row, leak in leaks if row["what"] == "actions")
+    actions = _OPEN_ACTIONS * is_open
     if not messages:
-        trust = "nobody: nothing is told" + _OPEN_ACTIONS * _has_open_actions(data, rows)
-        return Cost(0.0, NOTHING, trust=trust)
-    worst = max(messages, key=lambda row: max(_epsilons(row)))
-    leak, view = _leak(data, worst), str(worst["what"])
-    return Cost(leak, view, trust=_trust(data, rows, messages, leak, view))
-
-
-def _trust(
-    data: xr.Dataset,
-    rows: Sequence[Mapping[str, Any]],
-    messages: Sequence[Mapping[str, Any]],
-    leak: float,
-    view: str,
-) -> str:
-    """Says who has to be trusted, by what the ledger of this configuration does not cover."""
+        return Cost(0.0, NOTHING, trust=f"nobody: nothing is told{actions}")
+    worst, leak = max(messages, key=lambda pair: max(_epsilons(pair[0])))
+    view = str(worst["what"])
     if math.isinf(leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
-        who = dict.fromkeys(row.get("who", "") for row in messages if math.isinf(_leak(data, row)))
-        return f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
-    trust = _SECURE if all(row["what"].startswith(_SUMMED) for row in messages) else _MESSAGE
-    return trust + _OPEN_ACTIONS * _has_open_actions(data, rows)
-
-
-def _has_open_actions(data: xr.Dataset, rows: Sequence[Mapping[str, Any]]) -> bool:
-    return any(math.isinf(_leak(data, row)) for row in rows if row["what"] == "actions")
+        who = dict.fromkeys(row.get("who", "") for row, each in messages if math.isinf(each))
+        trust = f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
+        return Cost(leak, view, trust=trust)
+    secure = all(row["what"].startswith(_SUMMED) for row, _ in messages)
+    return Cost(leak, view, trust=(_SECURE if secure else _MESSAGE) + actions)
 
 
 def _epsilons(row: Mapping[str, Any]) -> set[float]:
@@ -103,10 +91,7 @@ def _leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
     """Returns the epsilon of a row of the ledger for one configuration."""
     least, most = min(_epsilons(row)), max(_epsilons(row))
     if least < most:  # of several configurations, whose epsilon their own coordinate says
-        own = data.coords.get("epsilon_message")
-        label = (
-            own.item() if own is not None and not own.ndim else data.attrs.get("epsilon_message")
-        )
+        label = _labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
         most = max(math.inf if label == "none" else _number(label), least)
     return most
 
@@ -141,14 +126,12 @@ def _labels(data: xr.Dataset) -> dict[str, Any]:
 
 
 def _algorithm(data: xr.Dataset) -> str:
-    """Returns the name of the algorithm that was swept; its label stands for what was stated."""
-    label = _labels(data).get("algorithm", "")
-    labels = said(data, "labels").get("algorithm", [])
-    stated = said(data, "study").get("algorithm")
-    if label in labels and isinstance(stated, list) and len(stated) == len(labels):
-        own = stated[labels.index(label)]
-        return str(own.get("algorithm", "")) if isinstance(own, dict) else str(own)
-    return str(label)
+    """Returns the name of the algorithm that was swept; "" for none."""
+    label = _labels(data).get("algorithm")
+    if label is None:
+        return ""
+    stated = study_at(data).get("algorithm", label)
+    return str(stated.get("algorithm", "")) if isinstance(stated, dict) else str(stated)
 
 
 def _owner(name: str) -> type[Algorithm] | None:
@@ -167,18 +150,15 @@ def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
     if not where:
         return True
     # Labels may have commas, but not before the name of another parameter.
-    names = "|".join(map(re.escape, labels))
-    parts = re.split(rf"(?:^|, )({names}) ", where) if names else [where]
+    names = "|".join(map(re.escape, labels)) or "$^"
+    parts = re.split(rf"(?:^|, )({names}) ", where)
     if parts[0] or len(parts) < 3:
         return None
-
-    def same(label: Any, text: str) -> bool:
-        # Files may have made a whole number a real one.
-        return str(label) == text or _number(label) == _number(text)
-
+    values = [part.split(" or ") for part in parts[2::2]]
+    # Files may have made a whole number a real one.
     return all(
-        any(same(labels[name], each) for each in values.split(" or "))
-        for name, values in zip(parts[1::2], parts[2::2], strict=True)
+        any(str(labels[name]) == text or _number(labels[name]) == _number(text) for text in texts)
+        for name, texts in zip(parts[1::2], values, strict=True)
     )
 
 
@@ -209,9 +189,7 @@ def _links(data: xr.Dataset) -> float:
     name = next((name for name in ("links", "links_mean") if name in data), "")
     if not name or not {"priced", "side"} <= {*data.coords}:
         return math.nan
-    last = data[name]
-    if "time" in last.dims:
-        last = last.isel(time=-1)
+    last = data[name].isel(time=-1, missing_dims="ignore")
     if not set(last.dims) <= {"seed", "meter"}:
         dims = sorted(str(dim) for dim in {*last.dims} - {"seed", "meter"})
         refuse("data", f"{name} over {', '.join(dims)}", "of one configuration", "select one")
@@ -239,7 +217,7 @@ def shared_view(costs: Iterable[Any]) -> str:
 
 def leak_heading(view: str, start: str = "leak ε") -> str:
     """Returns the heading of a column of leaks, which names the view that all of them share."""
-    return f"{start} of {view}" if view else start
+    return start + f" of {view}" * bool(view)
 
 
 def leak_cell(cost: Cost, view: str) -> str:

@@ -1,9 +1,8 @@
-"""From numbers to sentences: what is said of regret, and all that has to be said with it.
+"""Two runs' regret at the horizon as numbers, and the one sentence that is made of them.
 
-A `Statement` has the parts of a sentence: who took part and who did not, on which question, at
-which trust and leak, how large the difference is, how sure, and by which rule. `compare` makes
-those about two, `fmab_jax.analysis.several.least` those about several. Text, cells of tables, rows
-of CSV and HTML are made of the record, here and nowhere else.
+A `Comparison` says who took part and who did not, on which question, at which trust and leak, how
+large the difference is, how sure, and by which rule. Text, cells, rows of CSV and HTML are made of
+it, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import html
 import math
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,11 +67,6 @@ class Participant(NamedTuple):
         return cls(label, seeds, mean, leak, cost.view, "pure", cost.trust, cost.links)
 
     @property
-    def takes(self) -> tuple[str, ...]:
-        """What has to be alike in a fair comparison: view (or else trust), accountant and leak."""
-        return self.view or self.trust, str(self.accountant), self.leak
-
-    @property
     def bounded(self) -> bool:
         """Whether the leak is a number."""
         return bool(re.match(r"[\d.]", self.leak)) and self.view != NOTHING
@@ -82,26 +75,6 @@ class Participant(NamedTuple):
     def leak_number(self) -> float:
         """The leak as a number: 0 where nothing is told, infinite without a bound."""
         return float(self.leak) if self.bounded else 0.0 if self.view == NOTHING else math.inf
-
-    @property
-    def leak_words(self) -> str:
-        """The leak in words: "pure ε = 1", "ε = 1 up to δ = 10⁻⁶", "no bound"."""
-        if not self.bounded:
-            return self.leak
-        pure = self.accountant == "pure"
-        return f"pure ε = {self.leak}" if pure else f"ε = {self.leak}{up_to(self.accountant)}"
-
-
-def whoever(view: str) -> str:
-    """Names whom a leak is about by what is seen: "whoever reads single messages"."""
-    return f"whoever {'reads' if view.endswith('messages') else 'sees'} {view}"
-
-
-class Cell(NamedTuple):
-    """A cell of a table: its text, and what it is sorted by."""
-
-    text: str
-    value: Any
 
 
 METHODS = {
@@ -119,97 +92,18 @@ _LEAST_P = 1e-15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement(ABC):
-    """What is said of some runs' regret at the horizon; made by `compare` and `least` only.
+class Comparison:
+    """What one run's regret at the horizon is beside another's; made by `compare` only.
 
     Attributes:
-        participants: Who takes part.
+        participants: The two runs.
         absent: Who takes no part, by the reason why.
-        question: What all were asked.
+        question: What both were asked.
         method: "paired", "Welch", "bound" or "turned"; see `METHODS`.
         level: Confidence level.
         together: How many comparisons are decided together.
-        simultaneous: How: "Holm" (p-values), "Bonferroni" (intervals), "" for each by itself.
+        simultaneous: How: "Holm" (p-values), "" for each by itself.
         note: What to know of the seeds besides; "" for nothing.
-    """
-
-    participants: tuple[Participant, ...]
-    absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    question: Question = UNSAID
-    method: str = "paired"
-    level: float = 0.95
-    together: int = 1
-    simultaneous: str = ""
-    note: str = ""
-
-    @property
-    @abstractmethod
-    def sentence(self) -> str:
-        """All that is said, in words."""
-
-    @property
-    @abstractmethod
-    def verdict(self) -> str:
-        """What the numbers decide, by the rule, in a word or two."""
-
-    @abstractmethod
-    def _numbers(self) -> dict[str, Any]:
-        """Returns contrast, interval and size, with what each side took."""
-
-    @property
-    @abstractmethod
-    def _took(self) -> str:
-        """What was told to whom, and sent."""
-
-    @property
-    @abstractmethod
-    def _compared(self) -> tuple[int, ...]:
-        """How many seeds are compared."""
-
-    @property
-    def html(self) -> str:
-        """The sentence for a page."""
-        text = f"{self.sentence.removesuffix('.')}."
-        return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")
-
-    @property
-    def how(self) -> str:
-        """By which rule, over how many seeds; for a note or a caption."""
-        numbers = dict.fromkeys(self._compared)
-        seeds = " and ".join(f"{each:,}" for each in numbers)
-        note = f" ({self.note})" * bool(self.note)
-        return f"{METHODS[self.method]}; {seeds} seeds{' each' * (len(numbers) == 1)}{note}"
-
-    @property
-    def caption(self) -> str:
-        """Rule, level and leak, for the caption of what shows it."""
-        parts = [self.how, f"{100 * self.level:.6g} % intervals"]
-        if self.question.horizon is not None:
-            parts.append(words.quantity("T = ", self.question.horizon, "slot"))
-        return "; ".join([*parts, *filter(None, [self._took])])
-
-    def row(self) -> dict[str, Any]:
-        """Returns the record for a CSV file, by names that a program can rely on."""
-        return {
-            "verdict": self.verdict,
-            "horizon": self.question.horizon,
-            "root_seed": self.question.root_seed,
-            "problem": self.question.problem,
-            **self._numbers(),
-            "method": self.method,
-            "level": self.level,
-            "together": self.together,
-            "simultaneous": self.simultaneous,
-            "absent": "; ".join(f"{why}: {listed(who)}" for why, who in self.absent.items()),
-            "sentence": self.sentence,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison(Statement):
-    """What one run's regret at the horizon is beside another's.
-
-    Attributes:
         at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
         difference: Mean regret of the first minus that of the second, in reward summed over agents.
         lower: Lower end of its confidence interval.
@@ -223,6 +117,14 @@ class Comparison(Statement):
         varied: The swept parameters that differ, such as "epsilon"; "" for runs by label.
     """
 
+    participants: tuple[Participant, ...]
+    absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    question: Question = UNSAID
+    method: str = "paired"
+    level: float = 0.95
+    together: int = 1
+    simultaneous: str = ""
+    note: str = ""
     at: str = ""
     difference: float
     lower: float
@@ -249,8 +151,6 @@ class Comparison(Statement):
         """Seeds of the first and of the second that are compared."""
         return self.participants[0].seeds, self.participants[1].seeds
 
-    _compared = seeds
-
     @property
     def horizon(self) -> int | None:
         """T, in slots."""
@@ -267,154 +167,135 @@ class Comparison(Statement):
         return self.participants[1].mean
 
     @property
-    def shown(self) -> bool:
-        """Whether the adjusted p-value is below 1 - level."""
-        return self.adjusted < 1 - self.level
+    def verdict(self) -> str:
+        """Whether the first has "more" or "less" regret, or no difference is shown: "not shown".
+
+        A difference is shown where the adjusted p-value is below 1 - level.
+        """
+        if self.adjusted >= 1 - self.level:
+            return "not shown"
+        return "more" if self.difference > 0 else "less"
 
     @property
-    def verdict(self) -> str:
-        """Whether the first has "more" or "less" regret, or no difference is shown: "not shown"."""
-        return ("more" if self.difference > 0 else "less") if self.shown else "not shown"
+    def how(self) -> str:
+        """By which rule, over how many seeds; for a note or a caption."""
+        first, second = self.seeds
+        seeds = f"{first:,} seeds each" if first == second else f"{first:,} and {second:,} seeds"
+        return f"{METHODS[self.method]}; {seeds}{f' ({self.note})' * bool(self.note)}"
 
     @property
     def sentence(self) -> str:
         """One plain sentence, with what both took as far as it is known.
 
-        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87], but leaks less: ε = 1 and 2
-        (single messages); links 22.4 and 47.1".
+        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; p = 0.2 leaks less: ε = 1 and
+        2 (single messages); links 22.4 and 47.1".
         """
-        if not (unequal := self._unequal):
-            return "; ".join(filter(None, [self._difference, self._took, self._trusted]))
-        return "; ".join(filter(None, [self._difference + unequal, self._links, self._trusted]))
-
-    @property
-    def _difference(self) -> str:
-        start = f"With {self.at}: " * bool(self.at)
-        found, unit = (self.percent, self.percent_lower, self.percent_upper), " %"
-        if not math.isfinite(self.percent_lower):
-            found, unit = (self.difference, self.lower, self.upper), ""
+        middle, low, high = self.percent, self.percent_lower, self.percent_upper
+        unit = " %" * math.isfinite(low)
+        if not unit:
+            middle, low, high = self.difference, self.lower, self.upper
         if self.verdict == "less":
-            found = (-found[0], -found[2], -found[1])
-        number, interval = with_ends(*found)
-        if self.shown:
-            more = f"{number}{unit} {self.verdict}"
-            return f"{start}{self.first} costs {more} regret than {self.second} {interval}"
-        no = "no" if start else "No"
-        said = f"{no} difference in regret is shown between {self.first} and {self.second}"
-        return f"{start}{said}: {number}{unit} {interval}"
+            middle, low, high = -middle, -high, -low
+        number, interval = with_ends(middle, low, high)
+        text = f"{self.first} costs {number}{unit} {self.verdict} regret than {self.second}"
+        if self.verdict == "not shown":
+            text = f"{'no' if self.at else 'No'} difference in regret is shown between "
+            text += f"{self.first} and {self.second}: {number}{unit}"
+        regret = f"{f'With {self.at}: ' * bool(self.at)}{text} {interval}"
+        return "; ".join(filter(None, [regret, self._leaks, self._links, self._trusts]))
 
     @property
-    def _took(self) -> str:
-        """Writes what both took: "leak ε = 6 and 30 (single messages), links 38.1 and 190"."""
-        leaks = self._leaks
-        unbounded = [each.leak for each in self.participants] == 2 * ["no bound"]
-        leaks = "no bound on either leak" if leaks and unbounded else f"leak {leaks}" * bool(leaks)
-        return ", ".join(filter(None, [leaks, self._links]))
+    def html(self) -> str:
+        """The sentence for a page."""
+        return html.escape(f"{self.sentence}.").replace(" %", "\N{NO-BREAK SPACE}%")
+
+    @property
+    def _leaks(self) -> str:
+        """Writes both leaks, and which is the smaller; numbers of unlike views have no order."""
+        first, second = self.participants
+        if not (first.view and second.view):
+            return ""
+        shared = first.view if first.view == second.view else ""
+        leaks = [
+            f"{'ε = ' * each.bounded}{each.leak}"
+            + f" ({each.view})" * (each.view not in (NOTHING, shared))
+            for each in self.participants
+        ]
+        text = _both(leaks) + f" ({shared})" * (shared not in ("", NOTHING))
+        one, other = first.leak_number, second.leak_number
+        if one == other or (first.bounded and second.bounded and not shared):
+            return f"leak {text}"
+        return f"{first.label} leaks {'less' if one < other else 'more'}: {text}"
 
     @property
     def _links(self) -> str:
         links = [each.links for each in self.participants]
-        return (
-            f"links {_both([*map(words.short, links)])}" if all(map(math.isfinite, links)) else ""
-        )
+        known = all(map(math.isfinite, links))
+        return f"links {_both([*map(words.short, links)])}" if known else ""
 
     @property
-    def _leaks(self) -> str:
-        """Writes both leaks and of what they are: "ε = 6 and 30 (single messages)"."""
-        first, second = self.participants
-        if not (first.view and second.view):
-            return ""
-        leaks = [f"ε = {each.leak}" if each.bounded else each.leak for each in (first, second)]
-        if first.view == second.view:
-            return f"{_both(leaks)}{f' ({first.view})' * (first.view != NOTHING)}"
-        return _both(
-            [
-                text if each.view == NOTHING else f"{text} ({each.view})"
-                for text, each in zip(leaks, (first, second), strict=True)
-            ]
-        )
-
-    @property
-    def _unequal(self) -> str:
-        """Says which of two unequal leaks is the smaller; "" where that cannot be told."""
-        first, second = self.participants
-        one, other = (each.leak_number for each in (first, second))
-        # Numbers of unlike views are no sizes of one thing.
-        unlike = first.bounded and second.bounded and first.view != second.view
-        if not self._leaks or unlike or one == other:
-            return ""
-        size = "less" if one < other else "more"
-        if not self.shown:
-            return f"; {first.label} leaks {size}: {self._leaks}"
-        joint = "and" if size == self.verdict else "but"
-        return f", {joint} leaks {size}: {self._leaks}"
-
-    @property
-    def _trusted(self) -> str:
+    def _trusts(self) -> str:
         """Says that trust is unlike, where leaks of two kinds do not: a number, none, no bound."""
-        first, second = self.participants
         kinds = {"ε" if each.bounded else each.leak for each in self.participants}
-        if first.trust == second.trust or len(kinds) > 1:
+        trusts = dict.fromkeys(each.trust or "not known" for each in self.participants)
+        if len(trusts) == 1 or len(kinds) > 1:
             return ""
-        trusts = (f"“{each.trust or 'not known'}”" for each in (first, second))
-        return f"trusted: {' and '.join(trusts)}"
+        return f"trusted: {' and '.join(f'“{trust}”' for trust in trusts)}"
 
-    @property
-    def leaks(self) -> str:
-        """Both leaks, "6 and 30"; "" where one is not known."""
-        return _joined([each.leak for each in self.participants])
-
-    def cells(self, view: str = "") -> dict[str, Cell]:
+    def cells(self, view: str = "") -> dict[str, str]:
         """Returns the cells of a table of comparisons, by their headings; "–" for unknown.
 
         Leaks are told with what is seen, but for the ``view`` that the table names.
         """
         leaks = [with_view(each.leak, each, view) for each in self.participants]
-        percent = f"{self.percent:+.3g} %" if math.isfinite(self.percent) else "–"
+        known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
         ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
         return {
-            "at": Cell(self.at, ""),
-            "first": Cell(self.first, ""),
-            "second": Cell(self.second, ""),
-            "leaks ε": Cell(_joined(leaks), self.leaks),
-            "regret, first": Cell(words.short(self.first_mean), self.first_mean),
-            "regret, second": Cell(words.short(self.second_mean), self.second_mean),
-            "difference": Cell(_signed(self.difference), self.difference),
-            "interval": Cell(f"[{_signed(self.lower)}, {_signed(self.upper)}]", self.lower),
-            "per cent": Cell(percent, self.percent),
-            "interval of it": Cell(ends if math.isfinite(self.percent_lower) else "–", ""),
-            "p-value": Cell(p_text(self.p_value).removeprefix("= "), self.p_value),
-            "p-value, Holm": Cell(p_text(self.adjusted).removeprefix("= "), self.adjusted),
+            "at": self.at,
+            "first": self.first,
+            "second": self.second,
+            "leaks ε": " and ".join(leaks) * all(leaks),
+            "regret, first": words.short(self.first_mean),
+            "regret, second": words.short(self.second_mean),
+            "difference": _signed(self.difference),
+            "interval": f"[{_signed(self.lower)}, {_signed(self.upper)}]",
+            "per cent": f"{self.percent:+.3g} %" if known[0] else "–",
+            "interval of it": ends if known[1] else "–",
+            "p-value": p_text(self.p_value),
+            "p-value, Holm": p_text(self.adjusted),
         }
 
-    def _numbers(self) -> dict[str, Any]:
-        sides: dict[str, Any] = {}
+    def row(self) -> dict[str, Any]:
+        """Returns the record for a CSV file, by names that a program can rely on."""
+        told: dict[str, Any] = {"verdict": self.verdict, **self.question._asdict(), "at": self.at}
         for side, each in zip(("first", "second"), self.participants, strict=True):
-            sides |= {side: each.label, f"{side}_regret": each.mean}
-            sides |= {f"{side}_{name}": getattr(each, name) for name in TAKEN}
-        own = ("difference", "lower", "upper", "percent", "percent_lower", "percent_upper")
-        numbers = {name: getattr(self, name) for name in (*own, "p_value", "adjusted")}
-        return {"at": self.at} | sides | numbers
+            told |= {side: each.label, f"{side}_regret": each.mean}
+            told |= {f"{side}_{name}": getattr(each, name) for name in _TAKEN}
+        told |= {name: getattr(self, name) for name in _NUMBERS}
+        absent = "; ".join(f"{why}: {' / '.join(who)}" for why, who in self.absent.items())
+        return told | {"absent": absent, "sentence": self.sentence}
 
 
-TAKEN = ("seeds", "leak", "view", "accountant", "trust", "links")
-"""What a row has of each participant."""
+_TAKEN = ("seeds", "leak", "view", "accountant", "trust", "links")
+_NUMBERS = (
+    *("difference", "lower", "upper", "percent", "percent_lower", "percent_upper", "p_value"),
+    *("adjusted", "method", "level", "together", "simultaneous"),
+)
 
 
-def tally(found: Sequence[Comparison]) -> str:
+def tally(comparisons: Sequence[Comparison]) -> str:
     """Counts verdicts, for a heading: "3 comparisons: more regret 2, less 0, not shown 1"."""
-    number = Counter(each.verdict for each in found)
-    many = f"{len(found)} comparison{'s' * (len(found) != 1)}"
+    number = Counter(each.verdict for each in comparisons)
+    many = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
     shown = f"more regret {number['more']}, less {number['less']}"
     return f"{many}: {shown}, no difference shown {number['not shown']}"
 
 
 def p_text(value: float) -> str:
-    """Writes a p-value with its sign: "= 0.032", "< 10⁻¹⁵"."""
+    """Writes a p-value: "0.032", "< 10⁻¹⁵"."""
     if value < _LEAST_P:
         return f"< {words.written(_LEAST_P)}"
-    text = f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
-    return f"= {text}"
+    return f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
 
 
 def interval_text(found: tuple[float, float, float]) -> str:
@@ -442,22 +323,8 @@ def _signed(value: float) -> str:
     return f"+{words.short(value)}" if value > 0 else words.short(value)
 
 
-def _joined(texts: Sequence[str]) -> str:
-    return " and ".join(texts) if all(texts) else ""
-
-
 def _both(texts: Sequence[str]) -> str:
     one, other = texts
     if one == other:
         return f"{one} each"
     return f"{one} and {other.removeprefix('ε = ') if one.startswith('ε') else other}"
-
-
-def up_to(accountant: str | float) -> str:
-    """Writes up to which delta a leak holds; "" for pure."""
-    return "" if accountant == "pure" else f" up to δ = {words.written(float(accountant))}"
-
-
-def listed(labels: Sequence[str]) -> str:
-    """Lists labels, which have commas of their own."""
-    return " / ".join(labels)

@@ -205,10 +205,8 @@ def _table(found: Sequence[Comparison], title: str, share: str) -> Any:
         table.add_column(f"{name}\ninterval {share}", justify="right", no_wrap=True)
     table.add_column("p-value" + "\nHolm" * several, justify="right", no_wrap=True)
     for each in found:
-        cells = {name: cell.text for name, cell in each.cells().items()}
-        leaks = [
-            each.leaks and costs.with_view(side.leak, side, view) for side in each.participants
-        ]
+        cells = each.cells()
+        leaks = [costs.with_view(side.leak, side, view) for side in each.participants]
         first = each.at, each.first, leaks[0], *(cells[name] for name in _CELLS[0])
         second = "", each.second, leaks[1], *(cells[name] for name in _CELLS[1])
         table.add_row(*first[not at :])

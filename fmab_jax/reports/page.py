@@ -274,7 +274,7 @@ def _comparisons(made: Content) -> Table:
     view = costs.shared_view(each for pair in made.compared for each in pair.participants)
     rows = []
     for each in made.compared:
-        row = {name: cell.text for name, cell in each.cells(view).items()}
+        row = each.cells(view)
         # Minus signs of numbers, as people write them.
         texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
         rows.append([*(row[name] for name in names), *texts])

@@ -355,6 +355,10 @@ def test_runs_of_other_questions_are_told():
     with pytest.warns(UserWarning, match="other horizons, sizes or problems are not compared"):
         found = fmab.compare_all(made)
     assert [(c.first, c.second) for c in found] == [("a", "b"), ("c", "d")]
+    made = {n: run(regrets(10, 20, i), agents=5 + (n in "bc")) for i, n in enumerate("abcde")}
+    with pytest.warns(UserWarning, match="are not compared"):
+        told = ["".join((c.first, c.second)) for c in fmab.compare_all(made)]
+    assert told == ["ad", "ae", "bc", "de"]  # as the labels are given
 
 
 def test_an_unknown_root_seed_is_not_zero():
@@ -463,9 +467,7 @@ def test_means_that_come_along_are_compared():
     # They are told once.
     assert "problem " in found.question.problem and "means" not in found.question.problem
     other = bare.assign(means=bare.means * 0.5)
-    with pytest.raises(
-        ValueError, match=r"^second\.means='[0-9a-f]{24}…': must be [0-9a-f]{24}…, "
-    ):
+    with pytest.raises(ValueError, match=r"^second\.means='[0-9a-f]{64}': must be [0-9a-f]{64}, "):
         fmab.compare(with_means(a, means), other)
     # As many equal rows as agents are the one row that they share.
     shared = with_means(a, means[:1]).drop_attrs().assign_attrs(root_seed=0)
@@ -495,7 +497,7 @@ def test_problems_are_known_by_what_their_labels_stand_for(uncomputed):
     assert str(easy.problem.values) == "easy"
     for made, place in ((second, 1), (third, 1)):
         assert fmab.compare(easy, of_sweep(made, b, problem=place)).method == "paired"
-        with pytest.raises(ValueError, match=r"^second\.problem='[0-9a-f]{24}…': must be [0-9a-f]"):
+        with pytest.raises(ValueError, match=r"^second\.problem='[0-9a-f]{64}': must be [0-9a-f]"):
             fmab.compare(easy, of_sweep(made, b, problem=0))
     # A run of its own on the same means, too.
     alone = with_means(b, [LOW], agents=4)
@@ -525,9 +527,7 @@ def test_a_fixed_instance_is_known_by_its_seeds_and_by_its_means(uncomputed):
         for e, root, values in ((1, 0, a), (2, 0, b), (1, 3, b))
     )
     assert fmab.compare(seven, same).method == "paired"
-    with pytest.raises(
-        ValueError, match=r"^second\.problem='.*root seed 3': must be .*root seed 0, "
-    ):
+    with pytest.raises(ValueError, match=r"^second\.problem='[0-9a-f]+.*: must be [0-9a-f]{64}, "):
         fmab.compare(seven, other_root)
     drawn = fmab.Problem.uniform(agents=4, arms=3)
     for problem, root, alike in (
@@ -544,20 +544,6 @@ def test_a_fixed_instance_is_known_by_its_seeds_and_by_its_means(uncomputed):
     # Means that each seed draws are no instance.
     with pytest.raises(ValueError, match=r"^second\.(problem|fixed_instance)="):
         fmab.compare(seven, of_sweep(uncomputed("cdp", epsilon=1, **how), b))
-
-
-@pytest.mark.parametrize(
-    "one, other, parts",
-    [
-        ("10", "20", ("10", "20")),
-        ("a" * 64, "a" * 63 + "b", ("…" + "a" * 13, "…" + "a" * 12 + "b")),
-        ("x" + "a" * 63, "y" + "a" * 63, ("x" + "a" * 23 + "…", "y" + "a" * 23 + "…")),
-        ("a" * 40, "a" * 40 + "b", ("…" + "a" * 12, "…" + "a" * 12 + "b")),
-    ],
-)
-def test_values_that_differ_look_different(one, other, parts):
-    """Would catch a refusal that says "must be X" of an X: both values cut before they differ."""
-    assert comparisons._told_apart(one, other) == list(parts)
 
 
 def test_a_broken_plug_in_of_somebody_else_breaks_no_comparison(monkeypatch):
@@ -599,7 +585,7 @@ def test_a_run_that_lacks_a_setting_is_named_by_it():
 def test_runs_of_other_sizes_are_refused_by_name():
     """Would catch a difference of regrets that are answers to different questions."""
     a, b = run([1.0, 2.0, 4.0], arms=10), run([2.0, 1.0, 3.0], arms=20)
-    refuses(r"^second\.arms='20': must be 10, the first's; the regr", fmab.compare, a, b)
+    refuses(r"^second\.arms=20: must be 10, the first's; the regr", fmab.compare, a, b)
     assert fmab.compare(a, b.assign_attrs(arms=10)).seeds == (3, 3)
 
 
@@ -737,5 +723,5 @@ def test_labels_of_ones_own_stand_for_the_sizes_that_the_study_states():
     assert comparisons.question_of(data.sel(agents="many"))["agents"] == 6
     alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(4, 5), 500, 4)
     assert fmab.compare(alone, data.sel(agents="few")).seeds == (4, 4)
-    with pytest.raises(ValueError, match=r"^second\.agents='6': must be 4, the first's"):
+    with pytest.raises(ValueError, match=r"^second\.agents=6: must be 4, the first's"):
         fmab.compare(alone, data.sel(agents="many"))

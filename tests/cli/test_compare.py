@@ -91,7 +91,7 @@ def test_words_name_two_runs(capsys, words, first, second):
     data = swept()
     found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out
-    cells = {name: cell.text for name, cell in found.cells().items()}
+    cells = found.cells()
     lines = out.split("\n")
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines[6:8]]
     named = [("regret, first", "difference", "per cent", "p-value")]
@@ -156,7 +156,7 @@ def test_lines_are_no_longer_than_a_hundred_letters(capsys):
     assert 90 < max(map(len, out.split("\n"))) <= 100
     table, _, rest = out.partition("Regret at T: ")
     for each in fmab.compare_all(swept(**labels)):
-        cells = {name: re.escape(cell.text) for name, cell in each.cells().items()}
+        cells = {name: re.escape(text) for name, text in each.cells().items()}
         assert re.search(f"{cells['difference']} +{cells['per cent']} +{cells['p-value']}\n", table)
         below = f"{cells['interval']} +{cells['interval of it']} +{cells['p-value, Holm']}\n"
         assert re.search(below, table)

@@ -1,6 +1,6 @@
 """Who of several has the least regret, and which ranks the data leave open, pair by pair.
 
-`least` says it in a `Statement`; `places` ranks those whose numbers of seeds differ.
+`least` says it in a record; `places` ranks those whose numbers of seeds differ.
 """
 
 from __future__ import annotations
@@ -9,24 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.costs import NOTHING
-from fmab_jax.analysis.statements import (
-    TAKEN,
-    UNSAID,
-    Participant,
-    Question,
-    Statement,
-    interval_text,
-    listed,
-    up_to,
-    whoever,
-)
+from fmab_jax.analysis.statements import UNSAID, Participant, Question, interval_text
 from fmab_jax.errors import real, refuse, setting
 
 
@@ -63,20 +53,27 @@ class Behind(NamedTuple):
     beaten: bool  # whether anybody is surely better: the best one, or another
 
 
-_ENDS = ("_lower", "_upper")
-
-
 @dataclass(frozen=True, kw_only=True)
-class Least(Statement):
+class Least:
     """Who of several has the least mean regret at T, by the differences of all pairs.
 
     Attributes:
+        participants: Who takes part, the best first.
+        absent: Who takes no part, by the reason why.
+        question: What all were asked.
+        level: Confidence level.
+        together: How many intervals hold together (Bonferroni).
         about: What is compared, such as "At T = 10⁵".
         mean: Of the best one over all its seeds, with the ends of its interval (Student t, at the
             level itself).
         rest: The others beside the best one, in the order of places.
     """
 
+    participants: tuple[Participant, ...]
+    absent: Mapping[str, tuple[str, ...]]
+    question: Question
+    level: float
+    together: int
     about: str
     mean: tuple[float, float, float]
     rest: tuple[Behind, ...]
@@ -112,18 +109,9 @@ class Least(Statement):
         return self.next.more if self.next else (math.nan,) * 3
 
     @property
-    def _compared(self) -> tuple[int, ...]:
-        return tuple(each.seeds for each in self.rest) or (self.participants[0].seeds,)
-
-    @property
     def entrants(self) -> int:
         """How many take part."""
         return len(self.participants)
-
-    @property
-    def verdict(self) -> str:
-        """Whether the best one has surely the "least", or others are "alike"."""
-        return "alike" if self.alike else "least"
 
     @property
     def sentence(self) -> str:
@@ -145,16 +133,16 @@ class Least(Statement):
             of = f"{words.short(float(f'{share:.3g}'))} %, " * math.isfinite(share)
             text += f" ({of}{self.next.seeds} common seeds)"
         text += "."
-        if len({each.takes for each in self.participants}) > 1:
-            takes = [
+        if len({takes(each) for each in self.participants}) > 1:
+            told = [
                 f"{', '.join(filter(None, [f'{each.label}: {each.trust}', each.view]))}, "
-                f"ε: {each.leak}{up_to(each.accountant) * each.bounded}"
+                f"ε: {each.leak}{_up_to(each.accountant) * each.bounded}"
                 for each in self._named
             ]
             # The named ones may agree while others differ from them.
-            apart = len({each.takes for each in self._named}) > 1
+            apart = len({takes(each) for each in self._named}) > 1
             start = "They differ" if apart else "Others differ from them"
-            text += f" {start} in trust or leak ({listed(takes)})."
+            text += f" {start} in trust or leak ({listed(told)})."
             rest = [each for each in self.participants if each not in self._named]
             text += f" Others leak {_leaks_of(rest)}." * bool(rest)
         for why, labels in self.absent.items():
@@ -171,9 +159,9 @@ class Least(Statement):
     def _took(self) -> str:
         """Writes what all leak alike: "by whoever reads single messages, pure ε = 1"."""
         first = self.participants[0]
-        if not first.view or len({each.takes for each in self.participants}) > 1:
+        if not first.view or len({takes(each) for each in self.participants}) > 1:
             return ""
-        return f"by {whoever(first.view)}, {first.leak_words}"
+        return f"by {whoever(first.view)}, {_leak_words(first)}"
 
     @property
     def _named(self) -> list[Participant]:
@@ -183,19 +171,34 @@ class Least(Statement):
         return [
             each
             for each in self.participants
-            if each.label in labels or (each.trust == best.trust and each.takes != best.takes)
+            if each.label in labels or (each.trust == best.trust and takes(each) != takes(best))
         ]
 
-    def _numbers(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"about": self.about, "best": self.best}
-        found |= {f"best_{name}": getattr(self.participants[0], name) for name in TAKEN[:-1]}
-        triples = {"regret": self.mean, "more": self.more}
-        triples["percent"] = self.next.percent if self.next else (math.nan,) * 3
-        for name, triple in triples.items():
-            found |= {f"{name}{end}": x for end, x in zip(("", *_ENDS), triple, strict=True)}
-        found |= {"alike": listed(self.alike), "between": listed(self.between)}
-        common = self.next.seeds if self.next else None
-        return found | {"behind": self.behind, "common_seeds": common, "entrants": self.entrants}
+
+def takes(who: Participant) -> tuple[str, ...]:
+    """Returns what has to be alike in a fair comparison: view (or trust), accountant and leak."""
+    return who.view or who.trust, str(who.accountant), who.leak
+
+
+def whoever(view: str) -> str:
+    """Names whom a leak is about by what is seen: "whoever reads single messages"."""
+    return f"whoever {'reads' if view.endswith('messages') else 'sees'} {view}"
+
+
+def listed(labels: Sequence[str]) -> str:
+    """Lists labels, which have commas of their own."""
+    return " / ".join(labels)
+
+
+def _leak_words(who: Participant) -> str:
+    """Writes a leak: "pure ε = 1", "ε = 1 up to δ = 10⁻⁶", "no bound"."""
+    pure = "pure " * (who.accountant == "pure")
+    return f"{pure}ε = {who.leak}{_up_to(who.accountant)}" if who.bounded else who.leak
+
+
+def _up_to(accountant: str | float) -> str:
+    """Writes up to which delta a leak holds; "" for pure."""
+    return "" if accountant == "pure" else f" up to δ = {words.written(float(accountant))}"
 
 
 def _leaks_of(participants: Sequence[Participant]) -> str:
@@ -245,7 +248,6 @@ def least(
         question=first.question,
         level=level,
         together=pairs.together,
-        simultaneous="Bonferroni",
         about=about,
         mean=mean_with_ends(first.regret, level),
         rest=tuple(
@@ -370,10 +372,10 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
     asked = sorted({str(tuple(each.question)) for each in entrants if each.question != UNSAID})
     if len(asked) > 1:
         refuse("entrants", asked, "asked the same question", "compare those of one T and problem")
-    takes = sorted({each.participant.takes for each in entrants})
-    if len(takes) > 1 and not unlike:
+    terms = sorted({takes(each.participant) for each in entrants})
+    if len(terms) > 1 and not unlike:
         remedy = f"compare those of one trust and leak, or pass {setting(unlike=True)}"
-        refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
+        refuse("entrants", terms, "alike in whom they trust and what they leak", remedy)
     return level
 
 
