@@ -1050,13 +1050,14 @@ def line_of(case: Case) -> str:
         AttributeError: If a program would be compiled.
     """
     from fmab_jax.algorithms.base import known
-    from fmab_jax.run import compilation
+    from fmab_jax.run import compilation, outputs
 
     made: set[str] = set()
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         mock.patch.object(compilation, "compile_program", None),
+        mock.patch.object(outputs, "plugin_modules", list),
     ):
         if case.door == "python":
             line = refused(eval, case.input, _names(made))

@@ -20,7 +20,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.contract import PROMISES
-from fmab_jax.run.outputs import further
+from fmab_jax.run.outputs import _shipped
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.makers import Drawn
@@ -200,7 +200,7 @@ def test_tables_of_the_readme_are_whole():
         assert re.search(rf"^\| `{name}` \|", readme, re.M), name
     for command in main.commands():
         assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command
-    for output in (*USUAL, *further().values()):
+    for output in (*USUAL, *_shipped().values()):
         assert f"`{output.name}`" in readme, output.name
 
 
