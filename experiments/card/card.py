@@ -85,13 +85,17 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--out", default="card", metavar="BASE", help="of BASE.html and BASE.md")
     parser.add_argument("--overwrite", action="store_true", help="replace older files")
     options = parser.parse_args(words)
+    owner = load(options.which, options.algorithm)
+    contestant = contestant_of(owner, _parse_options(owner, options.set))
+    every = suites.shipped()
+    for name in options.suite:
+        every.find(name)
+    # What is mistyped above is told before a name that is taken.
     paths = [checked_path("out", f"{options.out}.{ending}") for ending in ("html", "md")]
     for path in paths:
         refuse_taken(path, options.overwrite, "out")
-    owner = load(options.which, options.algorithm)
-    every = suites.shipped()
     card = make_card(
-        contestant_of(owner, _parse_options(owner, options.set)),
+        contestant,
         every,
         standings.shipped(every.digest),
         only=options.suite,
@@ -190,12 +194,9 @@ def make_card(
         ValueError: If the algorithm breaks its contract, or takes part in no suite, or an argument
             is out of range.
     """
-    for name in only:
-        if name not in suites.suites:
-            refuse("suite", name, f"one of {', '.join(suites.suites)}", "leave it out for all")
+    used = [suites.find(name) for name in dict.fromkeys(only)] or [*suites.suites.values()]
     if seeds is not None:
         seeds = count("seeds", seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
-    used = [suites.suites[name] for name in dict.fromkeys(only)] or [*suites.suites.values()]
     most = QUICK if quick else None
     plans = {suite.name: plan(contestant, suite, seeds, most) for suite in used}
     if not any(planned.algorithms for planned in plans.values()):

@@ -27,7 +27,7 @@ from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.sweeps.makers import Drawn
 
@@ -85,6 +85,16 @@ class Suites:
     version: str
     digest: str
     suites: Mapping[str, Suite]
+
+    def find(self, name: str) -> Suite:
+        """Returns the suite of a name.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        if name not in self.suites:
+            refuse("suite", name, f"one of {', '.join(self.suites)}", "leave it out for all")
+        return self.suites[name]
 
 
 class Group(NamedTuple):

@@ -369,7 +369,7 @@ def _blocks(length: int, row: int) -> list[slice]:
 _Curve = np.ndarray | xr.Variable
 
 
-def _mapped(
+def _map_blocks(
     function: Callable[[slice], np.ndarray], blocks: list[slice], curve: _Curve
 ) -> Iterator[np.ndarray]:
     """Yields what a function finds of each block, in order; of curves in memory some at once."""
@@ -393,22 +393,22 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     first = np.asarray(curve[0], np.float64)
     total, squares = np.zeros(times), np.zeros(times)
 
-    def added(block: slice) -> np.ndarray:
+    def add_block(block: slice) -> np.ndarray:
         # One memory order, hence one order of summation, whatever the layout of the input.
         values = np.ascontiguousarray(curve[block], np.float64)
         refuse_huge("values", values)
         return (values - first).sum(axis=0)
 
-    for part in _mapped(added, blocks, curve):
+    for part in _map_blocks(add_block, blocks, curve):
         total += part
     if np.isnan(total).any():
         refuse("values", math.nan, "finite", "leave out the failed runs")
     mean = first + total / seeds
 
-    def squared(block: slice) -> np.ndarray:
+    def square_block(block: slice) -> np.ndarray:
         return np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)
 
-    for part in _mapped(squared, blocks, curve):
+    for part in _map_blocks(square_block, blocks, curve):
         squares += part
     return mean, np.sqrt(squares / (seeds - 1))
 
@@ -439,11 +439,11 @@ def _sup_quantile(
     else:
         correlation = np.zeros((times, times))
 
-        def correlated(block: slice) -> np.ndarray:
+        def correlate_block(block: slice) -> np.ndarray:
             standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
             return standard.T @ standard
 
-        for part in _mapped(correlated, _blocks(seeds, times), curve):
+        for part in _map_blocks(correlate_block, _blocks(seeds, times), curve):
             correlation += part
         root = _root(correlation)
     return _largest(root, seeds, level, resamples, seed)

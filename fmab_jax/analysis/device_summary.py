@@ -40,23 +40,23 @@ def _moments_of_one(
     seeds, times = curves.shape
     anchor = curves[0]
     blocks = -(-seeds // ROWS)
-    real = (np.arange(blocks * ROWS) < seeds).reshape(blocks, ROWS, 1)
-    wide = jnp.pad(curves, ((0, blocks * ROWS - seeds), (0, 0))).reshape(blocks, ROWS, times)
+    is_seed = (np.arange(blocks * ROWS) < seeds).reshape(blocks, ROWS, 1)
+    padded = jnp.pad(curves, ((0, blocks * ROWS - seeds), (0, 0))).reshape(blocks, ROWS, times)
 
-    def in_turn(rows: Array) -> Array:
+    def add_in_order(rows: Array) -> Array:
         """Adds up [row, ...], the first rows first."""
         return lax.fori_loop(1, len(rows), lambda i, total: total + rows[i], rows[0])
 
-    away = jnp.where(real, wide - anchor[None, None], 0.0)
-    offset = in_turn(in_turn(away.swapaxes(0, 1))) / divisor
-    away = jnp.where(real, away - offset[None, None], 0.0)
+    deviation = jnp.where(is_seed, padded - anchor[None, None], 0.0)
+    offset = add_in_order(add_in_order(deviation.swapaxes(0, 1))) / divisor
+    deviation = jnp.where(is_seed, deviation - offset[None, None], 0.0)
     if not full:
-        return anchor, offset, in_turn(in_turn(jnp.square(away).swapaxes(0, 1)))
+        return anchor, offset, add_in_order(add_in_order(jnp.square(deviation).swapaxes(0, 1)))
 
-    def more(total: Array, block: Array) -> tuple[Array, None]:
+    def add_products(total: Array, block: Array) -> tuple[Array, None]:
         return total + _products(block), None
 
-    return anchor, offset, lax.scan(more, jnp.zeros((times, times)), away)[0]
+    return anchor, offset, lax.scan(add_products, jnp.zeros((times, times)), deviation)[0]
 
 
 def _products(block: Float[Array, "row time"]) -> Float[Array, "time time"]:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import xarray as xr
 
+from fmab_jax import __version__
 from fmab_jax.analysis import comparisons, costs, privacy, statements
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import short
-from fmab_jax.errors import price, real, refuse
+from fmab_jax.errors import Refusal, price, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import content
 from fmab_jax.reports.content import Cell, Content
-from fmab_jax.reports.frame import Table, check_installed, own, rendered
 from fmab_jax.run.attributes import LONGEST
 from fmab_jax.sweeps.results import read
 
@@ -30,6 +32,30 @@ from fmab_jax.sweeps.results import read
 _MOST_ROWS = 300
 # A sentence for each comparison, of so many at the top.
 _HEADLINES = 4
+
+
+class Table(NamedTuple):
+    """A table."""
+
+    caption: str  # above it
+    heads: Sequence[str]  # of the columns
+    rows: Sequence[Sequence[str]]
+    first: int = 1  # how many cells of a row are its headings
+    words: bool = False  # whether its cells are words rather than numbers
+    sortable: bool = False  # whether the script may sort it
+
+    @property
+    def kind(self) -> str:
+        """Its classes in a page."""
+        return " ".join(name for name in ("sortable", "words") if getattr(self, name))
+
+
+def check_installed(door: str) -> None:
+    """Refuses to make a page where the extra that pages need is missing."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise Refusal.line(f'{door} needs: pip install "fmab_jax[report]"') from None
 
 
 def write_report(
@@ -143,10 +169,10 @@ def _result(item: Any, allowed: str) -> xr.Dataset:
 
 def page(made: Content) -> str:
     """Returns the page as text."""
-    script = own("report.js")
+    script = _read_file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     wrong, unlucky = _wrong(made)
-    return rendered(
+    return _render(
         "reports/page.html.j2",
         made=made,
         percent=f"{100 * made.level:.6g} %",
@@ -328,3 +354,34 @@ def _wrong(made: Content) -> tuple[Table, int]:
 
 def _interval(row: Mapping[str, float], name: str) -> str:
     return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
+
+
+def _render(template: str, **given: Any) -> str:
+    """Returns a page of a template of the package; a name that is not given is an error."""
+    return _templates().get_template(template).render(given)
+
+
+def _read_file(name: str) -> str:
+    """Returns a file of this room."""
+    return (resources.files("fmab_jax.reports") / name).read_text("utf-8")
+
+
+@functools.cache
+def _templates() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("fmab_jax", "")
+    found = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_keep_percent,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    found.globals |= {"version": __version__, "own": _read_file}
+    found.filters["grouped"] = "{:,}".format
+    return found
+
+
+def _keep_percent(value: Any) -> Any:
+    """Lets a number keep its per cent sign; what is markup already stays as it is."""
+    if hasattr(value, "__html__"):
+        return value
+    return str(value).replace(" %", "\N{NO-BREAK SPACE}%")

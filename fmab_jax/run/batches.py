@@ -54,9 +54,9 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish.
 
-    A batch that runs out of a device's memory is halved, down to two trials. Where the devices
-    belong to several processes, all of them must call this with the same trials; each gets all
-    outcomes.
+    A batch that runs out of a device's memory is halved, down to two trials a device. Where the
+    devices belong to several processes, all of them must call this with the same trials; each gets
+    all outcomes.
 
     Args:
         trials: Configurations and seeds.

@@ -133,12 +133,12 @@ _OPTIONS: dict[str, dict[str, str | bool]] = {
 _SOON: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
 
 
-# Called before the compiler is: `announcing` sets it.
+# Called before the compiler is: `announce_with` sets it.
 _announce: ContextVar[Callable[[], None] | None] = ContextVar("announce", default=None)
 
 
 @contextmanager
-def announcing(tell: Callable[[], None]) -> Iterator[None]:
+def announce_with(tell: Callable[[], None]) -> Iterator[None]:
     """Calls a function, once, before a program is compiled, which takes seconds.
 
     It is called after a program is traced, which is when a plug-in is refused; where nothing has to
@@ -338,11 +338,11 @@ def compile_ahead(
 
     Yields:
         A function that returns once the program of a number is compiled, with the sizes that fit,
-        and raises what compiling has raised; it announces as `announcing` does.
+        and raises what compiling has raised; it announces as `announce_with` does.
     """
 
     def fit(number: int, tell: Callable[[], None]) -> Sizes:
-        with announcing(tell):
+        with announce_with(tell):
             return fit_sizes(*programs[number], devices, result_bytes)
 
     if one_by_one or len(programs) == 1:

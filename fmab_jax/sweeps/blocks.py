@@ -18,7 +18,7 @@ from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
-from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduced
+from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduce_seeds
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.records import KINDS, state_name
 
@@ -162,7 +162,7 @@ def _summarised(
     for output in configs[0].outputs:
         if isinstance(output, Reduce):
             states = [
-                reduced(output, _fields(curves, cell, config), config.facts)
+                reduce_seeds(output, _fields(curves, cell, config), config.facts)
                 for cell, config in enumerate(configs)
             ]
             for number, leaves in enumerate(zip(*states, strict=True)):

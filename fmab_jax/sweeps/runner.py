@@ -337,7 +337,7 @@ class _Work:
             program, sizes, own = parts[0]
             number = len({each.program for each, _, _ in parts})
             started = time.perf_counter()
-            with compilation.announcing(functools.partial(teller.compiling, 1, number)):
+            with compilation.announce_with(functools.partial(teller.compiling, 1, number)):
                 sizes = compilation.fit_sizes(
                     program.program, sizes, self.devices, self.result_bytes
                 )

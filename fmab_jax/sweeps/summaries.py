@@ -12,7 +12,7 @@ import xarray as xr
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.run import schema
-from fmab_jax.run.outputs import finished
+from fmab_jax.run.outputs import finish_reduction
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
@@ -159,7 +159,7 @@ def _reduction_of(
     """Returns the result of a reduction that was asked for; NaN where there is no seed."""
     blank = np.full([len(values) for _, values in output.over], math.nan)
     found = [
-        finished(output, results.state(cell, output, stops[cell])) if stops[cell] else blank
+        finish_reduction(output, results.state(cell, output, stops[cell])) if stops[cell] else blank
         for cell in grid.hashes
     ]
     dims = [*grid.dims, *(name for name, _ in output.over)]

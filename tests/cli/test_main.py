@@ -922,10 +922,10 @@ def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(monkeypatc
     monkeypatch.setattr(compilation.cache, "lowered", lambda *_: Lowered())
     config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem([0.9, 0.5, 0.1], 4), 100)
     devices = tuple(jax.local_devices()[:1])
-    with compilation.announcing(lambda: heard.append("told")):
+    with compilation.announce_with(lambda: heard.append("told")):
         compilation.compile_program.__wrapped__(config.program, 8, devices)
         compilation.compile_program.__wrapped__(config.program, 8, devices)
     assert heard == ["told", "compile", "compile"]
-    with compilation.announcing(lambda: heard.append("told")):
+    with compilation.announce_with(lambda: heard.append("told")):
         pass  # compiled already
     assert heard[3:] == ["told"]

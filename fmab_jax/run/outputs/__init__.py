@@ -229,7 +229,7 @@ def is_shipped(output: Output) -> bool:
     return output.name in _shipped() or output.name in {each.name for each in USUAL}
 
 
-def reduced(
+def reduce_seeds(
     output: Reduce, fields: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> list[np.ndarray]:
     """Returns the arrays of a reduction's state after the seeds of one configuration.
@@ -265,7 +265,7 @@ def _fold(output: Reduce, numbers: tuple[Any, ...], links: tuple[int, ...]) -> A
     return jax.jit(fold)
 
 
-def finished(output: Reduce, leaves: Sequence[np.ndarray]) -> np.ndarray:
+def finish_reduction(output: Reduce, leaves: Sequence[np.ndarray]) -> np.ndarray:
     """Returns the result of a reduction's state.
 
     Raises:
