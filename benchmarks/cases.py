@@ -288,7 +288,7 @@ WHOLE = [
     ),
     (
         "6 numbers of agents x 3 graphs, 100 seeds each, T = 10^5",
-        "fmab.sweep(fmab.ddp_mab, fmab.Problem.uniform, agents=[10, 20, 30, 40, 50, 60], arms=20, "
+        "fmab.sweep(fmab.ddp_mab, agents=[10, 20, 30, 40, 50, 60], arms=20, "
         'epsilon=1.0, graph=["ring", "star", "complete"], horizon=10**5, seeds=100, '
         "store=STORE, progress=False)",
         "long",

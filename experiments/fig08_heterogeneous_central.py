@@ -32,7 +32,7 @@ LOOKS = (
 # Both algorithms on both reward structures.
 sweep = differences.swept(
     ALGORITHMS,
-    fmab.Problem.heterogeneous,
+    None,  # each seed draws its means
     agents=AGENTS,
     arms=ARMS,
     epsilon=EPSILON,

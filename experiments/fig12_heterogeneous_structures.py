@@ -36,7 +36,7 @@ def study(algorithms: Mapping[str, Any], spreads: Any) -> Callable[..., xr.Datas
     """Returns a sweep of structures over spreads of the means, paired."""
     return differences.swept(
         algorithms,
-        fmab.Problem.heterogeneous,
+        None,  # each seed draws its means
         agents=AGENTS,
         arms=ARMS,
         epsilon=EPSILON,

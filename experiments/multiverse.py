@@ -96,6 +96,8 @@ INSTANCES: dict[str, Callable[[Problem], Problem] | None] = {
     "one for all seeds": _one,
     "smallest gap 1/16": _wide,
 }
+# The same of means that each seed draws.
+DRAWN = dict(zip(INSTANCES, ({}, {"fixed_instance": 0}, {"instance_gap": WIDE}), strict=True))
 # In the names of stores.
 WORDS = dict(zip(INSTANCES, ("", "one", "wide"), strict=True))
 GAPS = {BASE.gap: None, "1/16": WIDE}
@@ -316,7 +318,10 @@ class World(verdicts.Data):
             changes.append("late")
         if INSTANCES[self.reading.instance] is not None:
             changes.append(WORDS[self.reading.instance])
-            problem = self._instances(problem)
+            if problem is None:
+                settings |= DRAWN[self.reading.instance]
+            else:
+                problem = self._instances(problem)
         gap = GAPS[self.reading.gap]
         if gap is not None and "rounds" in settings and "schedule_gap" not in settings:
             changes.append("gap")
@@ -328,19 +333,12 @@ class World(verdicts.Data):
         return problem if read is None else read(problem)
 
     def _instances(self, problem: Any) -> Any:
-        """Returns a problem, several, or whoever makes them, with the reading's instances."""
+        """Returns a problem, or several, with the reading's instances."""
         if isinstance(problem, Problem):
             return self._instance(problem)
         if isinstance(problem, Mapping):
             return {label: self._instances(each) for label, each in problem.items()}
-        if not callable(problem):
-            raise TypeError(f"problem = {problem!r}: state a Problem, a mapping, or a maker")
-
-        @functools.wraps(problem)
-        def made(*given: Any, **options: Any) -> Problem:
-            return self._instance(problem(*given, **options))
-
-        return made
+        raise TypeError(f"problem = {problem!r}: state a Problem, a mapping, or None")
 
     def _answer(self, found: xr.Dataset, settings: Mapping[str, Any]) -> xr.Dataset:
         """Answers every gap of a budget with the reading's, and every meter."""

@@ -85,7 +85,7 @@ READINGS = {
     ),
     "weights": _read(
         "components weigh the same, not agents: case 2, agents {}", "weights", "hdp",
-        fmab.Problem.heterogeneous, "spread", agents=HYBRID_AGENTS, arms=ARMS,
+        None, "spread", agents=HYBRID_AGENTS, arms=ARMS,
         spread={"alike": 0, "apart": 1}, components="53,24,10,6,7:complete",
         weights=["agents", "components"],
     ),

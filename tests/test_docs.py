@@ -23,7 +23,7 @@ from fmab_jax.run.contract import PROMISES
 from fmab_jax.run.outputs import _shipped
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.makers import Drawn
+from fmab_jax.sweeps.subjects import Drawn
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

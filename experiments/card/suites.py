@@ -29,7 +29,7 @@ from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import parameters_of
-from fmab_jax.sweeps.makers import Drawn
+from fmab_jax.sweeps.subjects import Drawn
 
 FOLDER = Path(__file__).parent
 COSTS = ("rounds", "episodes", "shared", "slots")

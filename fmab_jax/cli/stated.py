@@ -88,7 +88,7 @@ def command_of(
         drawn: Whether there are options for a drawn problem.
     """
     from fmab_jax.algorithms import base as algorithms
-    from fmab_jax.sweeps.makers import Drawn
+    from fmab_jax.sweeps.subjects import Drawn
 
     known = dict(sorted((algorithms.known() if known is None else known).items()))
     first = words[0] if words else None
@@ -160,7 +160,7 @@ def document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
 
 def tables_of(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Returns the tables of a document: [parameters] and [problem]; arguments as in `document`."""
-    from fmab_jax.sweeps.makers import Drawn
+    from fmab_jax.sweeps.subjects import Drawn
 
     parameters = suggested(owner, _given(options, parameters_of(owner)))
     problem = _given(options, parameters_of(Drawn))
@@ -248,7 +248,7 @@ def file_name(
         identity: Hexadecimal digits that differ for different results.
         owner: The class of the algorithm, whose parameters are called by their symbols.
     """
-    from fmab_jax.sweeps.makers import Drawn
+    from fmab_jax.sweeps.subjects import Drawn
 
     known = {**parameters_of(Drawn), **parameters_of(owner)} if owner else {}
     symbols = [each.symbol for each in known.values()]

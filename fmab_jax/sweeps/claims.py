@@ -12,9 +12,9 @@ from fmab_jax.errors import Busy, Shown, did_you_mean, literal, refuse, setting,
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
-from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.subjects import Drawn
 
 # Letters of a value, as many as a refusal shows.
 _LONGEST = 80

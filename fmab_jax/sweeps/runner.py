@@ -92,10 +92,10 @@ def sweep(
     run together, cells x seeds in one program.
 
     Args:
-        algorithm: A maker such as `cdp_mab`, its name (``cdp``), or a list of these.
-        problem: A `Problem`, a maker such as ``Problem.uniform``, or a list or dict of Problems;
-            left out, each seed draws its means, with agents=50, arms=100, spread=0, instance_gap
-            and fixed_instance.
+        algorithm: A class such as `cdp_mab`, its name (``cdp``), a configured algorithm, or a list
+            or dict of these.
+        problem: A `Problem`, or a list or dict of Problems; left out, each seed draws its means,
+            with agents=50, arms=100, spread=0, instance_gap and fixed_instance.
         horizon: T, as in `simulate`.
         seeds: As in `simulate`, of each configuration; with ``until``, how many at the first look.
             Which ones they are can be stated for curves in memory.

@@ -28,15 +28,15 @@ from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import NONE, choice, count, did_you_mean, flag, length, refuse, setting
-from fmab_jax.parameters import UNSET, Kind, Parameter, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, room_for
+from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
-from fmab_jax.sweeps import makers
 from fmab_jax.sweeps.axes import MAX_CONFIGS, Axis, axis_of
-from fmab_jax.sweeps.makers import NEEDED, Drawn, Maker
 from fmab_jax.sweeps.precision import Precision
+from fmab_jax.sweeps.subjects import SHARED, Drawn, describe_problem
 
 # The rooms that a seed's numbers depend on.
 _ENGINE = (*cache.ENGINE, "analysis/summary.py")
@@ -52,28 +52,13 @@ class Point(NamedTuple):
     config: Config
 
 
-_SHARED = {
-    "algorithm": Parameter("algorithm", Kind(), label="algorithm"),
-    "problem": Parameter("problem", Kind(), label="problem"),
-    "horizon": Parameter(
-        "horizon",
-        Whole(low=1, high=10**12),
-        help="T, slots that every agent plays; such as 1e6.",
-        remedy="give the number of slots T",
-        symbol="T",
-        label="horizon T (slots)",
-        default=100_000,
-    ),
-}
-"""What every study has, besides the parameters of algorithms and problems."""
-
-
 @dataclass(frozen=True, eq=False)
 class Study:
     """A grid of configurations times seeds; made by `state`, from arguments as in `sweep`."""
 
     axes: tuple[Axis, ...]  # the swept parameters, in order
-    settings: dict[str, Any]  # every parameter that is not swept, by name
+    settings: dict[str, Any]  # every parameter that is not swept, checked, by name
+    parameters: Mapping[str, Parameter]  # all that there are
     seeds: int  # how many of every config; with ``until``, those of the first look
     root_seed: int
     times: Any
@@ -92,27 +77,25 @@ class Study:
     @functools.cached_property
     def points(self) -> tuple[Point, ...]:
         """The configurations, the last axis fastest; refuses what does not go together."""
-        problems: dict[tuple[Any, ...], Problem] = {}
-        made = []
-        names = [axis.name for axis in self.axes]
+        problems: dict[tuple[int, ...], Problem] = {}
+        cells = []
+        shared = [axis.name in ("problem", *parameters_of(Drawn)) for axis in self.axes]
         for places in itertools.product(*map(range, self.shape)):
-            place = dict(zip(names, places, strict=True))
-            swept = {axis.name: axis.values[place[axis.name]] for axis in self.axes}
-            chosen = self.settings | swept
-            algorithm = chosen["algorithm"].made(chosen, place)
-            maker = chosen["problem"]
-            # A value that cannot be hashed is known by its place on its axis.
-            key = tuple((name, place.get(name, 0)) for name in ("problem", *maker.options))
+            pairs = zip(self.axes, places, strict=True)
+            chosen = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
+            algorithm = _algorithm_of(chosen)
+            # A problem is made once for all cells that share it.
+            key = tuple(itertools.compress(places, shared))
             if key not in problems:
-                problems[key] = maker.made(chosen | {"root_seed": self.root_seed}, place)
-            made.append((algorithm, problems[key], chosen["horizon"]))
-        sizes = {problem.agents for _, problem, _ in made}
+                problems[key] = _problem_of(chosen, self.root_seed)
+            cells.append((algorithm, problems[key], chosen["horizon"]))
+        sizes = {problem.agents for _, problem, _ in cells}
         # Numbers of agents that are not far apart share one program.
         near = max(sizes) <= _ROOMY * min(sizes)
         # One number alone shares with none, and needs no room to spare.
         rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
         slots: dict[tuple[int, int], str] = {}
-        return tuple(self._point(*each, rooms.get(each[1].agents), slots) for each in made)
+        return tuple(self._point(*cell, rooms.get(cell[1].agents), slots) for cell in cells)
 
     @functools.cached_property
     def hash(self) -> str:
@@ -129,16 +112,15 @@ class Study:
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description, field by field."""
-        described = {
-            name: self._plain(name, value) for name, value in sorted(self.settings.items())
-        }
-        for axis in self.axes:
-            described[axis.name] = [
-                self._plain(axis.name, value, place) for place, value in enumerate(axis.values)
-            ]
+        kinds = {name: parameter.kind for name, parameter in self.parameters.items()}
+        settings = {name: kinds[name].plain(value) for name, value in self.settings.items()}
+        algorithm = self.settings.get("algorithm")
+        if isinstance(algorithm, Algorithm):
+            plain = algorithm.plain().items()
+            settings |= {n: v for n, v in plain if getattr(algorithm, n) is not UNSET}
+        axes = {a.name: [*map(kinds[a.name].plain, a.values)] for a in self.axes}
         # As it will be read again: lists for tuples.
-        described = json.loads(json.dumps(described, default=str))
-        until = None if self.until is None else self.until._asdict()
+        described = json.loads(json.dumps(dict(sorted(settings.items())) | axes, default=str))
         return described | {
             "axes": [axis.name for axis in self.axes],
             "seeds": self.seeds,
@@ -147,39 +129,16 @@ class Study:
             "spacing": self.spacing,
             "sum_agents": self.sum_agents,
             "keep": self.keep,
-            "until": until,
+            "until": None if self.until is None else self.until._asdict(),
             **({} if self.listed is None else {"listed": self._seeds}),
             **record.stated(self.outputs),
         }
-
-    def _plain(self, name: str, value: Any, place: int = 0) -> Any:
-        """Returns a JSON-able stand-in that differs where values differ."""
-        if isinstance(value, Maker):
-            return value.name or _described_problem(value.fixed)
-        if callable(value):
-            return makers.name_of(value)
-        if (known := self._known.get(name)) is not None:
-            owners = (each for each in self._makers if each.described and name in each.parameters)
-            owner = next(owners, None)
-            own = known.check(value) if owner is None else owner.value(name, value, place)
-            return known.kind.plain(own)
-        return np.asarray(value).tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-    @functools.cached_property
-    def _makers(self) -> tuple[Maker, ...]:
-        chosen = {axis.name: axis.values for axis in self.axes}
-        given = chosen | {name: (value,) for name, value in self.settings.items()}
-        return (*given["algorithm"], *given["problem"])
-
-    @functools.cached_property
-    def _known(self) -> dict[str, Parameter]:
-        return _known_parameters(self._makers)
 
     def _point(
         self,
         algorithm: Algorithm,
         problem: Problem,
-        horizon: Any,
+        horizon: int,
         room: int | None,
         slots: dict[tuple[int, int], str],
     ) -> Point:
@@ -200,7 +159,7 @@ class Study:
             slots[grid] = _hash(config.grid[: config.points].tolist())
         described = {
             **algorithm.describe(),
-            "problem": _described_problem(problem),
+            "problem": describe_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
             "horizon": config.horizon,
             "slots": slots[grid],
@@ -211,6 +170,23 @@ class Study:
             **record.stated(self.outputs),
         }
         return Point(described, _hash(described), config)
+
+
+def _algorithm_of(chosen: Mapping[str, Any]) -> Algorithm:
+    """Returns the algorithm of a cell: the configured one as it is, or one of the class."""
+    owner = chosen["algorithm"]
+    if isinstance(owner, Algorithm):
+        return owner
+    with asking(owner):
+        algorithm: Algorithm = owner(**{n: chosen[n] for n in parameters_of(owner) if n in chosen})
+    return algorithm
+
+
+def _problem_of(chosen: Mapping[str, Any], root_seed: int) -> Problem:
+    problem: Problem | None = chosen["problem"]
+    if problem is not None:
+        return problem
+    return Drawn(**{n: chosen[n] for n in parameters_of(Drawn) if n in chosen}).problem(root_seed)
 
 
 def state(
@@ -237,39 +213,25 @@ def state(
     if until is not None:
         _check_until(until, keep, number)
     flag("sum_agents", sum_agents)
-    algorithm, parameters = makers.algorithms(algorithm, parameters)
-    problem, parameters = makers.problems(problem, parameters)
-    made_by = [*_each(algorithm), *_each(problem)]
-    known = _known_parameters(made_by)
-    given = {"algorithm": algorithm, "problem": problem, **parameters, "horizon": horizon}
-    axes, settings = [], {}
-    for name, value in given.items():
-        if name not in known:
-            _refuse_unknown(name, value, known)
-        if name in ("axes", "listed"):
-            refuse(name, value, "left out", f"a study has {name} of its own: rename the parameter")
-        # What an algorithm was made with is one value, whatever it is.
-        made = isinstance(algorithm, Maker) and algorithm.fixed and name in algorithm.options
-        swept = None if made else axis_of(name, value, known[name])
-        if swept is None:
-            settings[name] = value
-        else:
-            axes.append(swept)
-    _add_defaults(made_by, {axis.name for axis in axes}, settings)
-    configs = math.prod(len(axis.values) for axis in axes)
-    if configs > MAX_CONFIGS:
-        refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
-    further = record.chosen(outputs)
-    for output in further:
+    if isinstance(problem, Problem) and problem.drawn:
+        # However drawn means are stated, it is the same study.
+        names = ("agents", "arms", "spread", "instance_gap", "rewards")
+        _refuse_twice(names, parameters, "a Problem")
+        parameters = {name: getattr(problem, name) for name in names} | parameters
+        problem = None
+    axes, settings, known = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
+    asked = record.chosen(outputs)
+    for output in asked:
         if isinstance(output, Reduce) and keep != "summary":
             allowed = f"left out, or given with {setting(keep='summary')}"
             refuse("outputs", output.name, allowed, "it is made of many seeds")
-        own = {output.name, *record.derive_names([output.name])}
-        if not own.isdisjoint(axis.name for axis in axes):
+        names_taken = {output.name, *record.derive_names([output.name])}
+        if not names_taken.isdisjoint(axis.name for axis in axes):
             refuse("Output.name", output.name, "no parameter that is swept", "rename it")
     return Study(
-        axes=tuple(axes),
+        axes=axes,
         settings=settings,
+        parameters=known,
         seeds=number,
         root_seed=keys.checked_seed("root_seed", root_seed),
         times=times,
@@ -277,30 +239,86 @@ def state(
         sum_agents=sum_agents,
         keep=keep,
         until=until,
-        outputs=further,
+        outputs=asked,
         listed=listed,
     )
 
 
-def _seeds_of(given: Any) -> tuple[int, range | np.ndarray | None]:
+def _lay_out(
+    algorithm: Any, problem: Any, values: Mapping[str, Any]
+) -> tuple[tuple[Axis, ...], dict[str, Any], dict[str, Parameter]]:
+    """Returns the axes, the other parameters, and what is known of all; each checked once."""
+    axes: list[Axis] = []
+    settings: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> tuple[Any, ...]:
+        axis = axis_of(name, value, known[name])
+        if axis is None:
+            settings[name] = known[name].check(value)
+            return (settings[name],)
+        axes.append(axis)
+        return axis.values
+
+    known = dict(SHARED)
+    algorithms = add("algorithm", algorithm)
+    owners = [each for each in algorithms if isinstance(each, type)]
+    if problem is None:
+        settings["problem"] = None
+        owners.append(Drawn)
+    else:
+        add("problem", problem)
+        _refuse_twice(parameters_of(Drawn), values, "a Problem")
+    defaults: dict[str, list[Any]] = {}
+    for owner in owners:
+        for name, parameter in parameters_of(owner).items():
+            known.setdefault(name, parameter)
+            if parameter.default is not UNSET:
+                defaults.setdefault(name, []).append(parameter.default)
+    for name, value in values.items():
+        if name not in known:
+            if isinstance(algorithm, Algorithm):
+                names = parameters_of(type(algorithm))
+                _refuse_twice({name} & {*names}, values, "a configured algorithm")
+            others = sorted(set(known) - {"algorithm", "problem"})
+            remedy = did_you_mean(name, others, f"choose from {', '.join(others)}", str)
+            refuse(name, value, "left out: neither algorithm nor problem takes it", remedy)
+        add(name, value)
+    # Written out, so that a study says all of it; where algorithms differ, each keeps its own.
+    there = {axis.name for axis in axes} | {*settings}
+    for name, usual in defaults.items():
+        plain = all(value is None or isinstance(value, (int, float, str)) for value in usual)
+        if name not in there and plain and len(set(usual)) == 1:
+            settings[name] = known[name].check(usual[0])
+    configs = math.prod(len(axis.values) for axis in axes)
+    if configs > MAX_CONFIGS:
+        refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
+    if isinstance(algorithm, Algorithm):
+        known |= {n: p for n, p in parameters_of(type(algorithm)).items() if n not in known}
+    return tuple(axes), settings, known
+
+
+def _refuse_twice(names: Any, values: Mapping[str, Any], what: str) -> None:
+    """Refuses parameters of what is configured already."""
+    for name in names:
+        if name in values:
+            refuse(name, values[name], f"left out with {what}", f"{what} has its own")
+
+
+def _seeds_of(seeds: Any) -> tuple[int, range | np.ndarray | None]:
     """Returns how many seeds, and which where they are not 0, 1, and so on."""
-    if isinstance(given, Precision):
-        refuse("seeds", given, "a number or a list", "a precision goes to sweep, as until=")
-    # Asked without np.ndim, which would copy a range, and raises for rows of unequal lengths.
-    if not isinstance(given, (list, tuple, range)) and not getattr(given, "ndim", 0):
-        return count("seeds", given, 1, MAX_SEEDS, "give the number of seeds"), None
-    number = length(given)
+    # Asked without np.ndim, which would copy a range.
+    if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
+        return count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds"), None
+    number = length(seeds)
     if not number:
-        refuse("seeds", list(given), "not empty", "give at least one seed")
+        refuse("seeds", list(seeds), "not empty", "give at least one seed")
     if number > MAX_SEEDS:
         refuse("seeds", number, f"at most {MAX_SEEDS:,}", "run them in parts")
-    if isinstance(given, range) and given == range(number):
-        return number, None
-    if isinstance(given, range):
-        keys.checked_seed("seeds", given[0])
-        keys.checked_seed("seeds", given[-1])
-        return number, given
-    checked = [keys.checked_seed("seeds", seed) for seed in given]
+    if isinstance(seeds, range):
+        for end in (seeds[0], seeds[-1]):
+            keys.checked_seed("seeds", end)
+        return number, None if seeds == range(number) else seeds
+    checked = [keys.checked_seed("seeds", seed) for seed in seeds]
     if len(set(checked)) != number:
         refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
     return number, None if checked == [*range(number)] else np.array(checked, np.int64)
@@ -317,26 +335,6 @@ def _check_until(until: Any, keep: str, seeds: int) -> None:
     if seeds > until.max_seeds:
         remedy = "start with fewer, or allow more"
         refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
-
-
-def _each(given: Any) -> list[Any]:
-    if isinstance(given, Mapping):
-        return list(given.values())
-    return list(given) if isinstance(given, (list, tuple)) else [given]
-
-
-def _known_parameters(made_by: Sequence[Maker]) -> dict[str, Parameter]:
-    """Returns every parameter that some algorithm or problem of a study takes."""
-    known = dict(_SHARED)
-    for maker in made_by:
-        for name, each in maker.parameters.items():
-            known.setdefault(name, each)
-    # A function of one's own says nothing of its parameters; algorithms and problems do.
-    drawn = parameters_of(Drawn)
-    return {
-        name: drawn[name] if type(each.kind) is Kind and name in drawn else each
-        for name, each in known.items()
-    }
 
 
 def provenance(devices: Sequence[jax.Device]) -> dict[str, str]:
@@ -361,9 +359,10 @@ def _engine() -> str:
     Source that ``python tests/pins.py`` has found to give the same bits is the same engine. Any
     other is not, until that has run.
     """
-    told = (package_files.files("fmab_jax") / "engine.txt").read_text("utf-8").split()
+    file = package_files.files("fmab_jax") / "engine.txt"
+    name, *sources = file.read_text("utf-8").split()
     now = engine_source()
-    return told[0] if told[1:] == [now] else f"{told[0]}, edited: {now}"
+    return name if sources == [now] else f"{name}, edited: {now}"
 
 
 def engine_source() -> str:
@@ -371,42 +370,11 @@ def engine_source() -> str:
     return cache.source_digest(*_ENGINE)[:12]
 
 
-def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> None:
-    others = sorted(set(known) - {"algorithm", "problem"})
-    remedy = did_you_mean(name, others, f"choose from {', '.join(others)}", str)
-    first = _each(value)[0] if _each(value) else value
-    refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)
-
-
-def _add_defaults(made_by: Sequence[Maker], swept: set[str], settings: dict[str, Any]) -> None:
-    """Writes out what was left to default, so that a study says all of it."""
-    defaults: dict[str, list[Any]] = {}
-    for maker in made_by:
-        for name, default in maker.options.items():
-            if name != "root_seed" and default is not UNSET and default is not NEEDED:
-                defaults.setdefault(name, []).append(default)
-    for option, values in defaults.items():
-        # Where makers differ, each keeps its own.
-        plain = all(value is None or isinstance(value, (int, float, str)) for value in values)
-        if plain and option not in swept | set(settings) and len(set(values)) == 1:
-            settings[option] = values[0]
-
-
-def _described_problem(problem: Problem) -> dict[str, Any]:
-    """Returns a problem's description, with digests for its arrays."""
-    described = problem.describe()
-    for name in ("means", "probabilities"):
-        if name in described:
-            plain = np.ascontiguousarray(described[name], "<f8")
-            described[name] = hashlib.sha256(plain.tobytes()).hexdigest()
-    return described
-
-
 def _described_exchange(exchange: Exchange) -> list[Any]:
     weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
     links = [[meter.name, number] for meter, number in exchange.links]
-    told = [exchange.name, exchange.reporting, exchange.wait, links, weights]
-    return told + [exchange.vectors, exchange.numbers]
+    who = [exchange.name, exchange.reporting, exchange.wait, links, weights]
+    return who + [exchange.vectors, exchange.numbers]
 
 
 def _hash(described: Any) -> str:

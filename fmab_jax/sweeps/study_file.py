@@ -37,9 +37,9 @@ from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, set
 from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import of_study
-from fmab_jax.sweeps.makers import Drawn
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
+from fmab_jax.sweeps.subjects import Drawn
 
 _MAX_BYTES = 1 << 16
 # A document, a table, labels, values, components, a pair.

@@ -403,7 +403,7 @@ def test_actions_without_a_bound_are_remarked(graph, private, open_):
 def test_a_column_of_leaks_names_what_is_seen():
     """Would catch a leak of secure sums under the heading of messages, or of nobody's."""
     given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4, "epsilon": [1]}
-    secure = functools.partial(fmab.kl_se, secure=True)
+    secure = fmab.kl_se(1.0, secure=True)
     data = fmab.sweep({"one": "cdp", "sum": secure, "alone": "single"}, **given)
     found = fmab.overview(data)
     place = found.headings.index("leak ε")

@@ -46,7 +46,7 @@ from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.run import compilation, configs, resources
 from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
-from fmab_jax.sweeps.makers import Drawn
+from fmab_jax.sweeps.subjects import Drawn
 
 NAMES = sorted(base.known())
 COMMANDS = (

@@ -97,7 +97,7 @@ def test_what_a_reading_leaves_is_read_from_the_runs_of_others(asked, tmp_path):
 def test_instances_are_one_draw_for_all_or_have_a_smallest_gap(asked, tmp_path):
     """Catches instances of the base, one for each agent, another draw, a row's own that stays."""
     own = UNIFORM.fixed(3)
-    with_spread = {"problem": fmab.Problem.heterogeneous, "agents": 6, "arms": 4}
+    with_spread = {"problem": None, "agents": 6, "arms": 4}
     differ = fmab.Problem.heterogeneous(6, 4, 1.0)
     for name, wanted, fixed in (
         ("one for all seeds", UNIFORM.fixed(0), UNIFORM.fixed(0)),

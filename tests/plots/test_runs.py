@@ -1,6 +1,5 @@
 """Figures show the numbers they claim to, readable at column width, and are written whole."""
 
-import functools
 import itertools
 import json
 import os
@@ -265,7 +264,7 @@ def test_a_leak_that_is_epsilon_is_not_told_again():
     alone = fmab.sweep("kl_se", **given | {"epsilon": [0.5, 1]})
     assert list(cells(alone)) == ["ε = 0.5", "ε = 1"] and "eak ε" not in caption(plot_runs(alone))
     assert "(0.5 per message)" not in caption(plot_runs({"a": alone.isel(epsilon=0)}))
-    secure = functools.partial(fmab.kl_se, secure=True)
+    secure = fmab.kl_se(0.5, secure=True)
     unlike = fmab.sweep({"one": "kl_se", "sum": secure}, **given)
     # Epsilon does not say in which view.
     wanted = "one, leak ε = 0.5 (single messages)", "sum, leak ε = 0.5 (sums over 4 agents)"

@@ -1,7 +1,6 @@
 """The report says what its results hold, and is a page that can be read by anybody."""
 
 import base64
-import functools
 import html
 import json
 import math
@@ -166,7 +165,7 @@ def test_the_smallest_regret_is_told_with_leak_and_trust():
     """Catches a leak of 4 ranked above one of 1, or a secure sum above single messages, without a
     word; and the trust of a class told of a run."""
     given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 10**4, "seeds": 20, "epsilon": [1.0]}
-    secure = functools.partial(fmab.kl_se, secure=True)
+    secure = fmab.kl_se(1.0, secure=True)
     data = fmab.sweep({"one": "cdp", "two": "kl_se", "sum": secure}, **given, progress=False)
     text = told_of(data)
     means = fmab.final_table(data).regret.values[:, 0]

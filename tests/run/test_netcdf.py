@@ -302,7 +302,8 @@ REFUSED = {
 
 def labelled(what, label):
     """Sweeps a parameter under a label."""
-    given = {"algorithm": fmab.dp_se, "problem": fmab.Problem.uniform, "epsilon": 1.0, **SMALL}
+    given = {"algorithm": fmab.dp_se, "epsilon": 1.0, "horizon": 10, "seeds": 2}
+    given["problem"] = fmab.Problem.uniform(2, 2)
     value = given.get(what, 0.1)
     fmab.sweep(**given | {what: {label: value, "b": value}})
 

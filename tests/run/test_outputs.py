@@ -378,9 +378,9 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     from fmab_jax.sweeps import chunks, results
 
     given = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
-    problem, store = fmab.Problem.uniform, tmp_path / "s"
+    store = tmp_path / "s"
     given["progress"] = False
-    data = fmab.sweep(fmab.ucb1, problem, agents=[3, 5], store=store, **given).load()
+    data = fmab.sweep(fmab.ucb1, agents=[3, 5], store=store, **given).load()
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
     arrays = there.chunk(entry)

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import functools
 import hashlib
 import json
 import math
@@ -733,20 +732,6 @@ def test_a_trial_may_be_larger_than_a_file(monkeypatch):
     monkeypatch.setattr(layout, "MOST_BYTES", 100)
     small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
     np.testing.assert_array_equal(small.regret, usual.regret)
-
-
-def test_functions_are_labelled_by_the_names_below_partial():
-    """Would catch functions of one's own that are all called partial, and so refused as equal."""
-
-    def one(_):
-        return fmab.uniform_play()
-
-    def two(_):
-        return fmab.uniform_play()
-
-    parts = [functools.partial(each) for each in (one, two)]
-    data = fmab.sweep(lambda fn: fn(0), PROBLEM, fn=parts, horizon=10, seeds=2)
-    assert data.fn.values.tolist() == ["one", "two"]
 
 
 def test_nobody_waits_for_an_estimate_that_nobody_hears(monkeypatch):

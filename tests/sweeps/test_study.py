@@ -1,7 +1,6 @@
 """Studies: axes and labels, identities of cells and of whole studies, refusals; nothing is run."""
 
 import dataclasses
-import functools
 import itertools
 import json
 import math
@@ -71,10 +70,6 @@ LABELS = {
     "problems by name": ({"problem": {"a": FIXED, "b": FIXED}}, ["a", "b"]),
     "algorithms": ({"algorithm": ["cdp", fmab.ddp_mab]}, ["cdp", "ddp"]),
     "algorithms by name": ({"algorithm": {"x": "cdp", "y": "cdp"}}, ["x", "y"]),
-    "a maker of one's own": (
-        {"algorithm": ["cdp", functools.partial(fmab.hdp_mab, components="2")]},
-        ["cdp", "hdp"],
-    ),
     "components as texts": ({"algorithm": "hdp", "components": ["1x2", "2"]}, ["1x2", "2"]),
     "components as lists": (
         {"algorithm": "hdp", "components": [[1, 1], [(2, "path")]]},
@@ -377,7 +372,7 @@ def test_a_description_survives_json():
 
 
 # ---------------------------------------------------------------------------------------------
-# Makers.
+# Parameters.
 
 
 def test_each_gap_goes_where_its_name_says():
@@ -387,52 +382,10 @@ def test_each_gap_goes_where_its_name_says():
     assert found == (0.25, 0.125)
     arrays = made.config.trial.own["schedule_gap"], made.config.bound.values["instance_gap"]
     assert [float(value) for value in arrays] == [0.25, 0.125]
-    own = small("cdp", fmab.Problem.with_gap, instance_gap=0.125).points[0]
+    own = small("cdp", fmab.Problem.with_gap(2, 2, 0.125), **ALONE).points[0]
     found = own.described["schedule_gap"], own.described["problem"]["instance_gap"]
     assert found == (None, 0.125)
     assert own.hash == small(instance_gap=0.125).points[0].hash
-
-
-def test_a_parameter_that_both_take_goes_to_both():
-    """Would catch a name that algorithm and problem share given to only one of them."""
-
-    def mine(epsilon, arms):
-        return fmab.cdp_mab(epsilon * arms)
-
-    made = small(mine, arms=[2, 3]).points
-    found = [(point.described["epsilon"], point.described["problem"]["arms"]) for point in made]
-    assert found == [(2.0, 2), (3.0, 3)]
-
-
-def test_defaults_stay_with_their_maker():
-    """Would catch one maker's default, here p = 1/2 or R = 3, given to all the others."""
-    half = functools.partial(fmab.cdp_mab, participation=0.5, rounds=3)
-    for order in (("half", "plain"), ("plain", "half")):
-        makers = {"half": half, "plain": fmab.cdp_mab}
-        points = small({name: makers[name] for name in order}).points
-        found = {name: point.described for name, point in zip(order, points, strict=True)}
-        told = {n: (c["participation"], c["rounds"]) for n, c in found.items()}
-        assert told == {"half": (0.5, 3), "plain": (1.0, None)}
-    # What is said goes to both.
-    said = small(makers, participation=0.25, agents=4).points
-    assert [point.described["participation"] for point in said] == [0.25, 0.25]
-
-
-def test_a_graph_made_by_a_maker_is_its_own(tmp_path):
-    """Would catch an exchange found under the address of a graph that is gone."""
-    names = ["ring", "path", "star"]
-    for name in names:
-        edges = graphs.make(name, 9).edges
-        (tmp_path / f"{name}.txt").write_text("".join(f"{i} {j}\n" for i, j in edges))
-
-    def own(epsilon, kind):
-        # A path object of its own each time: when it is gone, another one gets its place.
-        return fmab.ddp_mab(epsilon, graph=tmp_path / f"{names[kind]}.txt")
-
-    made = small(own, epsilon=[0.1, 0.2, 0.3, 0.4], kind=[0, 1, 2], agents=9)
-    waits = np.array([point.config.exchange.wait for point in made.points]).reshape(4, 3)
-    assert waits.tolist() == 4 * [[3, 7, 1]]
-    assert len(set(hashes(made))) == 12
 
 
 def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
@@ -476,19 +429,6 @@ def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
     assert study.points is points
 
 
-def test_a_problem_is_made_once_for_all_that_share_it():
-    """Would catch an instance drawn, or its means hashed, anew for each epsilon."""
-    calls = []
-
-    def mine(agents, arms, root_seed):
-        calls.append((agents, arms, root_seed))
-        return fmab.Problem.uniform(agents, arms)
-
-    points = small("cdp", mine, epsilon=[0.1, 0.5, 1], agents=[2, 3], root_seed=9).points
-    assert sorted(calls) == [(2, 2, 9), (3, 2, 9)]
-    assert [point.described["problem"]["agents"] for point in points].count(3) == 3
-
-
 @pytest.mark.parametrize("root_seed", [0, 9])
 def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed):
     """Would catch root seed 0 for the one that is stated, or another seed than the instance's."""
@@ -507,8 +447,19 @@ def test_a_configured_algorithm_is_its_class_with_its_parameters():
     said = small("cdp", epsilon=0.5, rounds=3, participation=0.5)
     assert (hashes(given), given.hash) == (hashes(said), said.hash)
     assert given.points[0].config.trial.own["rounds"] == 3.0
+    assert given.describe() == said.describe()
     message = small(fmab.cdp_mab(epsilon_message=2), epsilon=OUT)
     assert hashes(message) == hashes(small(epsilon=OUT, epsilon_message=2))
+
+
+def test_configured_algorithms_are_run_as_they_are():
+    """Would catch a copy of an algorithm, which a parameter of the study or a default changes."""
+    one = fmab.cdp_mab(0.5, participation=0.5, rounds=3)
+    made = small({"own": one, "class": "cdp"}, epsilon=[0.5, 1], agents=4)
+    assert [point.config.algorithm is one for point in made.points] == [True, True, False, False]
+    assert [point.described["epsilon"] for point in made.points] == [0.5, 0.5, 0.5, 1]
+    assert [point.described["participation"] for point in made.points] == [0.5, 0.5, 1, 1]
+    assert small(one, epsilon=OUT).points[0].config.algorithm is one
 
 
 def test_a_hundred_thousand_cells_are_accepted():

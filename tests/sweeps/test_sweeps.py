@@ -97,7 +97,7 @@ def test_a_grid_compiles_once_per_array_shape():
     before = compilation.compile_program.cache_info().misses
     teller = Counted()
     data = fmab.sweep(
-        "cdp", fmab.Problem.uniform, agents=[2, 9, 10**4], arms=3, epsilon=[0.1, 1, None],
+        "cdp", agents=[2, 9, 10**4], arms=3, epsilon=[0.1, 1, None],
         rounds=[None, 2, 3], schedule_gap=[None, 0.1], horizon=[100, 2000], seeds=2, times=8,
         batch=16, progress=teller,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def test_a_grid_compiles_once_per_array_shape():
     # Part of the agents, and another number of arms, are another shape each.
     teller = Counted()
     fmab.sweep(
-        "cdp", fmab.Problem.uniform, agents=3, arms=[2, 3], participation=[0.3, 0.6, 1],
+        "cdp", agents=3, arms=[2, 3], participation=[0.3, 0.6, 1],
         epsilon=1, horizon=50, seeds=2, times=8, batch=16, progress=teller,
     )  # fmt: skip
     assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (6, 4)
@@ -124,7 +124,7 @@ def test_numbers_of_agents_and_graphs_share_two_programs():
     """Would catch a compilation for each number of agents, or for each graph."""
     compilation.compile_program.cache_clear()
     data = fmab.sweep(
-        "ddp", fmab.Problem.uniform, agents=range(10, 61, 10), graph=["ring", "star", "complete"],
+        "ddp", agents=range(10, 61, 10), graph=["ring", "star", "complete"],
         arms=3, epsilon=1, horizon=3000, seeds=4, times=8, batch=16, progress=False,
     )  # fmt: skip
     assert data.regret.shape == (6, 3, 4, 8) and data.attrs["compilations"] <= 2

@@ -1,0 +1,176 @@
+"""What a study is about: algorithms and problems, as parameters of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.algorithms.base import Algorithm, check_names, installed, named
+from fmab_jax.core.laws import KNOWN, law_of
+from fmab_jax.core.problems import Problem
+from fmab_jax.errors import NONE, refuse
+from fmab_jax.parameters import Described, Kind, Parameter, Real, Whole, parameter
+
+
+@dataclass(frozen=True)
+class LawOf(Kind):
+    """A reward law, or its text: bernoulli, gaussian:SD, or one of a plug-in."""
+
+    metavar = "LAW"
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns the law."""
+        if isinstance(value, str) and value.partition(":")[0] not in KNOWN:
+            installed()  # an installed plug-in may bring it; all algorithms are imported for that
+        return law_of(value, name)
+
+    def plain(self, value: Any) -> Any:
+        """Returns its description."""
+        return value.describe()
+
+    def label(self, value: Any) -> Any:
+        """Returns its words."""
+        return value.label()
+
+    text = label
+
+    def word(self, value: Any) -> Any:
+        """Returns its name and its numbers, such as gaussian-0.1."""
+        fields = {n: v for n, v in value.describe().items() if n != "law"}
+        return "-".join([value.name, *map(str, fields.values())])
+
+
+@dataclass(frozen=True)
+class Drawn(Described):
+    """Means from U[0, 1], drawn by each seed; its name stands in descriptions of studies."""
+
+    agents: int = parameter(
+        Whole(low=1, high=10**7),
+        "M, agents.",
+        default=50,
+        symbol="M",
+        label="agents M",
+        remedy="give the number of agents M",
+    )
+    arms: int = parameter(
+        Whole(low=1, high=10**6),
+        "K, arms.",
+        default=100,
+        symbol="K",
+        label="arms K",
+        remedy="give the number of arms K",
+    )
+    spread: float = parameter(
+        Real(low=0.0, high=1.0),
+        "How far the means differ between agents, up to 1.",
+        default=0.0,
+        shown="0, agents are alike",
+        remedy="0 makes the agents alike, 1 is the most",
+    )
+    instance_gap: float | None = parameter(
+        Real(none="gaps left to chance", low=1e-9, high=1.0, open_high=True),
+        "Smallest gap of the means that each seed draws.",
+        default=None,
+        shown="left to chance",
+        symbol="instance gap",
+        label="smallest gap of an instance",
+        remedy=f"give the smallest non-zero gap, or {NONE} to leave it to chance",
+    )
+    rewards: Any = parameter(
+        LawOf(),
+        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab algorithms lists them.",
+        default="bernoulli",
+        symbol="",
+        label="rewards",
+        shown="bernoulli",
+    )
+    fixed_instance: int | None = parameter(
+        Whole(none="a new instance for each seed", low=0, high=2**32 - 1),
+        "Give all seeds the means that this seed would draw.",
+        default=None,
+        shown="off",
+        symbol="instance of seed",
+        label="instance of seed",
+        remedy="give the seed whose means all seeds shall have",
+    )
+
+    def problem(self, root_seed: int) -> Problem:
+        """Returns the problem under a root seed."""
+        problem = Problem.heterogeneous(
+            self.agents, self.arms, self.spread, self.instance_gap, rewards=self.rewards
+        )
+        fixed = self.fixed_instance
+        return problem if fixed is None else problem.fixed(fixed, root_seed)
+
+
+@dataclass(frozen=True)
+class AlgorithmOf(Kind):
+    """A configured algorithm, a class, or a name."""
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns the configured algorithm, or the class."""
+        value = named(value) if isinstance(value, str) else value
+        owner = type(value) if isinstance(value, Algorithm) else value
+        if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
+            remedy = "a function becomes a class, or a list of the algorithms that it returns"
+            refuse(name, value, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
+        check_names(owner)
+        foreign = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
+        if foreign and installed().get(owner.name, owner) is not owner:
+            allowed = "the name of no other algorithm"
+            refuse(f"{owner.__name__}.name", owner.name, allowed, "rename it")
+        return value
+
+    def label(self, value: Any) -> Any:
+        """Returns its name."""
+        return value.name or getattr(value, "__name__", type(value).__name__)
+
+    plain = label
+
+
+@dataclass(frozen=True)
+class ProblemOf(Kind):
+    """A problem; None where a seed draws its own."""
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns the problem."""
+        if not isinstance(value, Problem):
+            remedy = "such as fmab_jax.Problem.uniform(50, 100); or leave it out and give agents="
+            refuse(name, value, "a Problem, or several", remedy)
+        return value
+
+    def label(self, value: Any) -> Any:
+        """Returns nothing: it is called by its place."""
+
+    def plain(self, value: Any) -> Any:
+        """Returns its description."""
+        return Drawn.__name__ if value is None else describe_problem(value)
+
+
+SHARED = {
+    "algorithm": Parameter("algorithm", AlgorithmOf(), label="algorithm"),
+    "problem": Parameter("problem", ProblemOf(), label="problem"),
+    "horizon": Parameter(
+        "horizon",
+        Whole(low=1, high=10**12),
+        help="T, slots that every agent plays; such as 1e6.",
+        remedy="give the number of slots T",
+        symbol="T",
+        label="horizon T (slots)",
+        default=100_000,
+    ),
+}
+"""What every study has, besides the parameters of algorithms and problems."""
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Returns a problem's description, with digests for its arrays."""
+    described = problem.describe()
+    for name in ("means", "probabilities"):
+        if name in described:
+            plain = np.ascontiguousarray(described[name], "<f8")
+            described[name] = hashlib.sha256(plain.tobytes()).hexdigest()
+    return described
