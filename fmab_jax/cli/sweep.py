@@ -101,7 +101,7 @@ def execute(call: Call) -> None:
     options = call.options
     if call.command.subject is None:
         document: dict[str, Any] = {}
-        with study_file.told(document):
+        with study_file.as_toml_errors(document):
             document |= study_file.read_study(options.study)
             study = study_file.study_of(document)
             points = study.points  # refuses what does not go together
@@ -135,7 +135,7 @@ def execute(call: Call) -> None:
     with ExitStack() as stack:
         stack.enter_context(called(problem="means", **stated.RENAMED))
         if call.command.subject is None:
-            stack.enter_context(study_file.told(document))
+            stack.enter_context(study_file.as_toml_errors(document))
         client = None
         if options.scheduler is not None:
             client = stack.enter_context(cluster.connected(options.scheduler))
