@@ -12,7 +12,7 @@ import numpy as np
 from fmab_jax.core.networks import FixedGraph
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import NONE, length, refuse, shown
+from fmab_jax.errors import length, refuse, shown
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import Kind, Parameter
 from fmab_jax.run.attributes import holds
@@ -103,5 +103,5 @@ def _label(name: str, value: Any, place: int, known: Parameter) -> Any:
         if any(isinstance(item, (list, tuple, dict)) for part in parts for item in part):
             return shown(value)
         return "+".join(":".join(map(str, part)) for part in parts)
-    allowed = f"numbers, texts, {NONE}, graphs or problems"
+    allowed = "numbers, texts, None, graphs or problems"
     refuse(name, value, allowed, "label it: {'label': value}")

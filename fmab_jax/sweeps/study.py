@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import NONE, choice, count, did_you_mean, flag, length, refuse, setting
+from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
 from fmab_jax.parameters import UNSET, Kind, Parameter, Whole, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
@@ -232,7 +232,7 @@ def state(
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     number, listed = _seeds_of(seeds)
     if listed is not None and keep != "curves":
-        allowed = f"a number with {setting(keep='summary')}"
+        allowed = "a number with keep='summary'"
         refuse("seeds", seeds, allowed, "a list is for curves")
     if until is not None:
         _check_until(until, keep, number)
@@ -262,7 +262,7 @@ def state(
     further = record.chosen(outputs)
     for output in further:
         if isinstance(output, Reduce) and keep != "summary":
-            allowed = f"left out, or given with {setting(keep='summary')}"
+            allowed = "left out, or given with keep='summary'"
             refuse("outputs", output.name, allowed, "it is made of many seeds")
         own = {output.name, *record.derive_names([output.name])}
         if not own.isdisjoint(axis.name for axis in axes):
@@ -308,9 +308,9 @@ def _seeds_of(given: Any) -> tuple[int, range | np.ndarray | None]:
 
 def _check_until(until: Any, keep: str, seeds: int) -> None:
     if not isinstance(until, Precision):
-        refuse("until", until, f"fmab_jax.until_precise(...) or {NONE}", "state the precision")
+        refuse("until", until, "fmab_jax.until_precise(...) or None", "state the precision")
     if keep != "summary":
-        allowed = f"given with {setting(keep='summary')}"
+        allowed = "given with keep='summary'"
         refuse("until", until.relative, allowed, "configurations then differ in seeds")
     if seeds < 2:
         refuse("seeds", seeds, "at least 2 with until", "a band needs 2 seeds")

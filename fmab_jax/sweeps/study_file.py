@@ -33,7 +33,7 @@ import tomli_w
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting, shown
+from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, shown
 from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import of_study
@@ -73,9 +73,9 @@ def _told(error: Refusal, document: Mapping[str, Any]) -> Refusal:
         table = next((each for each, keys in _keys(document).items() if name in keys), "no table")
     if name in ("study", "") or table not in ("", *_TABLES):
         return error
-    missing = error.missing or error.allowed.startswith("given") and error.value == "None"
-    key = f"[{table}] " * bool(table) + name + f" = {error.value.toml}" * (not missing)
-    return Refusal.line(f"{key}: must be {error.marked[0]}; {error.marked[1]}")
+    missing = error.allowed.startswith("given")
+    key = f"[{table}] " * bool(table) + name + f" = {error.value}" * (not missing)
+    return Refusal.line(f"{key}: must be {error.allowed}; {error.remedy}")
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _from_files(problem: dict[str, Any]) -> Any:
     means, agents = problem.pop("means"), problem.pop("agents", None)
     law = problem.pop("rewards", None)
     for name in sorted(problem):
-        allowed = f"left out with {setting(means=means)}"
+        allowed = f"left out with means={means!r}"
         refuse(f"problem.{name}", problem[name], allowed, "the file fixes it: drop one")
     paths = means if isinstance(means, list) else [means]
     for place, path in enumerate(paths):
@@ -205,7 +205,7 @@ def _from_files(problem: dict[str, Any]) -> Any:
         # One agent alone is no federation: whoever means one says so.
         if agents is None and each.agents == 1:
             allowed = f"given with {path}, whose one row all agents share"
-            refuse("agents", UNSET, allowed, f"such as {setting(agents=50)}")
+            refuse("agents", UNSET, allowed, "such as agents=50")
     return made if isinstance(means, list) else made[means]
 
 
@@ -321,7 +321,8 @@ def _read(parameter: Parameter | None, value: Any) -> Any:
         # Beyond that a float is written shorter than its digits.
         if isinstance(item, float) and item.is_integer() and abs(item) < 1e18:
             return int(item)
-        return None if optional and item == "none" else item
+        word = item.lower() if isinstance(item, str) else item
+        return None if optional and word == "none" else item
 
     return _each(read, value)
 
