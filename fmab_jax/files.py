@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fmab_jax.errors import flag, refuse, setting
+from fmab_jax.errors import flag, refuse
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
@@ -250,7 +250,7 @@ def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
     if "\0" in str(path):
         refuse(field, str(path), "a name that files can have", "leave the NUL character out")
     if os.path.lexists(path) and not overwrite:
-        remedy = f"it exists: choose another, or add {setting(overwrite=True)}"
+        remedy = "it exists: choose another, or ask to overwrite it"
         refuse(field, str(path), "a new name", remedy)
     if os.path.isdir(path) and not os.path.islink(path):
         refuse(field, str(path), "the name of a file", "a folder has that name: choose another")

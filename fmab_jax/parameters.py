@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import EITHER, Refusal, Shown, count, did_you_mean, flag, help_of, real, refuse
+from fmab_jax.errors import Refusal, Shown, count, did_you_mean, flag, real, refuse
 
 
 class Unset:
@@ -354,7 +354,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             kind=kind,
             default=default,
             help=told.get("help") or f"{words}.",
-            remedy=told.get("remedy") or f"see {help_of(_public_name(owner))}",
+            remedy=told.get("remedy") or f"see help({_public_name(owner)})",
             symbol=words if symbol is None else symbol,
             label=told.get("label") or (words if symbol in (None, "") else f"{words} {symbol}"),
             suggested=told.get("suggested", UNSET),
@@ -409,7 +409,7 @@ def _is_number(value: Any) -> bool:
 
 _ATTRIBUTES: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     str: ("a text", lambda x: isinstance(x, str)),
-    bool: (EITHER, lambda x: isinstance(x, bool)),
+    bool: ("True or False", lambda x: isinstance(x, bool)),
     int: ("a whole number, at least 1", lambda x: _is_number(x) and isinstance(x, int) and x > 0),
     float: ("a number", lambda x: _is_number(x) and x == x),
     tuple[str, ...]: (

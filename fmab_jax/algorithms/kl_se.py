@@ -11,7 +11,7 @@ from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.errors import literal, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -67,7 +67,7 @@ class KLSE(LikelihoodElimination):
         for name in ("secure", "split"):
             if getattr(self, name) and self.participation < 1.0:
                 remedy = "let everybody report, or drop it"
-                refuse(name, True, f"{literal(False)} where participation is below 1", remedy)
+                refuse(name, True, "False where participation is below 1", remedy)
 
     @property
     def shares_arms(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.summary import refuse_huge
-from fmab_jax.errors import choice, count, real, refuse, setting
+from fmab_jax.errors import choice, count, real, refuse
 from fmab_jax.resources import cores
 
 KINDS = {
@@ -206,7 +206,7 @@ def paired_difference(
     """
     for field, values in (("first", first), ("second", second)):
         if not isinstance(values, xr.DataArray) or "seed" not in values.dims:
-            remedy = f"pass data.regret.sel(...) of a sweep with {setting(keep='curves')}"
+            remedy = "pass data.regret.sel(...) of a sweep with keep='curves'"
             refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
         if values.dtype.kind not in "biuf":
             refuse(f"{field}.dtype", str(values.dtype), "a real number type", "pass data.regret")

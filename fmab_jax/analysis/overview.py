@@ -19,7 +19,7 @@ from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, is_number, label_text, short
-from fmab_jax.errors import did_you_mean, flag, number_of, refuse, setting
+from fmab_jax.errors import did_you_mean, flag, number_of, refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import said
 
@@ -292,7 +292,7 @@ def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
         differ = "left out where numbers of arms differ"
         refuse("arms", arms, f"the names of {number} arms" if number else differ, remedy)
     if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
-        remedy = f"leave arms out, or run with {setting(keep='curves')}"
+        remedy = "leave arms out, or run with keep='curves'"
         refuse("arms", arms, "left out with results that do not keep each seed", remedy)
     return np.array([*listed, "undecided"], object)
 

@@ -201,7 +201,7 @@ def find(words: list[str]) -> tuple[Any, Command]:
                 load_plugin(plugin)
             except Refusal as error:
                 # The file first, then what it holds that is refused.
-                value = "" if error.value.typed == plugin else str(error.value)
+                value = "" if error.value.strip("'") == plugin else str(error.value)
                 what = "=".join(filter(None, (error.field.removeprefix("plugin"), value)))
                 line = f"must be {error.allowed}; {error.remedy}" if error.field else str(error)
                 told = filter(None, (f"--plugin {visible(plugin)}", what, line))

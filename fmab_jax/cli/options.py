@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-import json
 import os
 import re
 import shlex
@@ -22,7 +21,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fmab_jax.errors import PYTHON, Refusal, Spelling, did_you_mean, number_of
+from fmab_jax.errors import Refusal, did_you_mean, number_of
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole, parameters_of
 
 _TEXT = Kind()
@@ -130,7 +129,7 @@ def option(
 
 
 def with_parameters(
-    base: type, owners: Sequence[type], usual: Mapping[str, Any], *, several: bool, command: str
+    base: type, owners: Sequence[type], usual: Mapping[str, Any], *, several: bool
 ) -> type:
     """Returns a dataclass with the options of a command and those of some described dataclasses.
 
@@ -140,7 +139,6 @@ def with_parameters(
         usual: Defaults that differ from the parameters' own.
         several: Whether an option takes several values; then it is () where it is not given, else
             `UNSET`.
-        command: Such as "fmab run cdp"; kept as ``command`` on the class, for refusals.
 
     Raises:
         ValueError: If two parameters, or a parameter and an option, have one name.
@@ -157,12 +155,9 @@ def with_parameters(
             told = _default_text(each, usual)
             field = option(default, kind=each.kind, shown=told, help=each.help)
             made.append((name, Any, field))
-    space = {"command": command}
     own = dataclasses.make_dataclass("Own", made, frozen=True, kw_only=True)
     # The parameters come first.
-    return dataclasses.make_dataclass(
-        "Options", [], bases=(base, own), namespace=space, frozen=True, kw_only=True
-    )
+    return dataclasses.make_dataclass("Options", [], bases=(base, own), frozen=True, kw_only=True)
 
 
 def default_of(parameter: Parameter, usual: Mapping[str, Any]) -> Any:
@@ -354,34 +349,14 @@ def spelt(error: Refusal, call: Call | None) -> str:
         error: Of whatever the package refuses.
         call: The command; None where there is none yet.
     """
-    names = [field.name for field in dataclasses.fields(call.options)] if call else []
-    # A part of a value, such as components[0], is told by the option that it was given to.
-    field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
     if call is None:
         return str(error)
+    # A part of a value, such as components[0], is told by the option that it was given to.
+    field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
+    if field not in {option.name for option in dataclasses.fields(call.options)}:
+        return str(error)
     # A word of the command's own has no option before it.
-    option = "" if field in getattr(call.options, "words", {}) else flag_of(field)
-
-    file: Spelling | None = getattr(call.options, "spelling", None)
-
-    def setting(name: str, value: Any) -> str:
-        if name not in names:
-            return (file or PYTHON).setting(name, value)
-        return flag_of(name) if value is True else f"{flag_of(name)} {_typed(value)}"
-
-    command = getattr(call.options, "command", "")
-    own = (file or PYTHON).help if not command else lambda name: f"{command} --help"
-    spelling = Spelling(setting, file.value if file else _typed, own)
-    return error.typed(option, spelling) if field in names else str(error.spelt(spelling))
-
-
-def _typed(value: Any) -> str:
-    """Returns a value as a command line takes it."""
-    if value is None:
-        return "none"
-    if isinstance(value, list):
-        return " ".join(map(_typed, value))
-    return visible(value) if isinstance(value, str) else json.dumps(value)
+    return error.typed("" if field in getattr(call.options, "words", {}) else flag_of(field))
 
 
 def flag_of(name: str) -> str:

@@ -101,7 +101,7 @@ def command_of(
     owner: Any = known[chosen(first, [*known, *others], name, more)]
     name = f"{name} {visible(str(first))}"
     owners = (owner, Drawn) if drawn else (owner,)
-    options = with_parameters(base, owners, usual(owner), several=several, command=name)
+    options = with_parameters(base, owners, usual(owner), several=several)
     own = (owner.examples if several else ()) or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
     told = _help(owner, name, own if drawn else ("--agents 5", "--agents 5 --runs 1e6"))
     return Command(name, options, told, [*words[1:]], owner)

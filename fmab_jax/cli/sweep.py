@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, as_word, called, option
 from fmab_jax.cli.tables import Reading, arms_run, print_results
-from fmab_jax.errors import TOML, Spelling, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
@@ -77,7 +77,6 @@ class FileOptions(Storing, stated.Plugged):
     """A study file, with the options of how it is run."""
 
     words: ClassVar[dict[str, str]] = {"study": "STUDY"}
-    spelling: ClassVar[Spelling] = TOML
     otherwise: ClassVar[str] = (
         "the file states the study; see fmab sweep STUDY.toml --help for what is no part of it"
     )

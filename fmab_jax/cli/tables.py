@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fmab_jax.cli.options import called, option, visible
-from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, setting
+from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> x
             side, _, part = error.field.partition(".")
             if side == "data" and part:
                 named = f"{part}s are" if part in ("seed", "meter", "slot") else f"{part} is"
-                allowed = f"one whose {named} {error.marked[0]}"
-                raise Refusal(field, path, allowed, error.marked[1]) from None
-            if setting(partial=True) not in error.marked[1]:
+                allowed = f"one whose {named} {error.allowed}"
+                raise Refusal(field, path, allowed, error.remedy) from None
+            if "partial=True" not in error.remedy:
                 raise
             remedy = "resume it, or look at what is there with fmab show"
-            raise Refusal(error.field, error.value, error.marked[0], remedy) from None
+            raise Refusal(error.field, error.value, error.allowed, remedy) from None
 
 
 def _dims(data: xr.Dataset) -> list[str]:

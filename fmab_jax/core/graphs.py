@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core.graph_files import names_file, read
-from fmab_jax.errors import count, did_you_mean, in_python, literal, refuse, setting
+from fmab_jax.errors import count, did_you_mean, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 
@@ -38,7 +38,7 @@ DRAWS_MAX = 200
 
 _ALLOWED = (
     "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
-    f"{in_python('a networkx graph, ')}or a .txt, .edgelist, .csv or .graphml file"
+    "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
 )
 _EXAMPLES = (
     *("complete", "star", "ring", "path", "grid", "random", "preferential"),
@@ -145,7 +145,7 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         # Before anything is built: "1x999999999" must cost nothing.
         shown = spec if isinstance(spec, str) else [size for size, _, _ in runs]
         remedy = "change the sizes or the number of agents"
-        allowed = f"sizes that sum to {setting(agents=agents)} (they sum to {total})"
+        allowed = f"sizes that sum to agents={agents!r} (they sum to {total})"
         refuse("components", shown, allowed, remedy)
     made: list[nx.Graph] = []
     shared: dict[tuple[int, str], nx.Graph] = {}
@@ -246,7 +246,7 @@ def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
         else:
             return _named(shown, agents, seed, field)
     else:
-        refuse(field, graph, f"one of {_ALLOWED}", f"for example {setting(graph='ring')}")
+        refuse(field, graph, f"one of {_ALLOWED}", "for example graph='ring'")
     made = _validated(found, field, shown)
     nodes = made.number_of_nodes()
     if nodes != agents:
@@ -336,7 +336,7 @@ def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
         remedy = "choose a larger m"
         graph = _drawn(partial(_preferential, edges, agents), seed, field, name, remedy)
     else:
-        remedy = did_you_mean(name.lower(), _EXAMPLES, f"for example {literal('ring')}")
+        remedy = did_you_mean(name.lower(), _EXAMPLES, "for example 'ring'")
         refuse(field, name, f"one of {_ALLOWED}", remedy)
     return nx.freeze(graph)
 
@@ -359,7 +359,7 @@ def _degree(degree: int, agents: int, field: str, name: str) -> int:
     if degree != nearest:
         allowed = (
             f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents "
-            f"({setting(agents=agents)})"
+            f"(agents={agents!r})"
         )
         refuse(field, name, allowed, f"the nearest is regular-{nearest}")
     return degree
@@ -414,7 +414,7 @@ def _grammar(spec: str) -> list[_Run]:
     return runs
 
 
-_COMPONENTS = f"for example {setting(components='20x5:star')}"
+_COMPONENTS = "for example components='20x5:star'"
 
 
 def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
@@ -424,7 +424,7 @@ def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
         ValueError: If it is none.
     """
     if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        allowed = f"{in_python('a networkx graph, ')}a size or a (size, graph) pair"
+        allowed = "a networkx graph, a size or a (size, graph) pair"
         refuse(field, size if item is None else item, allowed, _COMPONENTS)
 
 
@@ -488,9 +488,9 @@ def checked_name(value: Any, field: str = "graph") -> str:
         ValueError: For any other text, or another type.
     """
     if not isinstance(value, str):
-        refuse(field, value, f"one of {_ALLOWED}", f"for example {setting(graph='ring')}")
+        refuse(field, value, f"one of {_ALLOWED}", "for example graph='ring'")
     if not _KNOWN.fullmatch(value):
-        remedy = did_you_mean(value.lower(), _EXAMPLES, f"for example {literal('ring')}")
+        remedy = did_you_mean(value.lower(), _EXAMPLES, "for example 'ring'")
         refuse(field, value, f"one of {_ALLOWED}", remedy)
     return value
 

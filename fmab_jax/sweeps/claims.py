@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fmab_jax.errors import Busy, Shown, did_you_mean, literal, refuse, setting, shown
+from fmab_jax.errors import Busy, Shown, did_you_mean, refuse, shown
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
@@ -51,10 +51,8 @@ def _compare(
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
             asked, kept = _tell_apart(now.get(name), before.get(name))
-            whole = not isinstance(kept, str) and len(repr(kept)) <= _LONGEST
-            told = literal(kept) if whole else shown(kept)
-            told = told if name in before else "left out"
-            remedy = f"use another store, or let it change: {setting(allow_changes=[name])}"
+            told = shown(kept) if name in before else "left out"
+            remedy = f"use another store, or let it change: allow_changes={[name]}"
             refuse(name, asked, f"{told}, as in the store {folder.path}", remedy)
     return old
 

@@ -11,7 +11,7 @@ import xarray as xr
 from xarray.core import indexing
 
 from fmab_jax.core.outputs import Output
-from fmab_jax.errors import flag, refuse, setting
+from fmab_jax.errors import flag, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import of_study
@@ -116,7 +116,7 @@ def dataset(
     missing = sum(results.missing(cell) for cell in stops)
     if missing and not partial:
         allowed = f"finished; at least {missing:,} trials are missing"
-        refuse("store", where, allowed, f"resume it, or open it with {setting(partial=True)}")
+        refuse("store", where, allowed, "resume it, or open it with partial=True")
     if results.curves:
         data = _curves(results, grid, stops, complete=not missing, chunks=chunks)
     else:

@@ -29,7 +29,7 @@ from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output
-from fmab_jax.errors import Shown, count, refuse, setting
+from fmab_jax.errors import Shown, count, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.resources import affordable
 from fmab_jax.run import compilation, resources
@@ -612,7 +612,7 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
             continue
         remedy = "record fewer times or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
-            remedy = f"use {setting(keep='summary')}, which does not grow with the seeds"
+            remedy = "use keep='summary', which does not grow with the seeds"
             each = sum(point.config.curve_bytes for point in study.points)
             if seeds := int(0.9 * there / each):
                 remedy += f", or at most {seeds:,} seeds"

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import NONE, choice, count, did_you_mean, flag, length, refuse, setting
+from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
@@ -208,7 +208,7 @@ def state(
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     number, listed = _seeds_of(seeds)
     if listed is not None and keep != "curves":
-        allowed = f"a number with {setting(keep='summary')}"
+        allowed = "a number with keep='summary'"
         refuse("seeds", seeds, allowed, "a list is for curves")
     if until is not None:
         _check_until(until, keep, number)
@@ -223,7 +223,7 @@ def state(
     asked = record.chosen(outputs)
     for output in asked:
         if isinstance(output, Reduce) and keep != "summary":
-            allowed = f"left out, or given with {setting(keep='summary')}"
+            allowed = "left out, or given with keep='summary'"
             refuse("outputs", output.name, allowed, "it is made of many seeds")
         names_taken = {output.name, *record.derive_names([output.name])}
         if not names_taken.isdisjoint(axis.name for axis in axes):
@@ -326,9 +326,9 @@ def _seeds_of(seeds: Any) -> tuple[int, range | np.ndarray | None]:
 
 def _check_until(until: Any, keep: str, seeds: int) -> None:
     if not isinstance(until, Precision):
-        refuse("until", until, f"fmab_jax.until_precise(...) or {NONE}", "state the precision")
+        refuse("until", until, "fmab_jax.until_precise(...) or None", "state the precision")
     if keep != "summary":
-        allowed = f"given with {setting(keep='summary')}"
+        allowed = "given with keep='summary'"
         refuse("until", until.relative, allowed, "configurations then differ in seeds")
     if seeds < 2:
         refuse("seeds", seeds, "at least 2 with until", "a band needs 2 seeds")

@@ -32,7 +32,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, did_you_mean, refuse, setting, shown
+from fmab_jax.errors import Refusal, did_you_mean, refuse, shown
 from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import of_study
@@ -153,14 +153,14 @@ def _read(value: Any, parameter: Parameter | None = None) -> Any:
 def _from_files(means: Any, agents: Any = None, rewards: Any = None, **others: Any) -> Any:
     """Returns the problem, or problems by file, whose means are in files."""
     for name, value in others.items():
-        allowed = f"left out with {setting(means=means)}"
+        allowed = f"left out with means={means!r}"
         refuse(f"problem.{name}", value, allowed, "the file fixes it: drop one")
     problems = {path: Problem.from_file(path, agents, rewards) for path in _values(means)}
     for path, problem in problems.items():
         # One agent alone is no federation: whoever means one says so.
         if agents is None and problem.agents == 1:
             allowed = f"given with {path}, whose one row all agents share"
-            refuse("agents", UNSET, allowed, f"such as {setting(agents=50)}")
+            refuse("agents", UNSET, allowed, "such as agents=50")
     return problems if isinstance(means, list) else problems[means]
 
 

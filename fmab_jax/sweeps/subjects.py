@@ -11,7 +11,7 @@ import numpy as np
 from fmab_jax.algorithms.base import Algorithm, check_names, installed, named
 from fmab_jax.core.laws import KNOWN, law_of
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import NONE, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import Described, Kind, Parameter, Real, Whole, parameter
 
 
@@ -77,7 +77,7 @@ class Drawn(Described):
         shown="left to chance",
         symbol="instance gap",
         label="smallest gap of an instance",
-        remedy=f"give the smallest non-zero gap, or {NONE} to leave it to chance",
+        remedy="give the smallest non-zero gap, or None to leave it to chance",
     )
     rewards: Any = parameter(
         LawOf(),

@@ -27,7 +27,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.elimination import Heard as Heard
-from fmab_jax.errors import NONE, flag, refuse, setting
+from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import Flag, parameters_of
 
 # What an epoch says besides the algorithm's values.
@@ -256,6 +256,6 @@ class Elimination(Algorithm):
             what, remedy = f"{type(self).__name__}.privacy", "return epsilon and epsilon_message"
             refuse(what, "that of no noise", "its own where noisy = True", remedy)
         if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
-            remedy = f"clip rewards to a range (Problem.ratings), or pass {setting(epsilon=None)}"
-            allowed = f"{NONE} (no noise) where rewards have no range"
+            remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
+            allowed = "None (no noise) where rewards have no range"
             refuse("epsilon", epsilon, allowed, remedy)

@@ -15,7 +15,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
-from fmab_jax.errors import NONE, refuse, setting
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter
 
 # Largest round budget: with arms that never separate, a run makes this many epochs.
@@ -54,7 +54,7 @@ class PaperElimination(NoisyMessages):
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
         default=UNSET,
-        remedy=f"give a privacy parameter, or {NONE} for no noise",
+        remedy="give a privacy parameter, or None for no noise",
         symbol="Nε",
         label="privacy parameter of a message, Nε",
         shown="not given",
@@ -63,7 +63,7 @@ class PaperElimination(NoisyMessages):
         Whole(none="no round budget", low=1, high=MAX_ROUNDS),
         "Round budget R, or none.",
         default=None,
-        remedy=f"give a round budget, or {NONE} for none",
+        remedy="give a round budget, or None for none",
         symbol="R",
         label="round budget R",
         shown="none",
@@ -72,7 +72,7 @@ class PaperElimination(NoisyMessages):
         Real(none="schedule for the instance's own gap", low=0.0, high=1.0, open_low=True),
         "Smallest gap that a round budget is spent on; without rounds it has no effect.",
         default=None,
-        remedy=f"give the smallest gap to resolve, or {NONE} for the instance's own",
+        remedy="give the smallest gap to resolve, or None for the instance's own",
         symbol="schedule gap",
         label="gap that the schedule is built for",
         shown="the instance's own",
@@ -92,7 +92,7 @@ class PaperElimination(NoisyMessages):
         if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
-            remedy = f"pass {setting(epsilon=1)}, or {setting(epsilon=None)} for no noise"
+            remedy = "pass epsilon=1, or epsilon=None for no noise"
             refuse("epsilon", UNSET, "given, or epsilon_message", remedy)
 
     def settings(self) -> dict[str, str]:

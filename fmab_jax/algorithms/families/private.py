@@ -18,7 +18,7 @@ from fmab_jax.algorithms.base import (
 )
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.errors import NONE, refuse, setting
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
@@ -32,7 +32,7 @@ def epsilon_parameter(default: Any, **more: Any) -> Any:
         "Privacy parameter > 0, or none for no noise.",
         default=default,
         keyword=False,
-        remedy=f"give a privacy parameter, or {NONE} for no noise",
+        remedy="give a privacy parameter, or None for no noise",
         symbol="ε",
         label="privacy parameter ε",
         **more,
@@ -64,7 +64,7 @@ class Private(Algorithm):
     def check(self) -> None:
         """Refuses an epsilon that was not given."""
         if self.epsilon is UNSET:
-            remedy = f"pass {setting(epsilon=1)}, or {setting(epsilon=None)} for no noise"
+            remedy = "pass epsilon=1, or epsilon=None for no noise"
             refuse("epsilon", UNSET, "given", remedy)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
@@ -101,8 +101,8 @@ def check_unit_rewards(law: Any, epsilon: float) -> None:
         ValueError: Naming the law of the rewards.
     """
     if math.isfinite(epsilon) and not (law.low >= 0.0 and law.high <= 1.0):
-        remedy = f"clip and scale the rewards (Problem.ratings), or pass {setting(epsilon=None)}"
-        allowed = f"{NONE} with {law.name} rewards: noise is for [0, 1]"
+        remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
+        allowed = f"None with {law.name} rewards: noise is for [0, 1]"
         refuse("epsilon", epsilon, allowed, remedy)
 
 

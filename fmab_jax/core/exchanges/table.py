@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import EITHER, NONE, array_of, choice, count, flag, refuse
+from fmab_jax.errors import array_of, choice, count, flag, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -157,8 +157,8 @@ class Exchange:
         self._set("agents", _whole("agents", self.agents, 1, AGENTS_MAX, remedy))
         remedy = "give how many agents enter a round's aggregate"
         self._set("reporting", _whole("reporting", self.reporting, 1, self.agents, remedy))
-        flag("exchange.alone", self.alone, f"write {EITHER}")
-        flag("exchange.exact", self.exact, f"write {EITHER}")
+        flag("exchange.alone", self.alone, "write True or False")
+        flag("exchange.exact", self.exact, "write True or False")
         for name in ("wait", "diameter", "vectors", "numbers"):
             remedy = f"give {name} of a round"
             self._set(name, _whole(name, getattr(self, name), 0, _MOST, remedy))
@@ -170,7 +170,7 @@ class Exchange:
             remedy = "give one for each component"
             self._set(name, tuple(_whole(name, each, low, high, remedy) for each in given))
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            refuse("exchange.ledger", self.ledger, f"a Ledger or {NONE}", "make a Ledger")
+            refuse("exchange.ledger", self.ledger, "a Ledger or None", "make a Ledger")
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -203,7 +203,7 @@ class Exchange:
                 remedy = "sum its links, or name the second otherwise"
                 refuse(f"exchange.{field}", meter.name, "a meter that is named once", remedy)
             choice(f"exchange.{field}.side", meter.side, ("server", "peer"), "say whose links")
-            flag(f"exchange.{field}.priced", meter.priced, f"write {EITHER}")
+            flag(f"exchange.{field}.priced", meter.priced, "write True or False")
             if not isinstance(meter.words, str):
                 refuse(f"exchange.{field}.words", meter.words, "a text", "say what it counts")
             found[meter.name] = meter, _whole(field, each[1], 0, _MOST, "give links of a round")
@@ -215,7 +215,7 @@ class Exchange:
             if not isinstance(view, View) or not isinstance(view.who, str):
                 refuse("exchange.views", view, "a View whose who is a text", "make a View")
             field = f"views[{view.who}]"
-            flag(f"exchange.{field}.inside", view.inside, f"write {EITHER}")
+            flag(f"exchange.{field}.inside", view.inside, "write True or False")
             if not isinstance(view.what, str):
                 refuse(f"exchange.{field}.what", view.what, "a text", "say what they see")
             over = _whole(field, view.over, 1, self.agents, "give agents of a sum")
