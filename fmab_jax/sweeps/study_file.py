@@ -147,7 +147,7 @@ def _read(value: Any, parameter: Parameter | None = None) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e18:
         return int(value)
     optional = parameter is not None and parameter.kind.none is not None
-    return None if optional and value == "none" else value
+    return None if optional and str(value).lower() == "none" else value
 
 
 def _from_files(means: Any, agents: Any = None, rewards: Any = None, **others: Any) -> Any:
