@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import math
 import typing
 from collections.abc import Callable, Hashable, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import Refusal, Shown, count, did_you_mean, flag, real, refuse
+from fmab_jax.errors import Refusal, Shown, choice, count, did_you_mean, flag, real, refuse
 
 
 class Unset:
@@ -26,12 +25,6 @@ class Unset:
 
     def __repr__(self) -> str:
         return "<not given>"
-
-    def __copy__(self) -> Unset:
-        return self
-
-    def __deepcopy__(self, _: Any) -> Unset:
-        return self
 
     def __reduce__(self) -> str:
         return "UNSET"
@@ -111,15 +104,8 @@ class Real(Kind):
         endless = isinstance(value, (float, np.floating)) and value == math.inf
         if self.none is not None and self.high > 1 and endless:
             return None
-        return real(
-            name,
-            value,
-            self.low,
-            self.high,
-            remedy,
-            open_low=self.open_low,
-            open_high=self.open_high,
-        )
+        ends = {"open_low": self.open_low, "open_high": self.open_high}
+        return real(name, value, self.low, self.high, remedy, **ends)
 
     def text(self, value: Any) -> str:
         """Writes six digits, or all of them where six do not tell the value."""
@@ -170,11 +156,7 @@ class Choice(Kind):
 
     def checked(self, name: str, value: Any, remedy: str) -> str:
         """Returns the word."""
-        if not isinstance(value, str) or value not in self.options:
-            refuse(
-                name, value, " or ".join(map(repr, self.options)), remedy or "choose one of them"
-            )
-        return value
+        return choice(name, value, self.options, remedy or "choose one of them")
 
 
 @dataclass(frozen=True)
@@ -309,12 +291,12 @@ def parameter(
         Traceback (most recent call last):
         fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
-    flag("keyword", keyword)
-    told = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
-    told |= {"symbol": symbol, "label": label, "proven": proven}
-    return field(default=default, kw_only=keyword, metadata=told)
+    about = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
+    about |= {"symbol": symbol, "label": label, "proven": proven}
+    return field(default=default, kw_only=keyword, metadata=about)
 
 
+_DECLARE = "declare the field with fmab_jax.parameter(kind, help)"
 _INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
 
 
@@ -333,90 +315,32 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
 
 @functools.cache
 def _parameters_of(owner: type) -> Mapping[str, Parameter]:
-    found = {}
-    remedy = "declare the field with fmab_jax.parameter(kind, help)"
+    parameters = {}
     try:
         hints = typing.get_type_hints(owner)
     except Exception as error:  # unknown names, and texts that are no types
         why = Shown(" ".join(str(error).split())[:80])
-        refuse(f"{owner.__name__}'s annotations", why, "types that there are", remedy)
-    for each in dataclasses.fields(owner):
-        if not each.init:
-            continue
-        told = dict(each.metadata)
-        kind = told.get("kind") or _inferred(owner, each.name, hints[each.name])
-        default = UNSET if each.default is dataclasses.MISSING else each.default
-        _check_told(f"{owner.__name__}.{each.name}", kind, told, remedy)
-        words = each.name.replace("_", " ")
-        symbol = told.get("symbol")
-        found[each.name] = Parameter(
+        refuse(f"{owner.__name__}'s annotations", why, "types that there are", _DECLARE)
+    for each in filter(lambda field: field.init, dataclasses.fields(owner)):
+        about = dict(each.metadata)
+        kind = about.get("kind") or _inferred(owner, each.name, hints[each.name])
+        if not isinstance(kind, Kind):
+            allowed = "declared with a Kind, such as Real()"
+            refuse(f"{owner.__name__}.{each.name}", kind, allowed, _DECLARE)
+        words, symbol = each.name.replace("_", " "), about.get("symbol")
+        parameters[each.name] = Parameter(
             name=each.name,
             kind=kind,
-            default=default,
-            help=told.get("help") or f"{words}.",
-            remedy=told.get("remedy") or f"see help({_public_name(owner)})",
+            default=UNSET if each.default is dataclasses.MISSING else each.default,
+            help=about.get("help") or f"{words}.",
+            remedy=about.get("remedy") or f"see help({_public_name(owner)})",
             symbol=words if symbol is None else symbol,
-            label=told.get("label") or (words if symbol in (None, "") else f"{words} {symbol}"),
-            suggested=told.get("suggested", UNSET),
-            shown=told.get("shown", ""),
-            proven=told.get("proven"),
+            label=about.get("label") or (f"{words} {symbol}" if symbol else words),
+            suggested=about.get("suggested", UNSET),
+            shown=about.get("shown", ""),
+            proven=about.get("proven"),
         )
-    return found
-
-
-def _check_told(field: str, kind: Any, told: Mapping[str, Any], remedy: str) -> None:
-    """Refuses what `parameter` was given where it is of another type."""
-    if not isinstance(kind, Kind):
-        refuse(field, kind, "declared with a Kind, such as Real()", remedy)
-    if not isinstance(told.get("proven"), (Kind, type(None))):
-        refuse(f"{field}, its proven", told["proven"], "a Kind, such as Real(low=1)", remedy)
-    for name in ("help", "remedy", "symbol", "label", "shown"):
-        if not isinstance(told.get(name) or "", str):
-            refuse(f"{field}, its {name}", told[name], "a text", remedy)
-
-
-def check_attributes(owner: type) -> None:
-    """Refuses a class whose attributes are not what a class of this package declares them to be.
-
-    Such as ``title = 5`` where `Algorithm` says that a title is a text. Properties are left alone.
-
-    Args:
-        owner: A class of a plug-in.
-
-    Raises:
-        ValueError: For the first of another type.
-    """
-    package = __name__.partition(".")[0]
-    wanted: dict[str, Any] = {}
-    for each in reversed(owner.__mro__):
-        if each.__module__.partition(".")[0] == package:
-            hints = typing.get_type_hints(each)
-            declared = {n: hints[n] for n in inspect.get_annotations(each) if n in hints}
-            held = {n: h for n, h in declared.items() if typing.get_origin(h) is typing.ClassVar}
-            wanted |= {n: (typing.get_args(h)[0], each.__name__) for n, h in held.items()}
-            continue
-        for name, value in vars(each).items():
-            kind, declared_by = wanted.get(name, (object, ""))
-            allowed = _ATTRIBUTES.get(kind)
-            if allowed and not hasattr(type(value), "__get__") and not allowed[1](value):
-                remedy = f"write what {declared_by} declares"
-                refuse(f"{owner.__name__}.{name}", value, allowed[0], remedy)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-_ATTRIBUTES: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    str: ("a text", lambda x: isinstance(x, str)),
-    bool: ("True or False", lambda x: isinstance(x, bool)),
-    int: ("a whole number, at least 1", lambda x: _is_number(x) and isinstance(x, int) and x > 0),
-    float: ("a number", lambda x: _is_number(x) and x == x),
-    tuple[str, ...]: (
-        "a tuple of texts",
-        lambda x: isinstance(x, tuple) and all(isinstance(each, str) for each in x),
-    ),
-}
+    return parameters
 
 
 def _public_name(owner: type) -> str:
@@ -432,13 +356,8 @@ def _inferred(owner: type, name: str, hint: Any) -> Kind:
     options = [each for each in typing.get_args(hint) if each is not type(None)]
     plain = options[0] if len(options) == 1 else hint
     if not isinstance(plain, Hashable) or plain not in _INFERRED:
-        remedy = "declare the field with fmab_jax.parameter(kind, help)"
-        refuse(f"{owner.__name__}.{name}", hint, "float, int, bool or str", remedy)
+        refuse(f"{owner.__name__}.{name}", hint, "float, int, bool or str", _DECLARE)
     return _INFERRED[plain](none="none" if len(options) == 1 else None)
-
-
-def _called(owner: type) -> str:
-    return getattr(owner, "name", "") or owner.__name__
 
 
 class Described:
@@ -449,7 +368,8 @@ class Described:
         for name in given:
             if name not in (known := parameters_of(cls)):
                 remedy = did_you_mean(name, known, f"choose from {', '.join(known)}")
-                refuse(name, given[name], f"a parameter of {_called(cls)}", remedy)
+                called = getattr(cls, "name", "") or cls.__name__
+                refuse(name, given[name], f"a parameter of {called}", remedy)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -468,16 +388,10 @@ class Described:
 
     def settings(self) -> dict[str, str]:
         """Returns, by parameter, the words for every value that is not the default."""
-        found = {}
-        for name, each in parameters_of(type(self)).items():
-            value = getattr(self, name)
-            if value is not UNSET and value != each.default:
-                found[name] = each.told(value)
-        return found
+        pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
+        return {p.name: p.told(v) for p, v in pairs if v is not UNSET and v != p.default}
 
     def plain(self) -> dict[str, Any]:
         """Returns every parameter as JSON can say it."""
-        return {
-            name: None if getattr(self, name) is UNSET else each.kind.plain(getattr(self, name))
-            for name, each in parameters_of(type(self)).items()
-        }
+        pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
+        return {p.name: None if v is UNSET else p.kind.plain(v) for p, v in pairs}

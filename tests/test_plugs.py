@@ -1101,7 +1101,6 @@ CLASS, COIN = (
         "    def parameters(self, means, **traced):\n        return 1.0 - means, means\n"
     ),
 )
-WHOLE = "x: int = fmab.parameter(fmab.parameters.Whole(), {}, default=1{})"
 # What stands in a file, and what is told of it; a line of an algorithm; a line of a law.
 NO_PLUG_INS = (
     ("x = 1\n", "a module that defines an algorithm"),
@@ -1122,15 +1121,6 @@ NO_PLUG_INS = (
 LINES = (
     ("arms: list = None", "float, int, bool or str"),
     ("name = 5", "Mine.name=5: must be a short plain name"),
-    ("title = 5", "Mine.title=5: must be a text"),
-    ("source = b'x'", "Mine.source=b'x': must be a text"),
-    ("heard = None", "Mine.heard=None: must be a text"),
-    ("trusted = ('a', 'b')", "Mine.trusted=('a', 'b'): must be a text"),
-    ("usual_agents = 'many'", "Mine.usual_agents='many': must be a whole number"),
-    ("usual_agents = True", "Mine.usual_agents=True: must be a whole number"),
-    ("usual_agents = 0", "Mine.usual_agents=0: must be a whole number"),
-    ("examples = 5", "Mine.examples=5: must be a tuple of texts"),
-    ("homogeneous_only = 1", "Mine.homogeneous_only=1: must be True or False"),
     ("x: 'Unknown' = 1", "Mine's annotations=name 'Unknown' is not defined: must be"),
     ("x: 'a b' = 1", "Mine's annotations=Forward reference must be an expression"),
     ("x: 5 = 1", "Mine.x=5: must be float, int, bool or str"),
@@ -1138,12 +1128,6 @@ LINES = (
     ("x: int = '5'", "Mine.x='5': must be a whole number"),
     ("x: bool = 7", "Mine.x=7: must be True or False"),
     ("x: int = fmab.parameter(5, 'h')", "Mine.x=5: must be declared with a Kind"),
-    (WHOLE.format(5, ""), "Mine.x, its help=5: must be a text"),
-    (WHOLE.format("'h'", ", label=5"), "Mine.x, its label=5: must be a text"),
-    (
-        WHOLE.format("'h'", ", proven=5"),
-        "Mine.x, its proven=5: must be a Kind, such as Real(low=1)",
-    ),
     ("no_figure: bool = False", "Mine.no_figure=a parameter: must be a name that"),
     ("no_overwrite: bool = True", "Mine.no_overwrite=a parameter: must be a name"),
     ("time: int = 5", "Mine.time=a parameter: must be a name that nothing else has"),
@@ -1151,9 +1135,6 @@ LINES = (
 )
 LAW_LINES = (
     ("name = 5", "Coin.name=5: must be a short plain name"),
-    ("always_smooth = 1", "Coin.always_smooth=1: must be True or False"),
-    ("low = '0'", "Coin.low='0': must be a number"),
-    ("traced = 'x'", "Coin.traced='x': must be a tuple of texts"),
     ("x: 'Unknown' = 1", "Coin's annotations=name 'Unknown' is not defined: must be"),
 )
 

@@ -56,7 +56,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar
 from fmab_jax.errors import Refusal, Shown, count, did_you_mean, real, refuse, whole_class
-from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
+from fmab_jax.parameters import UNSET, Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _NAME_WANTED = "a short plain name"
@@ -553,7 +553,6 @@ def _checked_class(owner: Any, where: str) -> None:
         refuse("plugin", where, "a subclass of fmab_jax.Algorithm", "derive it from a family")
     if not isinstance(owner.name, str) or not _NAME.fullmatch(owner.name):
         refuse(f"{owner.__name__}.name", owner.name, _NAME_WANTED, _NAME_REMEDY)
-    check_attributes(owner)
     whole_class(owner, where)
     for name, each in parameters_of(owner).items():
         # A default must pass the check that a given value passes.

@@ -26,7 +26,7 @@ from fmab_jax.errors import (
     refuse,
     whole_class,
 )
-from fmab_jax.parameters import Parameter, Real, Whole, check_attributes, parameters_of
+from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
 
 KNOWN: dict[str, Any] = {
     owner.name: owner
@@ -117,7 +117,6 @@ def check_class(owner: Any, where: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         remedy = "such as 'three-point': small letters, digits, - and _"
         refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
-    check_attributes(owner)
     whole_class(owner, where)
     parameters_of(owner)
     other = KNOWN.get(name, owner)
