@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,33 +171,20 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
         Refusal: If the folder is missing or cannot be written, or there is such a file.
     """
     # What shapes table and figure, besides the study.
-    own = {each.name for each in dataclasses.fields(Options)}
-    own -= {each.name for each in dataclasses.fields(stated.Stated)} | {*_UNNAMED}
-    identity = stated.identity(study.hash, options, own)
-    default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, identity, owner)
+    shaping = {field.name for field in dataclasses.fields(Options)} - {*_UNNAMED}
+    shaping -= {field.name for field in dataclasses.fields(stated.Stated)}
+    identity = stated.identity(study.hash, options, shaping)
+    default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, identity)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
-    allowed = "a file name in an existing folder that can be written"
-    if not base or is_blank(base):
-        refuse("out", base, allowed, "leave it out for the default")
-    if (file := re.search(r"(?i)[^/]\.(pdf|svg|eps|jpe?g|csv)$", base)) and not os.path.isdir(base):
-        stem = base[: file.start() + 1]
-        refuse("out", base, "a name for .png, .nc and .txt files", f"write {stem}, or {stem}.png")
-    if base.endswith(("/", os.sep)) or os.path.isdir(base):
+    if os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = Path(f"{base}.png"), Path(f"{base}.nc")
-    text_path = figure_path.with_suffix(".txt")
-    for path in [figure_path, text_path] * options.figure + [data_path] * options.data:
-        if os.path.isdir(path):
-            refuse("out", base, allowed, f"{path} is a folder")
-        with called(path="out"):
+    if is_blank(base) or not os.access(figure_path.parent, os.W_OK):
+        allowed = "a file name in an existing folder that can be written"
+        refuse("out", base, allowed, "leave it out for the default")
+    with called(path="out"):
+        for path in [figure_path, figure_path.with_suffix(".txt")] * options.figure:
             refuse_taken(path, options.overwrite)
-        try:
-            # Written as files.whole_file will: in the folder, under a longer name.
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
-                continue
-        except OSError as error:
-            reason = str(error.strerror or error)
-        except ValueError as error:  # a NUL character
-            reason = str(error)
-        refuse("out", base, allowed, f"{path.parent}: {reason}")
+        if options.data:
+            refuse_taken(data_path, options.overwrite)
     return figure_path, data_path

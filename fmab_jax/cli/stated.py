@@ -22,11 +22,10 @@ from fmab_jax.cli.options import (
     wants_help,
     with_parameters,
 )
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
-_USUAL = {"horizon": 100_000, "times": 100}
-# Letters that settings may take in the name of a file.
+# Letters that options may take in the name of a file.
 _LONGEST = 120
 
 
@@ -120,11 +119,11 @@ def _help(owner: Any, name: str, examples: Sequence[str]) -> str:
     """Returns what an algorithm's class says of it, with examples."""
     from fmab_jax.algorithms.base import stated
 
-    told = f"{owner.title or owner.name}. {_summary(owner)}"
+    text = f"{owner.title or owner.name}. {_summary(owner)}"
     for what in ("heard", "trusted"):
-        told += f"\n{what.capitalize()}: {stated(owner, what)}."
-    told += f"\nSource: {owner.source}." * bool(owner.source)
-    return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}".rstrip() for each in examples)
+        text += f"\n{what.capitalize()}: {stated(owner, what)}."
+    text += f"\nSource: {owner.source}." * bool(owner.source)
+    return text + "\n\nExamples:\n" + "\n".join(f"  {name} {e}".rstrip() for e in examples)
 
 
 def document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
@@ -135,51 +134,58 @@ def document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
         owner: The algorithm's class.
         typed: Names of the options given; dimensions have their order.
     """
-    made: dict[str, Any] = {
+    study: dict[str, Any] = {
         "algorithm": owner.name,
-        "horizon": _one_or_more(options.horizon) if options.horizon else _USUAL["horizon"],
+        "horizon": _one_or_more(options.horizon) if options.horizon else 100_000,
         "seeds": options.seeds,
         "root_seed": options.root_seed,
         "keep": options.keep,
         "spacing": "log" if options.log_time else "linear",
     }
     if options.outputs:
-        made["outputs"] = list(options.outputs)
+        study["outputs"] = list(options.outputs)
     if options.times:
-        made["times"] = _one_or_more(options.times)
-    made |= tables_of(options, owner, typed)
+        study["times"] = _one_or_more(options.times)
+    study |= tables_of(options, owner, typed)
+    if options.until is None and options.max_seeds is not None:
+        refuse("max_seeds", options.max_seeds, "given with --until", "add it")
     if options.until is not None:
-        made["until"] = {"relative": options.until}
-        if options.max_seeds is not None:
-            made["until"]["max_seeds"] = options.max_seeds
-    elif options.max_seeds is not None:
-        told = visible(str(options.max_seeds))
-        raise Refusal.line(f"--max-seeds {told}: must be given with --until; add it")
-    return made
+        most = {} if options.max_seeds is None else {"max_seeds": options.max_seeds}
+        study["until"] = {"relative": options.until, **most}
+    return study
 
 
 def tables_of(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Returns the tables of a document: [parameters] and [problem]; arguments as in `document`."""
     from fmab_jax.sweeps.subjects import Drawn
 
-    parameters = suggested(owner, _given(options, parameters_of(owner)))
-    problem = _given(options, parameters_of(Drawn))
+    def given(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+        names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
+        values = {name: getattr(options, name) for name in names}
+        return {n: _one_or_more(v) for n, v in values.items() if v is not UNSET and v != ()}
+
+    drawn = parameters_of(Drawn)
+    problem = given(drawn)
     if options.means:
         problem["means"] = _one_or_more(options.means)
     else:
         # Written out, so that a saved study does not depend on defaults.
-        plain = {n: default_of(p, usual(owner)) for n, p in parameters_of(Drawn).items()}
-        problem = {n: value for n, value in plain.items() if value is not None} | problem
-    return {"parameters": _ordered(parameters, typed), "problem": _ordered(problem, typed)}
+        plain = {n: default_of(p, usual(owner)) for n, p in drawn.items()}
+        problem |= {n: v for n, v in plain.items() if v is not None and n not in problem}
+    return {"parameters": suggested(owner, given(parameters_of(owner))), "problem": problem}
 
 
-def suggested(owner: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns parameters with what the command line takes for those that an algorithm lacks."""
-    found = dict(given)
-    for name, each in parameters_of(owner).items():
-        if each.suggested is not UNSET and name not in found and _lacks(owner, found, name):
-            found[name] = each.suggested
-    return found
+def suggested(owner: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns parameters with what the command line takes for those that an algorithm asks for."""
+    complete = dict(parameters)
+    for name, parameter in parameters_of(owner).items():
+        if parameter.suggested is not UNSET and name not in complete:
+            try:
+                owner(**{n: v[0] if isinstance(v, list) else v for n, v in complete.items()})
+            except Refusal as error:
+                if error.field == name:
+                    complete[name] = parameter.suggested
+    return complete
 
 
 def study_of(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, Any], Any]:
@@ -198,34 +204,10 @@ RENAMED = {"store": "out", "relative": "until"}
 """Options of what the package calls otherwise."""
 
 
-def _given(options: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    found = {}
-    for name in parameters:
-        value = getattr(options, name)
-        if value is not UNSET and value != ():
-            found[name] = _one_or_more(value)
-    return found
-
-
-def _lacks(owner: Any, given: Mapping[str, Any], name: str) -> bool:
-    """Tells whether an algorithm asks for a parameter that is not given."""
-    try:
-        owner(**{n: v[0] if isinstance(v, list) else v for n, v in given.items()})
-    except Refusal as error:
-        return error.field == name
-    return False
-
-
 def _one_or_more(values: Any) -> Any:
     if not isinstance(values, tuple):
         return values
     return values[0] if len(values) == 1 else list(values)
-
-
-def _ordered(parameters: dict[str, Any], typed: Sequence[str]) -> dict[str, Any]:
-    """Returns parameters in the order of their options, which is that of the dimensions."""
-    first = [name for name in typed if name in parameters]
-    return {name: parameters[name] for name in [*first, *parameters]}
 
 
 def identity(content: str, options: Any, names: Iterable[str]) -> str:
@@ -234,46 +216,19 @@ def identity(content: str, options: Any, names: Iterable[str]) -> str:
     return hashlib.sha256(repr(whole).encode(errors="surrogatepass")).hexdigest()
 
 
-def file_name(
-    start: str, options: Any, skip: Iterable[str], identity: str, owner: Any = None
-) -> str:
-    """Returns a name that says every setting that differs from its default: fmab-x-p-0.4-R-3.
-
-    Where letters cannot stand in a name, or a file's content counts, a hash makes it certain.
+def file_name(start: str, options: Any, skip: Iterable[str], identity: str) -> str:
+    """Returns a name that says the options given: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:
-        start: What it begins with.
+        start: What it begins with, and all of it where no option is given.
         options: Of a command.
         skip: Options that change no result.
         identity: Hexadecimal digits that differ for different results.
-        owner: The class of the algorithm, whose parameters are called by their symbols.
     """
-    from fmab_jax.sweeps.subjects import Drawn
-
-    known = {**parameters_of(Drawn), **parameters_of(owner)} if owner else {}
-    symbols = [each.symbol for each in known.values()]
-    parts: list[str] = []
-    certain = owner is None or owner.__module__.startswith("fmab_jax.")
+    words: list[str] = []
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if field.name in skip or value in (field.default, (_USUAL.get(field.name, UNSET),)):
-            continue
-        values = value if isinstance(value, tuple) else (value,)
-        key, each = field.name, known.get(field.name)
-        if each is not None:
-            values = tuple(each.kind.word(each.check(item)) for item in values)
-            default = default_of(each, usual(owner))
-            if default is not UNSET and values == (each.kind.word(each.check(default)),):
-                continue
-            if each.symbol.isascii() and symbols.count(each.symbol) == 1:
-                key = each.symbol or key
-        parts.append(re.sub(r"[^A-Za-z0-9]", "-", key))
-        texts = [] if value is True else list(map(str, values))
-        # A dash or a dot before a digit belongs to a name; else to a file or a text of one's own.
-        certain &= all(re.fullmatch(r"([A-Za-z0-9:+,]|[.-](?=[0-9]))*", text) for text in texts)
-        safe = [re.sub(r"[^A-Za-z0-9.+,=-]", "~", text.replace(":", "=")) for text in texts]
-        parts += ["_".join(safe)] * bool(safe)
-    told = "-".join(parts)
-    if len(told) > _LONGEST or not certain:
-        told = f"{told[:_LONGEST]}-{identity[:8]}"
-    return f"{start}-{told}".rstrip("-") if told else start
+        if field.name not in skip and value != field.default:
+            words += [field.name, *map(str, value if isinstance(value, tuple) else [value])]
+    text = re.sub(r"[^A-Za-z0-9.]+", "-", " ".join(words))[:_LONGEST]
+    return f"{start}-{text}-{identity[:8]}" if words else start

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,48 +94,35 @@ def command(words: list[str]) -> Command:
 
 def execute(call: Call) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
-    from fmab_jax.run.outputs import is_shipped
     from fmab_jax.sweeps import cluster, runner, study_file
-    from fmab_jax.sweeps.progress import quantity
 
     options = call.options
-    if call.command.subject is None:
-        document: dict[str, Any] = {}
-        with study_file.as_toml_errors(document):
-            document |= study_file.read_study(options.study)
-            study = study_file.study_of(document)
-            points = study.points  # refuses what does not go together
-        label = Path(options.study).stem
-        if options.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
-            refuse("out", None, "given for a study of such a name", "it would name the folder")
-    else:
-        document, study = stated.study_of(options, call.command.subject, call.typed)
-        points = study.points
-        # Another study gets another folder; the same one goes on in its own.
-        label = f"{call.command.subject.name}-{study.hash[:8]}"
-    worker = _worker(options.worker)
-    if options.out == "":
-        refuse("out", "", "the name of a folder", "leave it out for the default")
-    if (file := re.search(r"(?i)\.(nc|csv|png|pdf)$", options.out or "")) and not os.path.isdir(
-        str(options.out)
-    ):
-        remedy = "drop the ending; fmab export and fmab plot make files of a folder"
-        refuse("out", options.out, f"a folder, not a .{file[1].lower()} file", remedy)
-    out = os.path.join("runs", label) if options.out is None else options.out
-    if worker is not None and options.scheduler is not None:
-        remedy = "the scheduler's workers share the work by themselves; drop one"
-        refuse("worker", options.worker, "left out with a scheduler", remedy)
-    if options.save_study is not None:
-        call.written.append(study_file.write_study(document, options.save_study))
-        wrote = f"wrote {call.written[0]}\n"
-        # Standard output of a plan is its JSON alone.
-        (error_stream() if options.plan else sys.stdout).write(wrote)
-    planned, dry = _Planned(), options.dry_run or options.plan
-    call.stores.extend([] if dry else [out])
+    document: dict[str, Any] = {}
     with ExitStack() as stack:
-        stack.enter_context(called(problem="means", **stated.RENAMED))
         if call.command.subject is None:
             stack.enter_context(study_file.as_toml_errors(document))
+            document |= study_file.read_study(options.study)
+            study, label = study_file.study_of(document), Path(options.study).stem
+        else:
+            stack.enter_context(called(problem="means", **stated.RENAMED))
+            document, study = stated.study_of(options, call.command.subject, call.typed)
+            # Another study gets another folder; the same one goes on in its own.
+            label = f"{call.command.subject.name}-{study.hash[:8]}"
+        _ = study.points  # refuses what does not go together
+        worker = _worker(options.worker)
+        if options.out == "":
+            refuse("out", "", "the name of a folder", "leave it out for the default")
+        out = os.path.join("runs", label) if options.out is None else options.out
+        if worker is not None and options.scheduler is not None:
+            remedy = "the scheduler's workers share the work by themselves; drop one"
+            refuse("worker", options.worker, "left out with a scheduler", remedy)
+        if options.save_study is not None:
+            call.written.append(study_file.write_study(document, options.save_study))
+            # Standard output of a plan is its JSON alone.
+            stream = error_stream() if options.plan else sys.stdout
+            stream.write(f"wrote {call.written[0]}\n")
+        planned, dry = _Planned(), options.dry_run or options.plan
+        call.stores.extend([] if dry else [out])
         client = None
         if options.scheduler is not None:
             client = stack.enter_context(cluster.connected(options.scheduler))
@@ -150,36 +138,41 @@ def execute(call: Call) -> None:
             calibrate=not options.plan,
         )
     if options.plan:
-        print(json.dumps({**planned.told, "folder": out}))
-    if dry:
-        return
-    missing = data.attrs.get("missing_trials")
-    if missing:
+        print(json.dumps({**planned.plan, "folder": out}))
+    if not dry:
+        _print(data, study, out, document)
+
+
+def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None:
+    """Prints the table of a sweep, or what is left of it."""
+    from fmab_jax.run.outputs import is_shipped
+    from fmab_jax.sweeps.progress import quantity
+
+    if missing := data.attrs.get("missing_trials"):
         print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")
         return
     compiled = quantity(data.attrs["compilations"], "compilation")
     elapsed = data.attrs["elapsed_s"]
-    print(f"{out}: {quantity(len(points), 'configuration')}, {compiled}, {elapsed:.3g} s")
+    print(f"{out}: {quantity(len(study.points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
-        stated_means = document.get("problem", {}).get("means")
-        means = [stated_means] if isinstance(stated_means, str) else []
-        print_results(data, Reading(folder=out), arms=arms_run(means, data))
-    own = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
-    print(f"next: fmab show {as_word(out)}{own}, fmab plot {as_word(out)} --help")
+        means = document.get("problem", {}).get("means")
+        files = [means] if isinstance(means, str) else []
+        print_results(data, Reading(folder=out), arms=arms_run(files, data))
+    plugin = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
+    print(f"next: fmab show {as_word(out)}{plugin}, fmab plot {as_word(out)} --help")
 
 
 class _Planned(Progress):
     """Notes what would be done."""
 
-    def __init__(self) -> None:
-        self.told: dict[str, int] = {}
+    plan: dict[str, int]
 
     def workers(self, number: int, threads: int) -> None:
         if not threads:
             error_stream().write(workers_text(number, threads) + "\n")
 
     def planned(self, plan: Plan) -> None:
-        self.told = {
+        self.plan = {
             "configurations": plan.cells,
             "trials": plan.trials,
             "missing": plan.missing,
@@ -194,7 +187,7 @@ class _Planned(Progress):
 def _worker(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         refuse("worker", text, "I/N with I from 1 to N", "such as 3/16")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
