@@ -63,14 +63,14 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
 
 def _facts(config: Config, study: Study) -> dict[str, Any]:
     """Returns what results say of one configuration, as JSON has it."""
-    told = facts(config, sum_agents=study.sum_agents)
+    cell = facts(config, sum_agents=study.sum_agents)
     for name in ("epsilon", "epsilon_message"):
-        told[name] = None if math.isinf(told[name]) else told[name]
-    links = {meter.name: number for meter, number in config.exchange.links}
-    more: dict[str, Any] = {"links": links, "slots": config.points}
+        cell[name] = None if math.isinf(cell[name]) else cell[name]
+    cell["links"] = {meter.name: number for meter, number in config.exchange.links}
+    cell["slots"] = config.points
     if study.outputs:
-        more["number_bits"] = config.facts["number_bits"]
-    return told | more | schema.costs_of(config.exchange)
+        cell["number_bits"] = config.facts["number_bits"]
+    return cell | schema.costs_of(config.exchange)
 
 
 def attributes_of(study: Study) -> dict[str, Any]:
@@ -90,20 +90,14 @@ def refuse_lost_texts(header: Mapping[str, Any], outputs: Sequence[Output]) -> N
     """
     grid = Grid(header)
     coords = {**grid.coordinates(), **schema.meter_coordinates(grid.meters)}
-    made = {each.name: ((), 0.0, each.attrs) for each in outputs}
-    data = xr.Dataset(made, coords, grid.attrs())
-    lost = attributes.lost_text(data)
-    if (wrong := lost or attributes.fault(data)) is not None:
-        name, _, word = wrong.partition(".")
+    variables = {output.name: ((), 0.0, output.attrs) for output in outputs}
+    data = xr.Dataset(variables, coords, grid.attrs())
+    if (field := attributes.lost_text(data)) is not None:
+        name, _, word = field.partition(".")
         value = data[name].attrs.get(word) if name in data.variables else data.attrs.get(name)
         allowed = f"a text of at most {attributes.LONGEST:,} letters, without a NUL"
-        field = wrong.replace(".long_name", ".label")
-        refuse(
-            field,
-            value,
-            allowed if lost else "of the form that results have",
-            "write it otherwise: no file would hold it",
-        )
+        remedy = "write it otherwise: no file would hold it"
+        refuse(field.replace(".long_name", ".label"), value, allowed, remedy)
 
 
 class Grid:

@@ -120,13 +120,11 @@ def dataset(
     if results.curves:
         data = _curves(results, grid, stops, complete=not missing, chunks=chunks)
     else:
-        data = summaries(results, grid, stops, complete=not missing)
+        data = summaries(results, grid, stops)
     for name in SHARED:
-        if name in ("algorithm", "title"):
-            continue  # a dimension, where it differs
         dims, values = grid.reduced(name)
-        # A swept parameter already names its own dimension.
-        if dims and name not in grid.dims:
+        # A swept parameter already names its own dimension, and so do algorithms that differ.
+        if dims and name not in ("algorithm", "title", *grid.dims):
             data.coords[name] = (dims, values)
     data.attrs = grid.attrs(results.made_by(stops))
     return data
@@ -148,15 +146,14 @@ def _curves(
         boolean = output.dtype is np.bool_
         kind = output.dtype if complete or boolean else np.float64
         array = indexing.LazilyIndexedArray(Lazy(results, grid, output, stop, points, kind))
-        made = xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
+        variable = xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
         if chunks is None:
-            return made
-        return made.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
+            return variable
+        return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
     every = (*USUAL, *results.outputs)
-    made = {output.name: lazy(output) for output in every}
-    events = {output.name: made.pop(output.name) for output in every if output.coordinate}
-    variables: dict[str, Any] = dict(made)
+    variables: dict[str, Any] = {output.name: lazy(output) for output in every}
+    events = {output.name: variables.pop(output.name) for output in every if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}
     coords |= schema.index_coordinates(every, grid.sizes(points))
