@@ -71,10 +71,6 @@ class Kind:
         """Returns what results say of a value besides, such as what of it is ignored."""
         return ""
 
-    def word(self, value: Any) -> Any:
-        """Returns a value as a command line states it, for the names of files."""
-        return self.label(value)
-
     def lists(self, value: Any) -> bool:
         """Tells whether a list is one value of this parameter, not several."""
         return False

@@ -37,11 +37,6 @@ class LawOf(Kind):
 
     text = label
 
-    def word(self, value: Any) -> Any:
-        """Returns its name and its numbers, such as gaussian-0.1."""
-        fields = {n: v for n, v in value.describe().items() if n != "law"}
-        return "-".join([value.name, *map(str, fields.values())])
-
 
 @dataclass(frozen=True)
 class Drawn(Described):
