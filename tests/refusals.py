@@ -942,7 +942,6 @@ STUDIES = {
         ("seeds = 2", "seeds = 2\ntimes = [1, 'a']"),
         ("seeds = 2", "seeds = 2\ntimes = [1, [2]]"),
         ("epsilon = 1", "epsilon = [07:32:00]"),
-        ("epsilon = 1", "epsilon = 'None'"),
         ("epsilon = 1", "epsilon = [1, 'x']"),
         ("epsilon = 1", "epsilon = [[[0.1]]]"),
         ("epsilon = 1", "epsilon = ['none', inf]"),

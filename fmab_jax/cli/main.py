@@ -182,7 +182,6 @@ def find(words: list[str]) -> tuple[Any, Command]:
         print(f"fmab {__version__}")
         raise Answered
     rest, plugins = _without_plugins(words)
-    rest = _without_end(rest)
     if wants_help(rest) and rest[:1] in ([], ["-h"], ["--help"]):
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
         listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
@@ -226,20 +225,6 @@ def _without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
             raise Refusal.line("--plugin: must be given a .py file or a module; add it")
         plugins.append(value)
     return [*rest, *words[end:]], plugins
-
-
-def _without_end(words: list[str]) -> list[str]:
-    """Returns words without "--"; those behind it stand before the options, and are none.
-
-    A file whose name begins with a dash is then spelt as a path.
-    """
-    if "--" not in words:
-        return words
-    end = words.index("--")
-    before, after = words[:end], words[end + 1 :]
-    first = next((i for i, word in enumerate(before) if word.startswith("--")), end)
-    files = [os.path.join(os.curdir, word) if word.startswith("-") else word for word in after]
-    return [*before[:first], *files, *before[first:]]
 
 
 def _fail(status: int, line: str) -> int:

@@ -6,9 +6,11 @@ What a value may be is decided, and refused, where the package checks it. Nothin
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import dataclasses
+import functools
 import inspect
 import itertools
 import os
@@ -19,7 +21,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from fmab_jax.errors import Refusal, did_you_mean, number_of
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole, parameters_of
@@ -198,6 +200,69 @@ def answer(name: str, usage: str, text: str) -> None:
     raise Answered
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses in one line where argparse would print the usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Refusal.line(f"{message}; see {self.prog} --help")
+
+
+class _Once(argparse.Action):
+    """Keeps the values of an option, in the order of the options; refuses one that stands twice."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        space: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
+    ) -> None:
+        if option and self.dest in vars(space):
+            remedy = "several values go after one" if self.nargs == "+" else "drop one of them"
+            remedy = f"{remedy} {option}" if self.nargs == "+" else remedy
+            raise Refusal.line(f"{option}: must be given once; {remedy}")
+        if self.nargs == 0:
+            values = not str(option).startswith("--no-")
+        setattr(space, self.dest, tuple(values) if isinstance(values, list) else values)
+
+
+def _parser(command: Command) -> argparse.ArgumentParser:
+    """Returns the parser of a command's options, whose defaults its dataclass fills in."""
+    words: dict[str, str] = getattr(command.options, "words", {})
+    width = min(100, shutil.get_terminal_size().columns)
+    parser = _Parser(
+        prog=command.name,
+        usage=" ".join([command.name, *words.values(), "[options]"]),
+        description=textwrap.indent(command.help.rstrip(), "  "),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=8, width=width
+        ),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    texts = _texts(command.options)
+    for field in dataclasses.fields(command.options):
+        about: About = field.metadata["about"]
+        text = (about.help or texts[field.name]).replace("%", "%%")
+        read = functools.partial(value_of, about.kind)
+        if field.name in words:
+            metavar = words[field.name].removesuffix("...")
+            several: Any = "+" if words[field.name].endswith("...") else None
+            parser.add_argument(field.name, metavar=metavar, nargs=several, action=_Once, help=text)
+            continue
+        flags = [flag_of(field.name)]
+        how: dict[str, Any] = {"nargs": 0}
+        if field.default is True:
+            flags.append(f"--no-{flags[0][2:]}")
+        if not isinstance(field.default, bool):
+            default = (about.shown or str(field.default)).replace("%", "%%")
+            text += f" (default: {default})"
+            several = "+" if isinstance(field.default, tuple) else None
+            how = {"nargs": several, "metavar": about.metavar, "type": read}
+        parser.add_argument(*flags, dest=field.name, action=_Once, help=text, **how)
+    return parser
+
+
 def parse(command: Command) -> tuple[Any, list[str]]:
     """Returns the options that the words state, and the names of those given, in their order.
 
@@ -205,72 +270,26 @@ def parse(command: Command) -> tuple[Any, list[str]]:
         Refusal: One line for unknown and repeated options, missing and surplus values.
         Answered: If help was asked for.
     """
+    parser = _parser(command)
     if wants_help(command.rest):
-        print(_help(command), end="")
+        parser.print_help()
         raise Answered
-    name = command.name
-    wanted: dict[str, str] = getattr(command.options, "words", {})
-    fields = {field.name: field for field in dataclasses.fields(command.options)}
-    takes, named = {name: "options only"}, {}
-    for field in fields.values():
-        if field.name in wanted:
-            continue
-        spelling = field.name.replace("_", "-")
-        for flag in (f"--{spelling}", f"--no-{spelling}")[: 1 + (field.default is True)]:
-            takes[flag], named[flag] = _takes(field.default), field.name
-    # Every option with the words after it; words before any option belong to the command.
-    given = [[name]]
-    for word in command.rest:
-        if word.startswith("--"):
-            spelling, *values = word.split("=", 1)
-            given.append([spelling.replace("_", "-"), *values])
-        elif word.startswith("-") and number_of(word) is None:
-            meant = f"-{word}" * (len(word) > 3)
-            remedy = did_you_mean(meant, takes, f"see {name} --help", str)
-            remedy += f"; a file of that name is ./{visible(word)}"
-            raise Refusal.line(f"{visible(word)}: must be an option of {name}; {remedy}")
-        else:
-            given[-1].append(word)
-    found: dict[str, Any] = {}
-    if wanted:
-        words, given[0] = given[0][1:], [name]
-        # The last may stand several times: "PATH...".
-        repeated = list(wanted.values())[-1].endswith("...")
-        if len(words) < len(wanted) or (len(words) > len(wanted) and not repeated):
-            told = " ".join([name, *map(visible, words)])
-            listed = " and ".join(wanted.values())
-            raise Refusal.line(f"{told}: must be given {listed}; see {name} --help")
-        *ones, last = wanted
-        found = dict(zip(ones, words, strict=False))
-        found[last] = tuple(words[len(ones) :]) if repeated else words[-1]
-    for option, *values in given:
-        if option not in takes:
-            near = [known for known in takes if known.startswith(option)]
-            meant = _MEANT.get(option, option)
-            # Without the dashes, which all have.
-            words = [each[2:] for each in near or named]
-            otherwise = getattr(command.options, "otherwise", f"see {name} --help")
-            remedy = did_you_mean(meant[2:], words, otherwise, "--{}".format)
-            raise Refusal.line(f"{visible(option)}: must be an option of {name}; {remedy}")
-        if named.get(option) in found:
-            remedy = f"several values go after one {option}"
-            if takes[option] != "one or more values":
-                remedy = "drop one of them"
-            spelt_so = [each for each, *_ in given if named.get(each) == named[option]]
-            told = " and ".join(dict.fromkeys(spelt_so))
-            raise Refusal.line(f"{told}: must be given once; {remedy}")
-        fits = {"one value": len(values) == 1, "one or more values": bool(values)}
-        if not fits.get(takes[option], not values):
-            told = " ".join([option, *map(visible, values)])
-            raise Refusal.line(f"{told}: must be given with {takes[option]}; see {name} --help")
-        if option in named:
-            field = fields[named[option]]
-            several = tuple(value_of(field.metadata["about"].kind, value) for value in values)
-            if isinstance(field.default, tuple):
-                found[field.name] = several
-            else:
-                found[field.name] = several[0] if values else not option.startswith("--no-")
-    return command.options(**found), list(found)
+    # Options may be spelled as Python spells them.
+    words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.rest]
+    space, rest = parser.parse_known_args(words)
+    if rest and not rest[0].startswith("-"):
+        line = f"{visible(rest[0])}: must stand after an option that takes it"
+        raise Refusal.line(f"{line}; see {command.name} --help")
+    if rest:
+        option = rest[0].split("=")[0]
+        names = [field.name.replace("_", "-") for field in dataclasses.fields(command.options)]
+        # An option that is cut short is nearest to the ones that begin so.
+        word = _MEANT.get(option, option).lstrip("-")
+        near = [name for name in names if name.startswith(word)] or names
+        otherwise = getattr(command.options, "otherwise", f"see {command.name} --help")
+        remedy = did_you_mean(word, near, otherwise, "--{}".format)
+        raise Refusal.line(f"{visible(rest[0])}: must be an option of {command.name}; {remedy}")
+    return command.options(**vars(space)), list(vars(space))
 
 
 def _texts(options: type) -> dict[str, str]:
@@ -284,38 +303,6 @@ def _texts(options: type) -> dict[str, str]:
                     said = ast.literal_eval(text.value)
                     found[ast.unparse(field.target)] = " ".join(said.split())
     return found
-
-
-def _takes(default: Any) -> str:
-    if isinstance(default, bool):
-        return "no value"
-    return "one or more values" if isinstance(default, tuple) else "one value"
-
-
-def _help(command: Command) -> str:
-    """Returns a command's description and its options."""
-    wanted: dict[str, str] = getattr(command.options, "words", {})
-    rows = [("-h, --help", "show this help message and exit")]
-    texts = _texts(command.options)
-    for field in dataclasses.fields(command.options):
-        about: About = field.metadata["about"]
-        said = about.help or texts[field.name]
-        flag, many = flag_of(field.name), isinstance(field.default, tuple)
-        if field.name in wanted:
-            rows.append((wanted[field.name], said))
-        elif isinstance(field.default, bool):
-            rows.append((f"{flag}, --no-{flag[2:]}" if field.default else flag, said))
-        else:
-            told = about.shown or str(field.default)
-            value = f"{about.metavar} [{about.metavar} ...]" if many else about.metavar
-            rows.append((f"{flag} {value}", f"{said} (default: {told})"))
-    width = min(100, shutil.get_terminal_size().columns)
-    lines = [" ".join(["usage:", command.name, *wanted.values(), "[options]"]), ""]
-    lines += [textwrap.indent(command.help.rstrip(), "  "), "", "options:"]
-    for left, right in rows:
-        lines.append(f"  {left}")
-        lines += textwrap.wrap(right, width, initial_indent=" " * 8, subsequent_indent=" " * 8)
-    return "\n".join(lines) + "\n"
 
 
 def as_word(path: str) -> str:
