@@ -148,7 +148,6 @@ def execute(call: Call) -> None:
             chunk=options.chunk,
             progress=planned if options.plan else True,
             dry=dry,
-            calibrate=not options.plan,
         )
     if options.plan:
         print(json.dumps({**planned.told, "folder": out}))

@@ -18,9 +18,6 @@ from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
 
-# Dask chunks of a variable.
-_MOST_PARTS = 100_000
-
 
 class Lazy(BackendArray):
     """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
@@ -143,25 +140,18 @@ def chunk_sizes(
     stops: Mapping[str, int],
     points: int,
     wanted: Mapping[str, int],
-) -> dict[str, tuple[int, ...]]:
+) -> dict[str, Any]:
     """Returns the sizes of the Dask chunks along each dimension."""
-    lengths = {**dict(zip(grid.dims, grid.shape, strict=True)), "seed": max(stops.values())}
-    lengths |= grid.sizes(points)
+    seeds = max(stops.values())
     # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
-    chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == lengths["seed"]]
+    chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == seeds]
     ends = [part.stop for part in min(chains, key=len)]
-    sizes = {name: (1,) * length for name, length in lengths.items() if name in grid.dims}
+    sizes: dict[str, Any] = dict.fromkeys(grid.dims, 1)
     sizes["seed"] = tuple(b - a for a, b in zip([0, *ends[:-1]], ends, strict=True)) or (0,)
+    names = {*sizes, *grid.sizes(points)}
     for name, size in wanted.items():
-        if name not in lengths:
-            remedy = did_you_mean(name, lengths, "name a dimension of the sweep")
+        if name not in names:
+            remedy = did_you_mean(name, names, "name a dimension of the sweep")
             refuse("chunks", name, "sizes by dimension of the sweep", remedy)
-        length = lengths[name]
-        size = min(count(f"chunks[{name!r}]", size, 1, 2**62, "give a size"), max(length, 1))
-        whole, rest = divmod(length, size)
-        sizes[name] = (size,) * whole + (rest,) * (rest > 0)
-        if math.prod(map(len, sizes.values())) > _MOST_PARTS:
-            # Each is a task of Dask's, for each variable.
-            remedy = "use larger sizes"
-            refuse("chunks", dict(wanted), f"such that there are at most {_MOST_PARTS:,}", remedy)
+        sizes[name] = count(f"chunks[{name!r}]", size, 1, 2**62, "give a size")
     return sizes
