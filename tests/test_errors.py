@@ -6,11 +6,8 @@ import dataclasses
 import math
 import os
 import pickle
-import subprocess
-import sys
 import time
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -316,7 +313,7 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
     for name, age in left.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, times=(time.time() - age,) * 2)
-    files.remove_temporaries(tmp_path, "main")
+    files.remove_temporaries(tmp_path, writer="main")
     gone = {".a.main.1234.tmp", ".b.other.1234.tmp"}
     assert {path.name for path in tmp_path.iterdir()} == set(left) - gone
 
@@ -350,42 +347,6 @@ def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
         if text is not None:
             (tmp_path / name).write_text(text)
     assert resources._container_bytes(tmp_path) == left
-
-
-@pytest.fixture
-def dead():
-    """Returns the number of a process that has ended."""
-    done = subprocess.Popen([sys.executable, "-c", ""])
-    done.wait()
-    return done.pid
-
-
-def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead, monkeypatch):
-    """Would catch half a table that stays for ever, or one removed while somebody writes it."""
-    path, other = tmp_path / "x.csv", tmp_path / "y.csv"
-    kept = [files.temporary_beside(path), files.temporary_beside(path, "main.")]
-    monkeypatch.setattr(files.os, "getpid", lambda: dead)
-    left, replaced = files.temporary_beside(path), files.aside(path)
-    kept += [files.temporary_beside(other), tmp_path / ".x.csv.tmp", tmp_path / "x.csv.tmp"]
-    monkeypatch.setattr(files, "_machine", lambda: "abcdef")
-    kept.append(files.temporary_beside(path))
-    monkeypatch.undo()
-    for name in (left, replaced, *kept):
-        name.write_bytes(b"half")
-    with files.whole_file(path) as temporary:
-        temporary.write_bytes(b"whole")
-    assert {*tmp_path.iterdir()} == {path, replaced, *kept}
-    # What was put aside is all there is of it until the new one stands.
-    files.remove_abandoned(path, replaced=True)
-    assert {*tmp_path.iterdir()} == {path, *kept} and path.read_bytes() == b"whole"
-
-
-@pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])
-def test_a_name_that_no_file_has_is_refused(name):
-    """Would catch a name that is found too long after an hour's work, as an error of the disk."""
-    allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
-    assert allowed in message(files.checked_path, "out", name)
-    assert files.checked_path("out", name[:100]) == Path(name[:100])
 
 
 def test_a_file_stands_in_a_folder_that_is_there(tmp_path):

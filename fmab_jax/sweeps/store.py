@@ -148,7 +148,7 @@ class Store:
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return dict(arrays)
-        except (ValueError, zipfile.BadZipFile, TypeError) as error:
+        except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise Damaged(self.file_of(entry.chunk), f"not a chunk ({error})") from error
 
     def check(self, entry: Entry) -> str | None:

@@ -281,7 +281,12 @@ def test_what_does_not_go_with_a_client_is_refused(tmp_path, client, monkeypatch
         refuses(line, swept, tmp_path / "run", **{"client": client, **changes})
     closed = distributed.Client(client.scheduler.address, set_as_default=False)
     closed.close()
-    refuses(r"^client=.*: must be a dask.distributed.Client, connected", swept, tmp_path / "run", client=closed)
+    refuses(
+        r"^client=.*: must be a dask.distributed.Client, connected",
+        swept,
+        tmp_path / "run",
+        client=closed,
+    )
     monkeypatch.setitem(sys.modules, "distributed", None)
     line = r'^client=.* Dask is installed; pip install "fmab_jax\['
     refuses(line, swept, tmp_path / "run", client=client)
@@ -377,7 +382,9 @@ def test_a_port_that_is_none_and_a_worker_are_no_schedulers(client):
     assert "(ValueError: a Worker answers there, and no scheduler" in said
 
 
-@pytest.mark.parametrize("content", [b"", b"tcp://127.0.0.1:8786", b"[1]", b"{}", bytes(range(256))])
+@pytest.mark.parametrize(
+    "content", [b"", b"tcp://127.0.0.1:8786", b"[1]", b"{}", bytes(range(256))]
+)
 def test_a_scheduler_file_of_other_content_is_refused(content, tmp_path, monkeypatch, client):
     """Would catch a traceback, or a wait for nobody, over a file that no scheduler wrote."""
     monkeypatch.chdir(tmp_path)
