@@ -76,10 +76,11 @@ def _refuse_lossy(data: xr.Dataset) -> None:
         read = xr.load_dataset(io.BytesIO(file.getbuffer()), engine="h5netcdf")
     except Exception as error:  # xarray and h5netcdf raise whatever they come across
         refuse("data", Shown("..."), allowed, f"drop what is not ({reason_of(error)})")
-    names = [name for name in few.variables if _digest(few[[name]]) != _digest(read[[name]])]
-    if names or _digest(few) != _digest(read):
-        remedy = "drop it, or what it has of attributes; keep texts and numbers alone"
-        refuse("data", Shown(str(names[0]) if names else "attrs"), allowed, remedy)
+    for name in ("attrs", *few.variables):
+        part = [] if name == "attrs" else [name]
+        if _digest(few[part]) != _digest(read[part]):
+            remedy = "drop it, or what it has of attributes; keep texts and numbers alone"
+            refuse("data", Shown(str(name)), allowed, remedy)
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:

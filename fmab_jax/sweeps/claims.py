@@ -85,7 +85,7 @@ def claim(
 
 
 def intact(folder: Store, cells: Collection[str], progress: Progress) -> list[Entry]:
-    """Returns the chunks that are as they were written; the others go to quarantine."""
+    """Returns the chunks that are as they were written; the others are computed again."""
     entries, damage = folder.entries()
     for line in damage:
         progress.damaged(f"{folder.path / line}; the line is passed over")
@@ -99,9 +99,8 @@ def intact(folder: Store, cells: Collection[str], progress: Progress) -> list[En
             reason = folder.check(entry) and folder.check(entry)
         if reason is None:
             intact.append(entry)
-            continue
-        moved = folder.quarantine(entry, reason)
-        where = f", now {moved}," if moved else ""
-        path = folder.file_of(entry.chunk)
-        progress.damaged(f"{path}: {reason}; the chunk{where} is computed again")
+        else:
+            path = folder.file_of(entry.chunk)
+            folder.set_aside(entry)
+            progress.damaged(f"{path}: {reason}; it is computed again, and kept as .damaged")
     return intact

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
-from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
+from fmab_jax.errors import Refusal, reason_of, refuse
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.run.compilation import Sizes
@@ -307,27 +307,13 @@ def _open(packed: bytes) -> Task:
             with suppress(Refusal):
                 use_compilation_cache()
         try:
-            for source in sources:
-                _import(Source(*source))
+            import_sources([Source(*source) for source in sources])
             found: Task = pickle.loads(task)
         except ImportError as error:
             module = getattr(error, "name", None) or reason_of(error)
             remedy = f"install it there, or use client.upload_file('{module}.py')"
             raise Refusal.line(f"{_here()}: cannot import {module}; {remedy}") from error
     return found
-
-
-def _import(source: Source) -> None:
-    """Imports a plug-in file; an error that is not of a missing module names the file."""
-    try:
-        import_sources([source])
-    except ImportError:
-        raise
-    except BaseException as error:
-        if not foreign(error):
-            raise
-        why = f"{reason_of(error)}{place_of(error)}"
-        raise Refusal.line(f"{_here()}: cannot import {source.path} ({why})") from error
 
 
 @functools.lru_cache(maxsize=8)

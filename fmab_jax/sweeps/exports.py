@@ -32,8 +32,8 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     configuration, seed and slot: the algorithm, agents, arms, horizon and epsilon, the swept
     parameters, ``leak_epsilon`` as in `final_table` with ``leak_view``, what is seen, ``seed``,
     ``time`` and the series, with per-seed values repeated in each row; of a summary, a row for each
-    configuration and slot with means, variances and counts. Both are written a configuration at a time. Floats in CSV read back
-    to the same bits.
+    configuration and slot with means, variances and counts. Both are written a configuration at a
+    time. Floats in CSV read back to the same bits.
 
     Args:
         data: The results.

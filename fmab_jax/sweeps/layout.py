@@ -54,8 +54,8 @@ class Layout:
         platform: str,
         chunk: int | None,
         worker: tuple[int, int] | None = None,
-        *,
         sharers: int = 1,
+        *,
         whole: bool = False,
     ) -> None:
         """Lays a study out for a worker's platform; other arguments as in `runner.run`.

@@ -32,9 +32,8 @@ def locked(folder: Path, writer: str) -> Iterator[None]:
     """Holds the lock of a writer, or refuses and says who holds it."""
     file, owner = folder / f"lock-{writer}", os.getpid()
     with naming(file):
-        descriptor = _take(file)
-        while descriptor is None:
-            descriptor = _take(file)
+        while (descriptor := _take(file)) is None:
+            pass
         os.ftruncate(descriptor, 0)
         write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
     if fcntl is None:
@@ -62,7 +61,8 @@ def _take(file: Path) -> int | None:
             raise
         return None
     try:
-        _flock(file, descriptor, new)
+        if not _flock(file, descriptor) and not new:
+            _refuse(file, f"wait for it, or delete {file.name} once it is gone")
         # Its last holder may have removed the name.
         if os.path.samestat(os.fstat(descriptor), os.lstat(file)):
             return descriptor
@@ -75,19 +75,19 @@ def _take(file: Path) -> int | None:
     return None
 
 
-def _flock(file: Path, descriptor: int, new: bool) -> None:
-    """Locks an open file; where the system cannot, its creator has the lock."""
+def _flock(file: Path, descriptor: int) -> bool:
+    """Locks an open file; False where the system cannot: then its creator has the lock."""
+    if fcntl is None:
+        return False
     try:
-        if fcntl is None:
-            raise OSError(errno.ENOSYS, "no flock")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         _refuse(file, "wait for it or stop it")
     except OSError as error:
         if error.errno not in _NO_FLOCK:
             raise
-        if not new:
-            _refuse(file, f"wait for it, or delete {file.name} once it is gone")
+        return False
+    return True
 
 
 def _refuse(file: Path, remedy: str) -> NoReturn:

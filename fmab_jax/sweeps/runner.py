@@ -9,7 +9,6 @@ most that one, and the beginning of the next.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +22,7 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.errors import Shown, count, refuse, setting
 from fmab_jax.files import checked_path
 from fmab_jax.resources import affordable
-from fmab_jax.run import compilation, resources
+from fmab_jax.run import resources
 from fmab_jax.run.configs import check_counts
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
@@ -175,30 +174,25 @@ def run(
     A ``dry`` run only plans, checks and reports; its Dataset is empty. ``whole`` takes all seeds of
     a configuration for one chunk, as far as a chunk can be that large.
     """
-    started = time.perf_counter()
     cluster = None if client is None else _checked_cluster(client, worker, devices)
     # With a cluster, this process computes nothing and leaves its devices alone.
     used = _checked_devices(study, devices) if cluster is None else ()
     path = None if store is None else checked_path("store", store)
-    worker = _checked_worker(worker, path)
-    if study.listed is not None and not (path is None and client is None):
-        remedy = "a list of seeds is for results in memory"
-        seeds = np.asarray(study.listed[:100]).tolist()
-        refuse("seeds", seeds, "a number of seeds with a store or a client", remedy)
-    changes = _checked_changes(allow_changes)
+    if path is not None or client is not None:
+        _refuse_listed_seeds(study)
+    worker, changes = _checked_worker(worker, path), _checked_changes(allow_changes)
     # Of several processes with common devices, the first keeps the results.
     keeps = not resources.spans_processes(used) or jax.process_index() == 0
     shows, result_bytes = keeps, 0
     if whole:
         needs = study.points[0].config.needs(study.seeds, used, batch)
-        remedy = "record fewer times or seeds"
-        affordable("memory", needs.result_bytes, remedy, needs.available_bytes)
         # A run that is one batch has nothing to show.
         shows, result_bytes = keeps and needs.batches > 1, needs.result_bytes
+        affordable("memory", result_bytes, "record fewer times or seeds", needs.available_bytes)
     with progress_of(progress, shows, brief=whole) as shown, ExitStack() as stack:
-        made_by = provenance(used) if cluster is None else cluster.agree(shown)
+        made_by = cluster.agree(shown) if cluster else provenance(used)
         sharers = worker[1] if worker else cluster.threads if cluster else 1
-        layout = Layout(study, made_by["platform"], chunk, worker, sharers=sharers, whole=whole)
+        layout = Layout(study, made_by["platform"], chunk, worker, sharers, whole=whole)
         work = Work(layout, used, batch, cluster)
         header = header_of(study, made_by)
         refuse_lost_texts(header, study.outputs)
@@ -214,13 +208,11 @@ def run(
             return xr.Dataset()
         if path is not None and keeps:
             folder = Store(path, create=True)
-            name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
-            stack.enter_context(folder.writing(name))
+            writer = "worker-{}-of-{}".format(*worker) if worker else "main"
+            stack.enter_context(folder.writing(writer))
             claim(folder, header, changes, alone=worker is None)
             found.hold(folder, intact(folder, layout.hashes, shown))
-        misses = compilation.compile_program.cache_info().misses
         work.compute(found, shown, keeps=keeps or path is None)
-        work.compilations += compilation.compile_program.cache_info().misses - misses
         if path is not None and keeps:
             # What other workers have done meanwhile counts as well.
             found.hold(folder, folder.entries()[0])
@@ -229,10 +221,7 @@ def run(
     if missing := sum(found.missing(name) for name in layout.hashes):
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
-    data.attrs["elapsed_s"] = time.perf_counter() - started
-    data.attrs |= {"compilations": work.compilations, "compile_s": work.compile_s}
-    if used:
-        data.attrs["device"] = f"{len(used)} x {used[0].platform} ({used[0].device_kind})"
+    data.attrs |= work.facts()
     if study.listed is not None and study.keep == "curves":
         data = data.assign_coords(seed=np.asarray(study.listed, np.int64))
     return data
@@ -246,6 +235,13 @@ def _checked_devices(study: Study, devices: Sequence[jax.Device] | None) -> tupl
     for point in study.points:
         check_counts(point.config, used[0].platform)
     return used
+
+
+def _refuse_listed_seeds(study: Study) -> None:
+    if study.listed is not None:
+        remedy = "a list of seeds is for results in memory"
+        seeds = np.asarray(study.listed[:100]).tolist()
+        refuse("seeds", seeds, "a number of seeds with a store or a client", remedy)
 
 
 def _checked_worker(worker: Any, store: Path | None) -> tuple[int, int] | None:

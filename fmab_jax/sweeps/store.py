@@ -1,7 +1,7 @@
 """A folder of immutable chunks that survives kills, full disks and flipped bits.
 
 run.json says what the run is, chunks/<chunk>.npz hold its arrays, and a manifest per writer says
-which chunks are there. A chunk without an intact manifest line is absent.
+which chunks are there. A chunk without an intact manifest line, or without its file, is absent.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Store:
 
     @contextmanager
     def writing(self, writer: str = "main") -> Iterator[None]:
-        """Holds the lock of one writer; inside, chunks can be put and quarantined.
+        """Holds the lock of one writer; inside, chunks can be put.
 
         If somebody writes under that name already, it is refused and says who and since when.
         """
@@ -108,17 +108,27 @@ class Store:
     def entries(self) -> tuple[list[Entry], list[str]]:
         """Returns all chunks that are there, sorted, and a line about each damaged manifest line.
 
-        The files are not looked at; `check` does. What a killed writer left half appended counts as
-        never written.
+        The content of files is not looked at; `check` does. What a killed writer left half appended
+        counts as never written.
         """
-        manifests, withdrawn, damage = self._manifests()
         newest: dict[str, tuple[str, Entry]] = {}
-        for puts in manifests:
+        damage: list[str] = []
+        for path in sorted(self.path.glob("manifest-*.jsonl")):
+            *lines, tail = path.read_bytes().split(b"\n")
+            lines += [tail + _TORN] if tail else []
+            last: dict[str, tuple[str, Entry]] = {}
+            for number, line in enumerate(lines, 1):
+                # A torn line may lack no more than its end.
+                record = _unseal(line.removesuffix(_TORN)) or {}
+                if (entry := _entry(record)) is not None:
+                    last[entry.chunk] = str(record.get("serial")), entry
+                elif not line.endswith(_TORN) and "withdrawn" not in record:
+                    damage.append(f"{path.name}, line {number}: not what it was written as")
             # Within a file the later line wins, whatever the clock said; across files, the clock.
-            last = {put[1].chunk: put for put in puts if put[0] not in withdrawn}
             for chunk, put in last.items():
                 newest[chunk] = max(newest.get(chunk, put), put, key=lambda known: known[0])
-        return [newest[chunk][1] for chunk in sorted(newest)], damage
+        files = {path.stem for path in (self.path / "chunks").glob("*.npz")}
+        return [newest[chunk][1] for chunk in sorted(files & set(newest))], damage
 
     def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
         """Writes a chunk, whole, and then its manifest line; what had its name is replaced.
@@ -129,7 +139,7 @@ class Store:
         with mark_write():  # a file without its line would be computed again
             data = _pack(arrays)
             digest = hashlib.sha256(data).hexdigest()
-            # Recomputed chunks have equal bytes: the serial tells a new one from a withdrawn one.
+            # Orders the lines of several writers.
             serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
             record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
             line = _seal({**record, "facts": dict(facts)})
@@ -159,27 +169,12 @@ class Store:
             return damaged.reason
         return None
 
-    def quarantine(self, entry: Entry, reason: str) -> Path | None:
-        """Moves the file of a chunk, if there is one, to the path returned; withdraws the chunk."""
-        path, folder = self.file_of(entry.chunk), self.path / "quarantine"
-        # All of its lines: without the file, none holds. A later line is not withdrawn.
-        puts = [put for manifest in self._manifests()[0] for put in manifest]
-        serials = [serial for serial, put in puts if put.chunk == entry.chunk]
-        number = 1
-        while os.path.lexists(place := folder / f"{entry.chunk}-{number}.npz"):
-            number += 1
-        moved: Path | None = place
-        folder.mkdir(exist_ok=True)
-        try:
-            os.rename(path, place)
-        except FileNotFoundError:
-            moved = None
-        else:
-            flush_folder(folder)
-            flush_folder(path.parent)
-        record = {"withdrawn": serials, "chunk": entry.chunk, "sha256": entry.sha256}
-        self._append(_seal({**record, "reason": reason}))
-        return moved
+    def set_aside(self, entry: Entry) -> None:
+        """Renames the file of a damaged chunk, which is absent from then on."""
+        path = self.file_of(entry.chunk)
+        with suppress(FileNotFoundError):
+            os.replace(path, path.with_suffix(".damaged"))
+        flush_folder(path.parent)
 
     def file_of(self, chunk: str) -> Path:
         """Returns the path of a chunk's file."""
@@ -210,26 +205,6 @@ class Store:
                 raise
         if not size:
             flush_folder(self.path)
-
-    def _manifests(self) -> tuple[list[list[tuple[str, Entry]]], set[str], list[str]]:
-        """Returns each file's puts with their serials, the serials withdrawn, and the damage."""
-        manifests: list[list[tuple[str, Entry]]] = []
-        withdrawn: set[str] = set()
-        damage: list[str] = []
-        for path in sorted(self.path.glob("manifest-*.jsonl")):
-            *lines, tail = path.read_bytes().split(b"\n")
-            lines += [tail + _TORN] if tail else []
-            manifests.append([])
-            for number, line in enumerate(lines, 1):
-                # A torn line may lack no more than its end.
-                record = _unseal(line.removesuffix(_TORN)) or {}
-                if "withdrawn" in record:
-                    withdrawn.update(map(str, record["withdrawn"]))
-                elif (entry := _entry(record)) is not None:
-                    manifests[-1].append((str(record.get("serial")), entry))
-                elif not line.endswith(_TORN):
-                    damage.append(f"{path.name}, line {number}: not what it was written as")
-        return manifests, withdrawn, damage
 
     def _verified(self, entry: Entry) -> bytes:
         path = self.file_of(entry.chunk)

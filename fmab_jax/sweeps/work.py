@@ -44,6 +44,7 @@ class Work:
     ) -> None:
         self.layout, self.study, self.devices, self.batch = layout, layout.study, devices, batch
         self.cluster, self.compilations, self.compile_s = cluster, 0, 0.0
+        self.started = time.perf_counter()
         self.shared = resources.spans_processes(devices)
         # The sizes that fit, by those that were wanted.
         self.sizes: dict[tuple[ProgramKey, Sizes], Sizes] = {}
@@ -86,7 +87,7 @@ class Work:
 
     def compute(self, results: Results, progress: Progress, *, keeps: bool) -> None:
         """Computes what is missing; each block is written as soon as it is there."""
-        planned = 0
+        planned, misses = 0, compilation.compile_program.cache_info().misses
         while blocks := self._agree(self.layout.todo(results)):
             planned += sum(block.trials for block in blocks)
             progress.extended(planned)
@@ -102,6 +103,15 @@ class Work:
                     for name in block.cells:
                         left[name] -= block.stop - block.start
                     progress.written(sum(rest <= 0 for rest in left.values()))
+        self.compilations += compilation.compile_program.cache_info().misses - misses
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what a result says of how it was computed."""
+        facts: dict[str, Any] = {"elapsed_s": time.perf_counter() - self.started}
+        facts |= {"compilations": self.compilations, "compile_s": self.compile_s}
+        if used := self.devices:
+            facts["device"] = f"{len(used)} x {used[0].platform} ({used[0].device_kind})"
+        return facts
 
     def _store(
         self, chunks: Iterable[tuple[Block, Mapping[str, np.ndarray]]], results: Results

@@ -233,7 +233,7 @@ UNKEPT = {
     "bytes in another order": (
         *(lambda: result().assign(own=("seed", np.array([1, 2], ">f8"))), "own"),
     ),
-    "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "..."),
+    "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "who"),
 }
 
 

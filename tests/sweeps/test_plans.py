@@ -20,7 +20,7 @@ def study(cells=5, **changes):
 
 def work(made, worker=None, chunk=None):
     sharers = 1 if worker is None else worker[1]
-    return work_module.Work(layout.Layout(made, "cpu", chunk, worker, sharers=sharers), (), 4, None)
+    return work_module.Work(layout.Layout(made, "cpu", chunk, worker, sharers), (), 4, None)
 
 
 # --- workers of a cluster ---
