@@ -18,8 +18,8 @@ from fmab_jax.errors import flag, refuse, setting
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BINARY = getattr(os, "O_BINARY", 0)
 _DAY = 86_400
-# Bytes of a name on every usual file system.
-_LONGEST = 255
+# Bytes of a name on every usual file system, and of a path with room for what is added to it.
+_LONGEST, _LONGEST_PATH = 255, 4000
 # One entry for each write that has begun: a list changes in one step, whichever thread writes.
 _WRITES: list[None] = []
 
@@ -93,11 +93,14 @@ def checked_path(field: str, path: Any) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         refuse(field, path, "a path, as text or pathlib.Path", "write it in quotes")
     try:
-        possible = b"\0" not in os.fsencode(path)
+        system = os.fsencode(path)
     except UnicodeEncodeError:
-        possible = False
-    if not possible:
         refuse(field, str(path), "a path", "check the path (no file system spells it)")
+    if b"\0" in system:
+        refuse(field, str(path), "a path", "check the path (it holds a NUL character)")
+    if len(system) > _LONGEST_PATH or max(map(len, system.split(b"/"))) > _LONGEST:
+        allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
+        refuse(field, str(path), allowed, "choose a shorter one")
     if is_blank(str(path)):
         refuse(field, str(path), "a path whose names can be seen", "give it a name")
     return Path(path)

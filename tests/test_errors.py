@@ -8,6 +8,7 @@ import os
 import pickle
 import time
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -347,6 +348,14 @@ def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
         if text is not None:
             (tmp_path / name).write_text(text)
     assert resources._container_bytes(tmp_path) == left
+
+
+@pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])
+def test_a_name_that_no_file_has_is_refused(name):
+    """Would catch a name that is found too long after an hour's work, as an error of the disk."""
+    allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
+    assert allowed in message(files.checked_path, "out", name)
+    assert files.checked_path("out", name[:100]) == Path(name[:100])
 
 
 def test_a_file_stands_in_a_folder_that_is_there(tmp_path):

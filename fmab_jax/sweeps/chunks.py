@@ -163,13 +163,12 @@ class Results:
 
     def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
         """Returns the versions that the parts of these cells were computed with."""
-        used: dict[str, dict[str, None]] = {}
+        versions: dict[str, set[str]] = {}
         for cell, stop in stops.items():
             for part in self.chain(cell, stop):
                 for name, version in part.entry.facts["made_by"].items():
-                    used.setdefault(name, {})[version] = None
-        listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
-        return {**self.header["made_by"], **listed}
+                    versions.setdefault(name, set()).add(version)
+        return self.header["made_by"] | {n: ", ".join(sorted(v)) for n, v in versions.items()}
 
     def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
         """Reads a chunk, or finds it at hand; threads wait for each other."""
@@ -196,10 +195,10 @@ class Results:
             # All of one chunk is not copied.
             entry, row, start, stop = parts[0]
             first = entry.facts["seeds"][0]
-            found = self.chunk(entry)[name][row][start - first : stop - first]
-            if columns is not None and not np.array_equal(columns, np.arange(found.shape[1])):
-                found = found[:, columns]
-            return found.astype(dtype, copy=False)
+            values = self.chunk(entry)[name][row][start - first : stop - first]
+            if columns is not None and not np.array_equal(columns, np.arange(values.shape[1])):
+                values = values[:, columns]
+            return values.astype(dtype, copy=False)
         dtype = np.dtype(dtype)
         size = () if columns is None else (len(columns),)
         out = np.full((len(seeds), *size), np.nan if dtype.kind == "f" else 0, dtype)
@@ -267,12 +266,12 @@ class Results:
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
-        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        counts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         for part in self.chain(cell, stop):
             chunk = self.chunk(part.entry)
             rows = chunk[f"{name}_row"] == part.row
-            found.append((chunk[f"{name}_value"][rows], chunk[f"{name}_count"][rows]))
-        return summary.add_counts(found)
+            counts.append((chunk[f"{name}_value"][rows], chunk[f"{name}_count"][rows]))
+        return summary.add_counts(counts)
 
     def judged(self, cell: str) -> tuple[int, bool]:
         """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""

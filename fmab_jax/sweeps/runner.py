@@ -178,8 +178,7 @@ def run(
     # With a cluster, this process computes nothing and leaves its devices alone.
     used = _checked_devices(study, devices) if cluster is None else ()
     path = None if store is None else checked_path("store", store)
-    if path is not None or client is not None:
-        _refuse_listed_seeds(study)
+    _refuse_listed_seeds(study, path, client)
     worker, changes = _checked_worker(worker, path), _checked_changes(allow_changes)
     # Of several processes with common devices, the first keeps the results.
     keeps = not resources.spans_processes(used) or jax.process_index() == 0
@@ -237,8 +236,8 @@ def _checked_devices(study: Study, devices: Sequence[jax.Device] | None) -> tupl
     return used
 
 
-def _refuse_listed_seeds(study: Study) -> None:
-    if study.listed is not None:
+def _refuse_listed_seeds(study: Study, path: Path | None, client: Any) -> None:
+    if study.listed is not None and not (path is None and client is None):
         remedy = "a list of seeds is for results in memory"
         seeds = np.asarray(study.listed[:100]).tolist()
         refuse("seeds", seeds, "a number of seeds with a store or a client", remedy)
