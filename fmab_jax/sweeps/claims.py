@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fmab_jax.errors import Busy, Shown, did_you_mean, refuse, setting, shown
+from fmab_jax.errors import Busy, Shown, did_you_mean, literal, refuse, setting, shown
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
@@ -47,7 +47,9 @@ def _compare(
     names = {*before, *now} - free
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if before.get(name) != now.get(name):
-            kept = shown(_shorten(before[name])) if name in before else "left out"
+            kept = _shorten(before.get(name))
+            kept = shown(kept) if isinstance(kept, str) or len(repr(kept)) > 80 else literal(kept)
+            kept = kept if name in before else "left out"
             remedy = f"use another store, or let it change: {setting(allow_changes=[name])}"
             allowed = f"{kept}, as in the store {folder.path}"
             refuse(name, _shorten(now.get(name)), allowed, remedy)

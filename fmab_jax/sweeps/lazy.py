@@ -31,6 +31,8 @@ class Lazy(BackendArray):
         self.dtype = np.dtype(dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> np.typing.ArrayLike:
+        if not isinstance(key, indexing.VectorizedIndexer):
+            return self._read(key.tuple)
         return indexing.explicit_indexing_adapter(
             key, self.shape, indexing.IndexingSupport.OUTER, self._read
         )

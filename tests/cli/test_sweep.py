@@ -70,7 +70,7 @@ def eps(made, folder):
 
 def files(store: Path | str) -> dict[str, str]:
     """Returns the SHA-256 of each chunk."""
-    chunks = sorted((Path(store) / "chunks").iterdir())
+    chunks = sorted((Path(store) / "chunks").glob("*.npz"))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 

@@ -165,9 +165,9 @@ def reads(monkeypatch):
     seen = []
     read = Store.read
 
-    def noted(folder, entry, names=None):
+    def noted(folder, entry):
         seen.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
-        return read(folder, entry, names)
+        return read(folder, entry)
 
     monkeypatch.setattr(Store, "read", noted)
     return seen
