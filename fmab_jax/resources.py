@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +30,13 @@ def affordable(field: str, needed: float, remedy: str, available: int | None = N
 
 def available_bytes() -> int:
     """Returns the bytes of memory this process may still take; 0 if that is unknown."""
-    found = [_container_bytes(Path("/sys/fs/cgroup"))]
+    sizes = [_container_bytes(Path("/sys/fs/cgroup"))]
     try:
         with open("/proc/meminfo") as lines:
-            found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
-    except OSError:
+            sizes += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
+        return min(size for size in sizes if size is not None)
+    except (OSError, ValueError):  # not Linux
         pass
-    known = [size for size in found if size is not None]
-    if known:
-        return min(known)
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -50,35 +47,16 @@ def local_devices() -> list[Any]:
     """Returns this process's devices, in JAX's order; starts JAX.
 
     Raises:
-        Refusal: If JAX cannot start the platforms that it is told to use; names those it can.
+        Refusal: If JAX cannot start the platforms that it is told to use.
     """
     import jax
 
     try:
         return jax.local_devices()
     except (RuntimeError, AssertionError) as error:
-        told = {n.upper(): jax.config.values.get(n) for n in ("jax_platforms", "jax_platform_name")}
-        field, value = next(((n, v) for n, v in told.items() if v), ("JAX_PLATFORMS", None))
-        # JAX's own list holds platforms that it cannot start.
-        why = "" if "known backends" in str(error) else f" ({reason_of(error)})"
-        allowed = f"made of platforms that start here: {', '.join(_platforms())}"
-        refuse(field, value or Shown("unset"), allowed, f"set it to these{why}")
-
-
-def _platforms() -> list[str]:
-    """Returns the platforms that JAX can start here, of which none is started by then."""
-    import jax
-    from jax.extend import backend
-
-    told = jax.config.values.get("jax_platforms")
-    try:
-        jax.config.update("jax_platforms", None)
-        return sorted(backend.backends())
-    except Exception:  # whatever a platform's own library raises
-        return ["cpu"]
-    finally:
-        jax.config.update("jax_platforms", told)
-        backend.clear_backends()
+        wanted = jax.config.values.get("jax_platforms")
+        allowed = "made of platforms that start here, such as cpu"
+        refuse("JAX_PLATFORMS", wanted or Shown("unset"), allowed, f"set it ({reason_of(error)})")
 
 
 def refuse_after_fork() -> None:
@@ -87,30 +65,17 @@ def refuse_after_fork() -> None:
     A fork copies JAX's devices, but not the threads that work for them.
 
     Raises:
-        Refusal: If this process was forked after JAX was started, as far as can be told.
+        Refusal: If this process was forked after JAX was started.
     """
-    if _FORKED or (_jax_started() and _threads_lost()):
+    if _FORKED:
         remedy = 'start processes with multiprocessing.get_context("spawn"), or before JAX is used'
         refuse("process", "forked", "one in which JAX was not started before a fork", remedy)
 
 
-def _jax_started() -> bool:
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    return getattr(bridge, "backends_are_initialized", lambda: False)()
-
-
-def _threads_lost() -> bool:
-    """Tells, of a fork before this module was imported, that only Python's own threads are here."""
-    try:
-        alive = {int(name) for name in os.listdir("/proc/self/task")}
-    except OSError:  # not on this system
-        return False
-    return alive <= {thread.native_id for thread in threading.enumerate()}
-
-
 def _note_fork() -> None:
     global _FORKED
-    _FORKED = _FORKED or _jax_started()
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    _FORKED = _FORKED or getattr(bridge, "backends_are_initialized", lambda: False)()
 
 
 _FORKED = False

@@ -6,8 +6,6 @@ import dataclasses
 import math
 import os
 import pickle
-import subprocess
-import sys
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -294,7 +292,7 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
     for name, age in left.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, times=(time.time() - age,) * 2)
-    files.remove_temporaries(tmp_path, "main")
+    files.remove_temporaries(tmp_path, writer="main")
     gone = {".a.main.1234.tmp", ".b.other.1234.tmp"}
     assert {path.name for path in tmp_path.iterdir()} == set(left) - gone
 
@@ -328,34 +326,6 @@ def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
         if text is not None:
             (tmp_path / name).write_text(text)
     assert resources._container_bytes(tmp_path) == left
-
-
-@pytest.fixture
-def dead():
-    """Returns the number of a process that has ended."""
-    done = subprocess.Popen([sys.executable, "-c", ""])
-    done.wait()
-    return done.pid
-
-
-def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path, dead, monkeypatch):
-    """Would catch half a table that stays for ever, or one removed while somebody writes it."""
-    path, other = tmp_path / "x.csv", tmp_path / "y.csv"
-    kept = [files.temporary_beside(path), files.temporary_beside(path, "main.")]
-    monkeypatch.setattr(files.os, "getpid", lambda: dead)
-    left, replaced = files.temporary_beside(path), files.aside(path)
-    kept += [files.temporary_beside(other), tmp_path / ".x.csv.tmp", tmp_path / "x.csv.tmp"]
-    monkeypatch.setattr(files, "_machine", lambda: "abcdef")
-    kept.append(files.temporary_beside(path))
-    monkeypatch.undo()
-    for name in (left, replaced, *kept):
-        name.write_bytes(b"half")
-    with files.whole_file(path) as temporary:
-        temporary.write_bytes(b"whole")
-    assert {*tmp_path.iterdir()} == {path, replaced, *kept}
-    # What was put aside is all there is of it until the new one stands.
-    files.remove_abandoned(path, replaced=True)
-    assert {*tmp_path.iterdir()} == {path, *kept} and path.read_bytes() == b"whole"
 
 
 @pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 # Rooms from the ground up, each a folder or a module. What every algorithm stands on lies below the
 # loop, and the loop below the algorithms that run in it.
 ROOMS = (
-    *("errors", "later", "parameters", "files", "progress", "resources"),
+    *("errors", "later", "parameters", "files", "resources"),
     *("core", "ratings", "draws", "layouts", "algorithms.base", "accounts", "elimination"),
     *("algorithms", "run", "analysis", "sweeps", "plots", "reports", "cli"),
 )

@@ -1,9 +1,8 @@
 """Writes results under a new name, which chooses the format.
 
-netCDF (.nc) and Zarr (.zarr) have all dimensions; CSV (.csv) and Parquet
-(.parquet) are one tidy table, a row for each configuration, seed and slot (of
-a summary: each configuration and slot). Zarr and Parquet need
-pip install "fmab_jax[export]".
+netCDF (.nc) has all dimensions; CSV (.csv) and Parquet (.parquet) are one tidy
+table, a row for each configuration, seed and slot (of a summary: each
+configuration and slot). Parquet needs pip install "fmab_jax[export]".
 
 Examples:
   fmab export runs/eps eps.nc
@@ -18,20 +17,15 @@ from typing import ClassVar
 
 from fmab_jax.cli.options import Call, called, option
 from fmab_jax.cli.tables import Stored, opened
-from fmab_jax.files import error_stream
-from fmab_jax.sweeps.progress import size_text
-
-# From so many bytes on, a table is announced.
-_LARGE = 100_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Stored):
-    """Results as netCDF, Zarr, CSV or Parquet."""
+    """Results as netCDF, CSV or Parquet."""
 
     words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc", "file": "FILE"}
     file: str = option(metavar="FILE")
-    """A new name ending in .nc, .zarr, .csv or .parquet."""
+    """A new name ending in .nc, .csv or .parquet."""
     overwrite: bool = option(False)
     """Replace an older file."""
 
@@ -42,12 +36,6 @@ def execute(call: Call) -> None:
 
     options = call.options
     data = opened(options, partial=False)
-    if options.file.endswith(".csv") and (size := exports.csv_bytes(data)) > _LARGE:
-        rows = "a row for each configuration, seed and slot"
-        error_stream().write(
-            f"about {size_text(size)} of CSV, {rows}; fmab show --format csv writes a row for each "
-            "configuration\n"
-        )
     with called(path="file"):
         call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

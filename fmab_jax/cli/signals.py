@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -41,13 +40,13 @@ def stoppable(end: Callable[[int], object]) -> Iterator[None]:
         end: Says the last line; takes the number of the signal. A thread of its own calls it.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread is told of signals.
+        yield  # Only the main thread gets signals.
         return
     # Whoever started the command may have it ignore Ctrl-C, as shells do in the background.
     both = (signal.SIGINT, signal.SIGTERM)
-    numbers = [each for each in both if signal.getsignal(each) is not signal.SIG_IGN]
-    ear, mouth = socket.socketpair()
-    mouth.setblocking(False)
+    numbers = [number for number in both if signal.getsignal(number) is not signal.SIG_IGN]
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
     stopped = False
 
     def stop(number: int, _: Any) -> None:
@@ -56,46 +55,39 @@ def stoppable(end: Callable[[int], object]) -> Iterator[None]:
             stopped = True
             raise Stopped(number)
 
-    def report(error: Any) -> None:
-        # Where nobody catches it, such as while garbage is collected, the other thread ends all.
-        if not isinstance(error.exc_value, Stopped):
-            hook(error)
-
-    hook, sys.unraisablehook = sys.unraisablehook, report
     before = {number: signal.signal(number, stop) for number in numbers}
-    listener = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(ear, numbers, end), daemon=True).start()
+    listener = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(receiver, numbers, end), daemon=True).start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(listener)
         for number, handler in before.items():
             signal.signal(number, handler)
-        sys.unraisablehook = hook
-        mouth.close()
+        sender.close()
 
 
-def _watch(ear: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
+def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
     """Waits for a signal, and then for the process to end; ends it after a second one, or a while.
 
     Args:
-        ear: Gets the number of every signal, whatever the main thread is doing.
+        receiver: Gets the number of every signal, whatever the main thread is doing.
         numbers: Of the signals that end the process.
         end: See `stoppable`.
     """
     first, since = 0, 0.0
-    with ear:
+    with receiver:
         while True:
             try:
-                heard = ear.recv(1)
+                data = receiver.recv(1)
             except TimeoutError:
-                heard = b"\0"
-            if not heard:
+                data = b"\0"
+            if not data:
                 return
-            again = heard[0] in numbers and first
-            if heard[0] in numbers and not first:
-                first, since = heard[0], time.monotonic()
-                ear.settimeout(0.05)
+            again = data[0] in numbers and first
+            if data[0] in numbers and not first:
+                first, since = data[0], time.monotonic()
+                receiver.settimeout(0.05)
             waited = time.monotonic() - since
             patient = waited < (_WRITE_S if is_writing() else _END_S)
             if first and (again or not patient):

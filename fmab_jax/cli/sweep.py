@@ -135,7 +135,6 @@ def execute(call: Call) -> None:
             chunk=options.chunk,
             progress=planned if options.plan else True,
             dry=dry,
-            calibrate=not options.plan,
         )
     if options.plan:
         print(json.dumps({**planned.plan, "folder": out}))

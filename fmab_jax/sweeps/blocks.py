@@ -1,7 +1,4 @@
-"""One block of a sweep, from its configs to the arrays of its chunk; the same whoever computes it.
-
-A block may be computed in *pieces*, ranges of its seeds: joined, they give the bytes of the whole.
-"""
+"""One block of a sweep, from its configs to its chunk's arrays; the same whoever computes it."""
 
 from __future__ import annotations
 
@@ -47,21 +44,14 @@ class Job(NamedTuple):
         return len(self.configs) * (self.stop - self.start)
 
 
-class Chunk(NamedTuple):
-    """What a block becomes."""
-
-    arrays: dict[str, np.ndarray]  # of the chunk's file
-    finals: list[summary.Moments]  # of each cell, of regret at T
-
-
 def stays_on_device(job: Job, keep: str, devices: Sequence[jax.Device]) -> bool:
     """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
     config = job.configs[0]
-    reduces = all(isinstance(each, Reduce) for each in config.outputs)
+    reduces = all(isinstance(output, Reduce) for output in config.outputs)
     if keep != "summary" or not reduces or not resources.keeps_curves(devices):
         return False
-    room = resources.memory_of(devices[0])
-    fits = not room or _COPIES * job.trials * config.curve_bytes <= _SPARE * room
+    memory = resources.memory_of(devices[0])
+    fits = not memory or _COPIES * job.trials * config.curve_bytes <= _SPARE * memory
     # NumPy adds a single column pairwise.
     return fits and config.wanted > 1
 
@@ -74,86 +64,62 @@ def run_job(
     keep_on_device: bool = False,
     advanced: Callable[[int], None] = lambda trials: None,
 ) -> Series:
-    """Computes a block, in batches as in `run_trials`; ``advanced`` is told the trials of each."""
-    seeds = job.stop - job.start
+    """Computes a block, in batches as in `run_trials`; ``advanced`` takes the trials of each."""
+    cells, seeds = len(job.configs), job.stop - job.start
     whole = range(job.stop) if job.listed is None else job.listed
     trials = Trials(
         job.configs,
-        np.repeat(np.arange(len(job.configs), dtype=np.int32), seeds),
-        np.tile(whole[job.start : job.stop], len(job.configs)),
+        np.repeat(np.arange(cells, dtype=np.int32), seeds),
+        np.tile(whole[job.start : job.stop], cells),
         job.root_seed,
     )
     points = max(config.wanted for config in job.configs)
     results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
-    run = batches.run_trials(
+    for start, outcome in batches.run_trials(
         trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=keep_on_device
-    )
-    for start, outcome in run:
+    ):
         results.put(start, outcome)
         advanced(len(outcome.rounds))
-    cells = len(job.configs)
     with own_settings():
         return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
 
 
-def pieces_of(job: Job, number: int) -> list[Job]:
-    """Cuts a block into at most so many ranges of seeds, of nearly equal size."""
-    ends = np.linspace(job.start, job.stop, 1 + min(number, job.stop - job.start)).astype(int)
-    ranges = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    return [job._replace(start=start, stop=stop) for start, stop in ranges]
-
-
-def joined(pieces: Sequence[Series]) -> Series:
-    """Returns the results of a block whose pieces were computed apart, in their order."""
-    return {name: np.concatenate([each[name] for each in pieces], axis=1) for name in pieces[0]}
-
-
-def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: int = 1) -> Chunk:
-    """Returns the chunk of a block's results: of cells with these configs, made by some threads."""
+def chunk_of(
+    series: Series, configs: Sequence[Config], keep: str, *, threads: int = 1
+) -> dict[str, np.ndarray]:
+    """Returns the arrays of a block's chunk: of cells with these configs, made by some threads."""
     arrays = dict(series)
     # Few bytes hold a count of rounds.
     rounds_by = arrays["rounds_by"]
     if isinstance(rounds_by, np.ndarray):
         arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
-    if keep == "curves":
-        _try_outputs(series, configs)
-    with own_settings():
-        final = np.asarray(series["regret"][:, :, -1])
-    finals = [summary.moments(values[:, None], full=False) for values in final]
     if keep == "summary":
-        arrays = _summarised(arrays, configs, final, threads)
-    return Chunk(arrays, finals)
-
-
-def _try_outputs(series: Series, configs: Sequence[Config]) -> None:
-    """Refuses a plug-in's output that breaks a promise, before anything is kept.
-
-    Of curves outputs are computed when they are read.
-    """
+        return _summarise(arrays, configs, threads)
+    # Outputs of curves are computed when they are read: broken promises are refused now.
     few = {name: values[:, :_FEW] for name, values in series.items()}
     for output in configs[0].outputs:
         if not is_shipped(output):
             _compute_output(output, few, configs)
+    return arrays
 
 
 def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -> list[np.ndarray]:
     """Returns an output of each cell."""
     seeds = curves["regret"].shape[1]
-    recorded = (_recorded(curves, cell, config) for cell, config in enumerate(configs))
-    pairs = zip(recorded, configs, strict=True)
-    return [made(output, one, at.facts, at.size, seeds) for one, at in pairs]
+    return [
+        made(output, _reader(curves, cell, at), at.facts, at.size, seeds)
+        for cell, at in enumerate(configs)
+    ]
 
 
-def _summarised(
-    curves: Series, configs: Sequence[Config], final: np.ndarray, threads: int
-) -> dict[str, np.ndarray]:
+def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
     """Returns moments by cell, and (row, value, count) of whole numbers."""
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
             full, series = name == "regret", curves[name]
             if isinstance(series, np.ndarray):
-                parts = [summary.moments(each, full=full, threads=threads) for each in series]
+                parts = [summary.moments(cell, full=full, threads=threads) for cell in series]
             else:
                 parts = device_summary.moments(series, full=full)
             for kind in KINDS:
@@ -161,42 +127,47 @@ def _summarised(
 
     for output in configs[0].outputs:
         if isinstance(output, Reduce):
+            with own_settings():
+                readers = [_reader(curves, cell, config) for cell, config in enumerate(configs)]
+                fields = [{name: read(name) for name in FIELDS} for read in readers]
             states = [
-                reduce_seeds(output, _fields(curves, cell, config), config.facts)
-                for cell, config in enumerate(configs)
+                reduce_seeds(output, record, config.facts)
+                for record, config in zip(fields, configs, strict=True)
             ]
             for number, leaves in enumerate(zip(*states, strict=True)):
                 arrays[state_name(output.name, number)] = np.stack(leaves)
             continue
-        each = _compute_output(output, curves, configs)
-        parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in each]
+        values = _compute_output(output, curves, configs)
+        parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in values]
         for kind in KINDS:
             flat = [getattr(part, kind) for part in parts]
-            shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, each, strict=True)]
-            arrays[f"{output.name}_{kind}"] = _padded(shaped)
-    counted = {
+            shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, values, strict=True)]
+            arrays[f"{output.name}_{kind}"] = _pad(shaped)
+    with own_settings():
+        final = np.asarray(curves["regret"][:, :, -1])
+    counts = {
         "regret_bin": summary.bins(final),
         **{
-            each.name: np.stack(_compute_output(each, curves, configs))
-            for each in USUAL
-            if each.coordinate
+            output.name: np.stack(_compute_output(output, curves, configs))
+            for output in USUAL
+            if output.coordinate
         },
         "undecided": curves["chosen_arm"] < 0,
         "rounds": curves["rounds"],
         "numbers_sent": np.stack(_compute_output(NUMBERS, curves, configs)),
     }
-    for name, values in counted.items():
-        found = [summary.tallied(row) for row in values]
-        rows = [np.full(len(value), row) for row, (value, _) in enumerate(found)]
+    for name, numbers in counts.items():
+        tallies = [summary.tallied(row) for row in numbers]
+        rows = [np.full(len(value), row) for row, (value, _) in enumerate(tallies)]
         arrays[f"{name}_row"] = np.concatenate(rows)
-        arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])
-        arrays[f"{name}_count"] = np.concatenate([number for _, number in found])
+        arrays[f"{name}_value"] = np.concatenate([value for value, _ in tallies])
+        arrays[f"{name}_count"] = np.concatenate([count for _, count in tallies])
     return arrays
 
 
-def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
+def _reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
     """Returns what gives the arrays of one cell's seeds, at its own recorded slots."""
-    gauges = {each.name: each.dims for each in gauges_of(config.outputs)}
+    gauges = {gauge.name: gauge.dims for gauge in gauges_of(config.outputs)}
 
     def array(name: str) -> np.ndarray:
         dtype, over_time = FIELDS.get(name, (np.dtype(np.float64), "time" in gauges.get(name, ())))
@@ -207,18 +178,11 @@ def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.n
     return array
 
 
-def _fields(curves: Series, cell: int, config: Config) -> dict[str, Any]:
-    """Returns what one cell's seeds have recorded, where it lies."""
-    array = _recorded(curves, cell, config)
-    with own_settings():
-        return {name: array(name) for name in FIELDS}
-
-
-def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stacks arrays; of shorter ones, what is missing is NaN."""
-    shape = np.max([each.shape for each in arrays], axis=0)
-    found = np.full((len(arrays), *shape), np.nan)
-    for place, each in enumerate(arrays):
-        where: Any = (place, *map(slice, each.shape))
-        found[where] = each
-    return found
+def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Stacks arrays; what shorter ones lack is NaN."""
+    shape = np.max([array.shape for array in arrays], axis=0)
+    stack = np.full((len(arrays), *shape), np.nan)
+    for place, array in enumerate(arrays):
+        index: Any = (place, *map(slice, array.shape))
+        stack[index] = array
+    return stack

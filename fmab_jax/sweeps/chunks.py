@@ -75,12 +75,11 @@ class Results:
     def _forget(self) -> None:
         """Has no chunk at hand."""
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
-        self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Where it is read by another process, that one has its own chunks at hand.
-        return {n: v for n, v in vars(self).items() if n not in ("_chunks", "_reading", "_lock")}
+        # Another process that reads has its own chunks at hand.
+        return {n: v for n, v in vars(self).items() if n not in ("_chunks", "_lock")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
@@ -108,18 +107,17 @@ class Results:
         parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
         chosen: list[Part] = []
         if self.curves:
-            furthest = None
-            for part in parts:
-                if part.start > start and furthest is not None and furthest.stop > start:
-                    chosen.append(furthest._replace(start=start))
-                    start = furthest.stop
-                if part.start > start or start >= stop:
+            waiting, best = iter(parts), None
+            part = next(waiting, None)
+            while start < stop:
+                while part is not None and part.start <= start:
+                    best = part if best is None or part.stop > best.stop else best
+                    part = next(waiting, None)
+                if best is None or best.stop <= start:
                     break
-                if furthest is None or part.stop > furthest.stop:
-                    furthest = part
-            if furthest is not None and start < min(stop, furthest.stop):
-                chosen.append(furthest._replace(start=start))
-            return [part._replace(stop=min(part.stop, stop)) for part in chosen]
+                chosen.append(best._replace(start=start, stop=min(best.stop, stop)))
+                start = best.stop
+            return chosen
         # From each seed, how far the parts lead, and the first of them.
         reach: dict[int, tuple[int, Part]] = {}
         for part in reversed(parts):
@@ -165,34 +163,25 @@ class Results:
 
     def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
         """Returns the versions that the parts of these cells were computed with."""
-        used: dict[str, dict[str, None]] = {}
+        versions: dict[str, set[str]] = {}
         for cell, stop in stops.items():
             for part in self.chain(cell, stop):
                 for name, version in part.entry.facts["made_by"].items():
-                    used.setdefault(name, {})[version] = None
-        listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
-        return {**self.header["made_by"], **listed}
+                    versions.setdefault(name, set()).add(version)
+        return self.header["made_by"] | {n: ", ".join(sorted(v)) for n, v in versions.items()}
 
     def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand; for several threads at once."""
+        """Reads a chunk, or finds it at hand; threads wait for each other."""
         with self._lock:
-            reading = self._reading.setdefault(entry.chunk, threading.Lock())
-        # Whoever else wants it waits, and finds it at hand.
-        with reading:
-            with self._lock:
-                if entry.chunk in self._chunks:
-                    self._chunks.move_to_end(entry.chunk)
-                    return self._chunks[entry.chunk]
-            arrays = self.source.read(entry)
-            if wrong := records.fault(entry, arrays, self._facts, self.outputs):
-                folder = getattr(self.source, "path", Path())
-                raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
-            with self._lock:
+            if entry.chunk not in self._chunks:
+                arrays = self.source.read(entry)
+                if wrong := records.fault(entry, arrays, self._facts, self.outputs):
+                    raise Damaged(self.source.file_of(entry.chunk), wrong)
                 self._chunks[entry.chunk] = arrays
-                while len(self._chunks) > _AT_HAND:
-                    old, _ = self._chunks.popitem(last=False)
-                    self._reading.pop(old, None)
-            return arrays
+                if len(self._chunks) > _AT_HAND:
+                    self._chunks.popitem(last=False)
+            self._chunks.move_to_end(entry.chunk)
+            return self._chunks[entry.chunk]
 
     def values(
         self, cell: str, name: str, seeds: np.ndarray, columns: np.ndarray | None, dtype: Any
@@ -206,10 +195,10 @@ class Results:
             # All of one chunk is not copied.
             entry, row, start, stop = parts[0]
             first = entry.facts["seeds"][0]
-            found = self.chunk(entry)[name][row][start - first : stop - first]
-            if columns is not None and not np.array_equal(columns, np.arange(found.shape[1])):
-                found = found[:, columns]
-            return found.astype(dtype, copy=False)
+            values = self.chunk(entry)[name][row][start - first : stop - first]
+            if columns is not None and not np.array_equal(columns, np.arange(values.shape[1])):
+                values = values[:, columns]
+            return values.astype(dtype, copy=False)
         dtype = np.dtype(dtype)
         size = () if columns is None else (len(columns),)
         out = np.full((len(seeds), *size), np.nan if dtype.kind == "f" else 0, dtype)
@@ -277,12 +266,12 @@ class Results:
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
-        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        counts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         for part in self.chain(cell, stop):
             chunk = self.chunk(part.entry)
-            own = chunk[f"{name}_row"] == part.row
-            found.append((chunk[f"{name}_value"][own], chunk[f"{name}_count"][own]))
-        return summary.add_counts(found)
+            rows = chunk[f"{name}_row"] == part.row
+            counts.append((chunk[f"{name}_value"][rows], chunk[f"{name}_count"][rows]))
+        return summary.add_counts(counts)
 
     def judged(self, cell: str) -> tuple[int, bool]:
         """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""
@@ -312,3 +301,7 @@ class Memory:
     def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
         """Returns a chunk's arrays."""
         return self._chunks[entry.chunk]
+
+    def file_of(self, chunk: str) -> Path:
+        """Returns no path: its chunks have none."""
+        return Path(chunk)

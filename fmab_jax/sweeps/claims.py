@@ -14,23 +14,20 @@ from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Entry, Store
-from fmab_jax.sweeps.subjects import Drawn
-
-# Letters of a value, as many as a refusal shows.
-_LONGEST = 80
 
 
-def look(store: str | os.PathLike[str], found: Results, allow_changes: Collection[str]) -> None:
+def open_existing(
+    store: str | os.PathLike[str], results: Results, allow_changes: Collection[str]
+) -> None:
     """Adds what a store seems to hold of a study; refuses one that holds another."""
-    empty = not os.path.lexists(store) or (
-        os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
-    )
-    if not empty:
-        folder = Store(store)
-        _compare(folder, found.header, allow_changes)
-        found.hold(folder, folder.entries()[0])
+    if os.path.lexists(store):
+        hidden = os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
+        if not hidden:
+            folder = Store(store)
+            _compare(folder, results.header, allow_changes)
+            results.hold(folder, folder.entries()[0])
     # Whoever opens the store has to find its outputs.
-    of_study(found.header["study"].get("outputs", []))
+    of_study(results.header["study"].get("outputs", []))
 
 
 def _compare(
@@ -47,32 +44,23 @@ def _compare(
             refuse("allow_changes", name, "a field of the study or a package", remedy)
     # More or fewer seeds, and another order of the dimensions, change no chunk.
     free = {"seeds", "until", "axes", *allow_changes}
-    names = set(before) | set(now)
+    names = {*before, *now} - free
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
-        if name not in free and before.get(name) != now.get(name):
-            asked, kept = _tell_apart(now.get(name), before.get(name))
-            told = shown(kept) if name in before else "left out"
+        if before.get(name) != now.get(name):
+            kept = shown(_shorten(before.get(name))) if name in before else "left out"
             remedy = f"use another store, or let it change: allow_changes={[name]}"
-            refuse(name, asked, f"{told}, as in the store {folder.path}", remedy)
+            allowed = f"{kept}, as in the store {folder.path}"
+            refuse(name, _shorten(now.get(name)), allowed, remedy)
     return old
 
 
-def _tell_apart(*values: Any) -> list[Any]:
-    """Returns values of a field for people; of those with parts, such as graphs, what differs."""
-    parts = [value if isinstance(value, dict) else {} for value in values]
-    alike = {name for name in parts[0] if parts[0][name] == parts[1].get(name)}
-    return [_shorten(value, alike if all(parts) else set()) for value in values]
-
-
-def _shorten(value: Any, skipped: Collection[str] = ()) -> Any:
+def _shorten(value: Any) -> Any:
     """Writes what JSON spells out, such as a graph, in words, and digests with few digits."""
     if isinstance(value, dict):
-        kept = {n: v for n, v in value.items() if n not in {"edge_list", *skipped}}
+        kept = {name: each for name, each in value.items() if name != "edge_list"}
         return Shown(", ".join(f"{name} {_shorten(each)}" for name, each in kept.items()))
     if isinstance(value, list):
         return [_shorten(each) for each in value]
-    if value == Drawn.__name__:
-        return Shown("drawn by each seed")
     if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
         return value[:8]
     return value
@@ -91,31 +79,28 @@ def claim(
                 if old != header and not fewer:
                     folder.write_header(header)
                 return
-        except Busy as busy:
-            if busy.writer != "header":
-                raise
+        except Busy:
             time.sleep(0.1)
     refuse("store", str(folder.path), "free for its header to be written", "try again")
 
 
-def intact(folder: Store, cells: Collection[str], teller: Progress) -> list[Entry]:
-    """Returns the chunks that are as they were written; the others go to quarantine."""
+def intact(folder: Store, cells: Collection[str], progress: Progress) -> list[Entry]:
+    """Returns the chunks that are as they were written; the others are computed again."""
     entries, damage = folder.entries()
     for line in damage:
-        teller.damaged(f"{folder.path / line}; the line is passed over")
-    wanted, intact = set(cells), []
+        progress.damaged(f"{folder.path / line}; the line is passed over")
+    intact = []
     for entry in entries:
         reason: str | None = "its facts are not those of a chunk"
         if records.fit(entry.facts):
-            if not wanted & set(entry.facts["cells"]):
+            if not {*cells} & {*entry.facts["cells"]}:
                 continue
             # Looked at twice: another worker may just be putting it in place again.
             reason = folder.check(entry) and folder.check(entry)
         if reason is None:
             intact.append(entry)
-            continue
-        moved = folder.quarantine(entry, reason)
-        where = f", now {moved}," if moved else ""
-        path = folder.path / "chunks" / f"{entry.chunk}.npz"
-        teller.damaged(f"{path}: {reason}; the chunk{where} is computed again")
+        else:
+            path = folder.file_of(entry.chunk)
+            folder.set_aside(entry)
+            progress.damaged(f"{path}: {reason}; it is computed again, and kept as .damaged")
     return intact

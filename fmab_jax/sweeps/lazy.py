@@ -18,9 +18,6 @@ from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.grid import Grid
 
-# Dask chunks of a variable.
-_MOST_PARTS = 100_000
-
 
 class Lazy(BackendArray):
     """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
@@ -41,56 +38,54 @@ class Lazy(BackendArray):
         )
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        picked = [
+        places = [
             np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
         ]
         over = len(self.grid.dims)
-        cells, seeds, rest = picked[:over], picked[over], picked[over + 1 :]
         scalars = [
             i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
         ]
         if not over and not scalars:
-            return self._cell(0, seeds, *rest).astype(self.dtype, copy=False)
-        out = np.empty([len(each) for each in picked], self.dtype)
-        for place in np.ndindex(*(len(each) for each in cells)):
-            at = [int(each[i]) for each, i in zip(cells, place, strict=True)]
-            index = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
-            out[place] = self._cell(index, seeds, *rest)
+            return self._cell(0, *places).astype(self.dtype, copy=False)
+        out = np.empty([len(place) for place in places], self.dtype)
+        for index in np.ndindex(out.shape[:over]):
+            at = [int(place[i]) for place, i in zip(places, index, strict=False)]
+            cell = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
+            out[index] = self._cell(cell, *places[over:])
         return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
 
-    def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
-        output, picked = self.output, dict(zip(self.output.dims, rest, strict=True))
+    def _cell(self, index: int, seeds: np.ndarray, *places: np.ndarray) -> np.ndarray:
+        output, wanted = self.output, dict(zip(self.output.dims, places, strict=True))
         columns = self.grid.columns(self.grid.cells[index], self.points)
         # By name: another process has functions of its own.
-        if usual := output.name in {each.name for each in USUAL}:
-            # Of these each slot is by itself.
-            columns = columns[picked.pop("time")] if "time" in picked else columns
-        else:
+        usual = output.name in {output.name for output in USUAL}
+        if not usual:
             columns = columns[: self.grid.cells[index]["slots"]]
-        own = self.grid.own_sizes(index) | {"time": len(columns)}
+        elif "time" in wanted:
+            columns = columns[wanted.pop("time")]
+        sizes = self.grid.own_sizes(index) | {"time": len(columns)}
 
-        def values_of(seeds: np.ndarray) -> np.ndarray:
-            # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
+        def compute(seeds: np.ndarray) -> np.ndarray:
+            # Missing values of an unfinished sweep are NaN.
             real = usual and self.dtype.kind == "f"
-            stored = self._recorded(index, seeds, columns, own, real=real)
-            facts = self.grid.facts(index)
-            return made(output, stored, facts, own.__getitem__, len(seeds))
+            stored = self._reader(index, seeds, columns, sizes, real=real)
+            return made(output, stored, self.grid.facts(index), sizes.__getitem__, len(seeds))
 
         if usual:
-            values = values_of(seeds)
+            values = compute(seeds)
         else:
             # Missing seeds are NaN: an output is not called for them.
-            there = self.results.seeds(self.grid.hashes[index], int(seeds.max(initial=-1)) + 1)
-            known = seeds < there
-            values = np.full((len(seeds), *map(own.__getitem__, output.dims)), np.nan)
+            number = self.results.seeds(self.grid.hashes[index], int(seeds.max(initial=-1)) + 1)
+            known = seeds < number
+            values = np.full((len(seeds), *map(sizes.__getitem__, output.dims)), np.nan)
             if known.any():
-                values[known] = values_of(seeds[known])
+                values[known] = compute(seeds[known])
         for axis, dim in enumerate(output.dims, 1):
-            if dim in picked:
-                values = self._taken(values, axis, dim, picked[dim])
+            if dim in wanted:
+                values = self._take(values, axis, dim, wanted[dim])
         return values
 
-    def _taken(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
+    def _take(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
         """Returns values at some places of a dimension, of which other cells may have more."""
         more = self.sizes[dim] - values.shape[axis]
         if more and dim == "time":  # a grid that is shorter repeats its last slot
@@ -103,7 +98,7 @@ class Lazy(BackendArray):
             return values  # not a copy of what may be most of a result
         return np.take(values, places, axis=axis)
 
-    def _recorded(
+    def _reader(
         self,
         index: int,
         seeds: np.ndarray,
@@ -117,22 +112,22 @@ class Lazy(BackendArray):
         Where whole numbers may be missing, they are ``real``: what is missing is NaN.
         """
         results, cell = self.results, self.grid.hashes[index]
-        gauges = {each.name: each for each in gauges_of([self.output])}
+        gauges = {gauge.name: gauge for gauge in gauges_of([self.output])}
 
         def array(name: str) -> np.ndarray:
             if name in gauges:
                 return results.gauge(cell, gauges[name], seeds, sizes)
-            kept, over_time = schema.FIELDS[name]
+            dtype, over_time = schema.FIELDS[name]
             # Where nobody waits there is no such series: zero wherever there is anything.
             seed = int(seeds[0]) if len(seeds) else 0
             absent = name == "waiting_regret" and not results.has(cell, name, seed)
             stored, at = "rounds_by" if absent else name, columns if over_time else None
-            found = results.values(cell, stored, seeds, at, np.float64 if real else kept)
+            values = results.values(cell, stored, seeds, at, np.float64 if real else dtype)
             if not absent:
-                return found
+                return values
             # Of a finished sweep it takes no memory.
-            gaps = real and np.isnan(found).any()
-            return found * 0 if gaps else np.broadcast_to(0.0, found.shape)
+            gaps = real and np.isnan(values).any()
+            return values * 0 if gaps else np.broadcast_to(0.0, values.shape)
 
         return array
 
@@ -143,25 +138,18 @@ def chunk_sizes(
     stops: Mapping[str, int],
     points: int,
     wanted: Mapping[str, int],
-) -> dict[str, tuple[int, ...]]:
+) -> dict[str, Any]:
     """Returns the sizes of the Dask chunks along each dimension."""
-    lengths = {**dict(zip(grid.dims, grid.shape, strict=True)), "seed": max(stops.values())}
-    lengths |= grid.sizes(points)
+    seeds = max(stops.values())
     # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
-    chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == lengths["seed"]]
+    chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == seeds]
     ends = [part.stop for part in min(chains, key=len)]
-    sizes = {name: (1,) * length for name, length in lengths.items() if name in grid.dims}
+    sizes: dict[str, Any] = dict.fromkeys(grid.dims, 1)
     sizes["seed"] = tuple(b - a for a, b in zip([0, *ends[:-1]], ends, strict=True)) or (0,)
+    names = {*sizes, *grid.sizes(points)}
     for name, size in wanted.items():
-        if name not in lengths:
-            remedy = did_you_mean(name, lengths, "name a dimension of the sweep")
+        if name not in names:
+            remedy = did_you_mean(name, names, "name a dimension of the sweep")
             refuse("chunks", name, "sizes by dimension of the sweep", remedy)
-        length = lengths[name]
-        size = min(count(f"chunks[{name!r}]", size, 1, 2**62, "give a size"), max(length, 1))
-        whole, rest = divmod(length, size)
-        sizes[name] = (size,) * whole + (rest,) * (rest > 0)
-        if math.prod(map(len, sizes.values())) > _MOST_PARTS:
-            # Each is a task of Dask's, for each variable.
-            remedy = "use larger sizes"
-            refuse("chunks", dict(wanted), f"such that there are at most {_MOST_PARTS:,}", remedy)
+        sizes[name] = count(f"chunks[{name!r}]", size, 1, 2**62, "give a size")
     return sizes

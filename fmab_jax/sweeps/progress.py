@@ -1,14 +1,17 @@
-"""What a sweep tells while it runs: a bar on terminals and in notebooks, lines, or nothing."""
+"""What a run reports: a bar on terminals, lines in notebooks and logs, or nothing."""
 
 from __future__ import annotations
 
-import math
+import sys
 import time
 import warnings
 from typing import Any, NamedTuple
 
 from fmab_jax.errors import flag
-from fmab_jax.progress import Bar, duration, place
+from fmab_jax.files import error_stream
+
+# Seconds between two lines, at least, and the share of the time by then.
+_EVERY_S, _SHARE = 10.0, 0.1
 
 
 class Plan(NamedTuple):
@@ -30,108 +33,146 @@ class Plan(NamedTuple):
 
 
 class Progress:
-    """What a sweep tells while it runs; without a place it only warns, of what needs somebody."""
+    """What a run reports; without a place it only warns, of what needs somebody."""
 
-    _noun, _timed = "trials", True
-    _bar = Bar("trials", 0, "")
-    _cells, _part = 0, ""
+    _where, _brief = "", False
+    _done = _total = _cells = 0
+    _more = ""
     _waited = False
+    # Trials done, and the time, at the end of the first batch: compiling has no rate.
+    _first: tuple[int, float] | None = None
 
-    def __init__(self, where: str = "") -> None:
-        """Tells it at a place, see `fmab_jax.progress.place`."""
-        self._bar = Bar(self._noun, 0, where, timed=self._timed)
+    def __init__(self, where: str = "", *, brief: bool = False) -> None:
+        """Begins with nothing done.
+
+        Args:
+            where: See `place`.
+            brief: Whether it is one configuration, of which only the seeds are counted.
+        """
+        self._where, self._brief = where, brief
+        self._noun = "seeds" if brief else "trials"
+        self._began = self._last = time.perf_counter()
+        if where == "terminal":
+            from rich import progress as bars
+            from rich.console import Console
+
+            columns = (
+                bars.TextColumn("{task.description}"),
+                bars.BarColumn(),
+                bars.MofNCompleteColumn(),
+                bars.TimeRemainingColumn(),
+                bars.TextColumn("{task.fields[more]}"),
+            )
+            console = Console(file=error_stream())
+            self._bar = bars.Progress(*columns, console=console, transient=True)
+            self._task = self._bar.add_task(self._noun, start=False, total=None, more="")
 
     def __enter__(self) -> Progress:
-        self._bar.__enter__()
+        if self._where == "terminal":
+            self._bar.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
         """Ends whatever was shown."""
-        self._bar.__exit__()
+        if self._where == "terminal":
+            self._bar.stop()
+        elif self._where and self._done:
+            self._report()
 
     def planned(self, plan: Plan) -> None:
-        """Is told the plan, before anything is compiled."""
+        """Takes the plan, before anything is compiled."""
         self._cells = plan.distinct
-        # Of a resumed sweep only what is computed now is looked at.
-        self._part = " of the seeds computed now" if plan.missing != plan.trials else ""
-        self._bar.expect(plan.missing)
-        self._bar.besides(self._complete(0, math.nan), "")
-        if self._bar.where != "notebook":
-            self._bar.say(describe_plan(plan))
-        elif not plan.missing:
-            self._bar.say(f"nothing left to compute: {quantity(plan.trials, 'trial')} are there")
+        self.extended(plan.missing)
+        if not self._brief:
+            self._say(describe_plan(plan))
 
     def damaged(self, line: str) -> None:
-        """Is told of a chunk that has to be computed again."""
-        if self._bar.where:
-            self._bar.say(line)
+        """Takes note of a chunk that has to be computed again."""
+        if self._where:
+            self._say(line)
         else:
             warnings.warn(line, stacklevel=2)
 
     def workers(self, number: int, threads: int) -> None:
-        """Is told how many workers a cluster has, and their threads, whenever that changes."""
-        self._bar.say(workers_text(number, threads))
-        if not threads and not self._waited and not self._bar.where:
+        """Takes the number of a cluster's workers, and their threads, whenever that changes."""
+        self._say(workers_text(number, threads))
+        if not threads and not self._waited and not self._where:
             self._waited = True
             text = "the sweep waits for workers: the Dask scheduler has none"
             warnings.warn(text, stacklevel=2)
 
     def extended(self, trials: int) -> None:
-        """Is told how many trials it will be in all, as far as is known."""
-        self._bar.expect(trials)
+        """Takes the number of trials in all, as far as it is known."""
+        self._total = trials
+        if self._where == "terminal":
+            self._bar.update(self._task, total=trials)
 
     def compiling(self, layout: int, layouts: int) -> None:
-        """Is told that a program is about to be compiled."""
-        short = f"compiling {layout}/{layouts}"
-        self._bar.say(f"compiling program {layout} of {layouts}", short)
-
-    def calibrated(self, seconds: float) -> None:
-        """Is told how long the rest will take, about."""
-        if self._bar.where != "notebook":
-            self._bar.say(f"expected to take {duration(seconds)}")
-        self._bar.began = time.perf_counter()
+        """Takes note that a program is about to be compiled."""
+        if not self._brief:
+            self._say(f"compiling program {layout} of {layouts}", f"compiling {layout}/{layouts}")
 
     def advanced(self, trials: int) -> None:
-        """Is told that so many more trials are computed."""
-        self._bar.advance(trials)
+        """Counts so many more trials."""
+        self._done += trials
+        now = time.perf_counter()
+        self._first = self._first or (self._done, now)
+        if self._where == "terminal":
+            self._bar.start_task(self._task)
+            self._bar.update(self._task, description=self._noun, advance=trials)
+        elif self._where and now - self._last >= max(_EVERY_S, _SHARE * (now - self._began)):
+            self._last = now
+            self._report()
 
-    def written(self, cells_done: int, widest: float) -> None:
-        """Is told that a chunk is safe: complete configurations, widest relative half-width."""
-        short = f"{cells_done:,}/{self._cells:,} configurations, band {_percent(widest)}"
-        self._bar.besides(self._complete(cells_done, widest), short)
+    def written(self, cells_done: int) -> None:
+        """Takes note of a safe chunk, and how many configurations are complete."""
+        if not self._brief and self._where:
+            self._more = f"{cells_done:,} of {self._cells:,} configurations done"
+        if self._where == "terminal":
+            self._bar.update(self._task, more=self._more)
 
-    def _complete(self, cells_done: int, widest: float) -> str:
-        return (
-            f"{cells_done:,} of {self._cells:,} configurations done, "
-            f"widest 95 % interval{self._part} {_percent(widest)} of the mean"
-        )
+    def _say(self, line: str, short: str = "") -> None:
+        """Says a line; a bar shows a short text in its own place, if there is one."""
+        if self._where == "lines":
+            # In one piece, so that processes that share a log do not mix their lines.
+            error_stream().write(line + "\n")
+        elif self._where and short:
+            self._bar.update(self._task, description=short)
+        elif self._where:
+            self._bar.console.print(line, highlight=False, markup=False)
+
+    def _report(self) -> None:
+        """Says how far it has come, and how long the rest will take."""
+        words = [f"{self._done:,} of {self._total:,} {self._noun}"]
+        first, began = self._first or (0, 0.0)
+        left = self._total - self._done
+        if left > 0 and self._done > first:
+            rate = (self._done - first) / max(time.perf_counter() - began, 1e-9)
+            words += [f"{rate:,.3g} {self._noun}/s", f"{duration(left / rate)} left"]
+        self._say(", ".join([*words, self._more] if self._more else words))
 
 
-class Brief(Progress):
-    """What a run of one configuration tells: how many seeds are done."""
+def place(wanted: bool | None) -> str:
+    """Returns where progress is shown: "terminal", "lines", or "" for nowhere.
 
-    _noun, _timed = "seeds", False
-
-    def planned(self, plan: Plan) -> None:
-        """Is told the plan."""
-        self._bar.expect(plan.missing)
-
-    def compiling(self, layout: int, layouts: int) -> None:
-        """Is told that its program is about to be compiled."""
-
-    def written(self, cells_done: int, widest: float) -> None:
-        """Is told that all is there."""
+    Args:
+        wanted: None means on terminals and in notebooks.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    terminal, notebook = error_stream().isatty(), getattr(shell, "kernel", None) is not None
+    if not (terminal or notebook if wanted is None else wanted):
+        return ""
+    return "terminal" if terminal and not notebook else "lines"
 
 
-def teller_of(
-    progress: Progress | bool | None, keeps: bool, kind: type[Progress] = Progress
-) -> Progress:
-    """Returns who is told: a `Progress` as it is; True for a bar or lines; None for a bar only."""
+def progress_of(progress: Progress | bool | None, shows: bool, *, brief: bool = False) -> Progress:
+    """Returns a `Progress` as it is; True asks for a bar or lines, None for a bar only."""
     if isinstance(progress, Progress):
         return progress
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    return kind(place(progress) if keeps else "")
+    return Progress(place(progress) if shows else "", brief=brief)
 
 
 def describe_plan(plan: Plan) -> str:
@@ -163,13 +204,18 @@ def quantity(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _percent(share: float) -> str:
-    return "unknown" if math.isnan(share) else f"+-{100 * share:.2g} %"
-
-
 def size_text(size: float) -> str:
     """Writes a number of bytes."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"
     return f"{size:.0f} bytes"
+
+
+def duration(seconds: float) -> str:
+    """Writes how long something takes."""
+    if seconds < 100:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

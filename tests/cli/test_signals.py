@@ -135,30 +135,22 @@ def test_what_is_being_written_becomes_whole(ended, monkeypatch):
 
 
 def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeypatch):
-    """Would catch Ctrl-C that goes by in what collects garbage, its traceback, and a terminal that
-    is left without a cursor."""
-    seen: list[Any] = []
+    """Would catch Ctrl-C that goes by in what collects garbage, and a terminal that is left without
+    a cursor."""
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(signals, "error_stream", lambda: terminal)
-    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: None)
     told: list[int] = []
 
     class Raises:
-        def __init__(self, error: int | None = None) -> None:
-            self.error = error
-
         def __del__(self) -> None:
-            if self.error is not None:
-                raise ValueError(self.error)
             signal.raise_signal(signal.SIGINT)
 
     with stoppable(told.append):
         Raises()
         wait_for(ended)
-        Raises(1)
     assert set(ended) == {130} and set(told) == {signal.SIGINT}
-    assert [str(each.exc_value) for each in seen] == ["1"]
     assert terminal.getvalue().startswith("\x1b[?25h\n")
 
 
@@ -178,7 +170,7 @@ def test_another_thread_is_told_of_no_signal():
 
 def test_what_a_process_did_with_signals_it_does_again():
     """Would catch Ctrl-C of what runs in the background, which its shell has ignored."""
-    hook, before = sys.unraisablehook, signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with stoppable(lambda number: None):
@@ -186,6 +178,6 @@ def test_what_a_process_did_with_signals_it_does_again():
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        assert sys.unraisablehook is hook and signal.set_wakeup_fd(-1) == -1
+        assert signal.set_wakeup_fd(-1) == -1
     finally:
         signal.signal(signal.SIGINT, before)

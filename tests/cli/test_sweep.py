@@ -35,7 +35,7 @@ from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots import runs as plots
 from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps import study_file, work
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.store import Store
 
@@ -70,7 +70,7 @@ def eps(made, folder):
 
 def files(store: Path | str) -> dict[str, str]:
     """Returns the SHA-256 of each chunk."""
-    chunks = sorted((Path(store) / "chunks").iterdir())
+    chunks = sorted((Path(store) / "chunks").glob("*.npz"))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
@@ -108,7 +108,7 @@ def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("computed")
 
-    monkeypatch.setattr(sweeps, "run_job", never)
+    monkeypatch.setattr(work, "run_job", never)
     out, err = said(capsys, f"{GRID} --out eps")
     check_rows(out, eps)
     assert "0 of them to do" in err
@@ -275,19 +275,14 @@ def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys)
     assert drawn == []
 
 
-@pytest.mark.parametrize("ending", ["nc", "zarr", "csv", "parquet"])
+@pytest.mark.parametrize("ending", ["nc", "csv", "parquet"])
 def test_export_writes_what_was_swept(ending, eps, capsys):
     """Would catch another folder's results, another format, or an export that needs two tries."""
     out, err = said(capsys, f"export eps x.{ending}")
     assert (out, err) == (f"wrote x.{ending}\n", "")
     path = Path(f"x.{ending}")
-    if ending in ("nc", "zarr"):
-        data = (
-            fmab.load(path)
-            if ending == "nc"
-            else xr.load_dataset(path, engine="zarr", consolidated=False)
-        )
-        np.testing.assert_array_equal(data.regret, eps.regret)
+    if ending == "nc":
+        np.testing.assert_array_equal(fmab.load(path).regret, eps.regret)
     else:
         import pandas as pd
 
@@ -339,7 +334,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
         "show eps sum": "fmab show eps sum: must be given FOLDER|FILE.nc;",
         "export eps": "fmab export eps: must be given FOLDER|FILE.nc and FILE;",
-        "export eps x.txt": "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet",
+        "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",
         "export half x.nc": "half: must be finished; ... 40 trials are missing",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon 0.1 0.3: must be 0.5 none, "
         "as in the store eps; ",
@@ -377,11 +372,8 @@ def test_workers_share_the_chunks(eps, folder, capsys):
 def test_a_dry_run_writes_nothing(folder, capsys):
     """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
     out, err = said(capsys, f"{GRID} --out dry --dry-run")
-    plan, compiling, expected = err.splitlines()
     start = "4 configurations x 20 seeds = 80 trials: 1 compilation, 12 chunks, "
-    assert out == "" and re.match(re.escape(start) + r"\S+ kB of \S+ \S+ free disk, ", plan)
-    assert compiling == "compiling program 1 of 1"
-    assert re.fullmatch(r"expected to take \S+ (s|min|h)", expected)
+    assert out == "" and re.match(re.escape(start) + r"\S+ kB of \S+ \S+ free disk, ", err)
     assert list(folder.iterdir()) == []
 
 

@@ -33,7 +33,7 @@ from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, compilation, configs, facts
 from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
-from fmab_jax.sweeps import layout, lazy, runner
+from fmab_jax.sweeps import layout, lazy
 
 PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -732,13 +732,6 @@ def test_a_trial_may_be_larger_than_a_file(monkeypatch):
     monkeypatch.setattr(layout, "MOST_BYTES", 100)
     small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
     np.testing.assert_array_equal(small.regret, usual.regret)
-
-
-def test_nobody_waits_for_an_estimate_that_nobody_hears(monkeypatch):
-    """Would catch a run of one configuration that is timed first, which costs up to a tenth."""
-    monkeypatch.setattr(runner, "_expected", None)
-    data = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 200, batch=8, progress=False)
-    assert int(data.seeds) == 200
 
 
 def test_a_result_is_not_copied_where_all_of_it_is_asked_for():

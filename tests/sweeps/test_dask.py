@@ -28,10 +28,9 @@ from fmab_jax.analysis import device_summary
 from fmab_jax.cli.main import main
 from fmab_jax.core import plugins
 from fmab_jax.run import resources
-from fmab_jax.run.compilation import Sizes, table_rows
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
+from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.progress import Progress
 
 distributed = pytest.importorskip("distributed", reason="needs fmab_jax[dask]")
@@ -75,8 +74,8 @@ class Told(Counted):
     def workers(self, number, threads):
         self.told.append((number, threads))
 
-    def written(self, cells_done, widest):
-        super().written(cells_done, widest)
+    def written(self, cells_done):
+        super().written(cells_done)
         if self.client is not None:
             self.held = max(self.held, len(self.client.futures))
         if self.chunks == self.at:
@@ -157,7 +156,7 @@ def test_a_client_that_is_closed_meanwhile_costs_nothing(tmp_path, whole, client
     """
     address = client.scheduler.address
     other = distributed.Client(address, set_as_default=False)
-    line = rf"^the (client of the )?Dask scheduler {address} is (closed|lost), or has (lost it|can)"
+    line = rf"^the Dask scheduler {address} is lost, or does not answer"
     with pytest.raises(ConnectionError, match=line):
         swept(tmp_path / "run", teller=Told(3, other.close), chunk=4, client=other)
     assert len(files(tmp_path / "run")) >= 3 and idle(client)
@@ -178,40 +177,18 @@ def test_an_interruption_leaves_a_whole_store_and_idle_workers(tmp_path, whole, 
     assert computed(tmp_path / "run", chunk=4) == 68 and files(tmp_path / "run") == files(whole)
 
 
-@pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_pieces_of_a_block_make_its_chunk(keep):
-    """Would catch a chunk whose bytes depend on how many workers shared it."""
-    study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=20, **GRID)
-    job = Job(tuple(point.config for point in study.points), 3, 20, 0)
-    devices, sizes = (sweeps.jax.devices()[0],), Sizes(16, table_rows(len(job.configs)))
-    one = chunk_of(run_job(job, sizes._replace(lanes=2), devices), job.configs, keep)
-    cut = pieces_of(job, 3)
-    assert [(piece.start, piece.stop) for piece in cut] == [(3, 8), (8, 14), (14, 20)]
-    parts = [run_job(piece, sizes, devices) for piece in cut]
-    more = chunk_of(joined(parts), job.configs, keep)
-    assert sorted(one.arrays) == sorted(more.arrays)
-    for name, values_ in one.arrays.items():
-        assert values_.dtype == more.arrays[name].dtype, name
-        assert values_.tobytes() == more.arrays[name].tobytes(), name
-
-
-def test_one_block_is_shared_and_until_stops_at_the_same_place(tmp_path, client):
-    """Would catch a block that keeps one worker busy while others wait, or changes by sharing."""
+def test_until_stops_at_the_same_place_and_each_thread_gets_a_chunk(tmp_path, client):
+    """Would catch a chunk that keeps one worker busy while others wait, or changes by sharing."""
     until = fmab.until_precise(0.2, level=0.9, max_seeds=80)
     options = dict(keep="summary", until=until, epsilon=[0.05, None], rounds=None, chunk=None)
     swept(tmp_path / "here", 20, **options)
-    teller = Told(client=client)
-    swept(tmp_path / "there", 20, teller, client=client, **options)
+    swept(tmp_path / "there", 20, client=client, **options)
     assert files(tmp_path / "there") == files(tmp_path / "here")
-    # One block of 40 trials is cut in two pieces, one for each thread.
-    cut = []
-    with pytest.MonkeyPatch.context() as patch:
-        real = clusters.pieces_of
-        patch.setattr(clusters, "pieces_of", lambda *a: cut.append(real(*a)) or cut[-1])
-        for folder, there in (("a", None), ("b", client)):
-            swept(tmp_path / folder, 40, chunk=None, epsilon=None, rounds=None, client=there)
-    assert [[(p.start, p.stop) for p in each] for each in cut] == [[(0, 20), (20, 40)]]
-    assert files(tmp_path / "a") == files(tmp_path / "b") and len(files(tmp_path / "a")) == 1
+    # One chunk of 40 trials alone, and one of 20 for each of two threads.
+    alone = swept(tmp_path / "a", 40, chunk=None, epsilon=None, rounds=None)
+    shared = swept(tmp_path / "b", 40, chunk=None, epsilon=None, rounds=None, client=client)
+    assert (len(files(tmp_path / "a")), len(files(tmp_path / "b"))) == (1, 2)
+    assert values(shared) == values(alone)
 
 
 SMALL = dict(horizon=2000, times=8, chunk=4, batch=16, progress=False)
@@ -242,12 +219,10 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
         fmab.sweep(mine, PROBLEM, first=[50, 100], epsilon=1, store=store, client=there, **options)
     assert files(tmp_path / "here") == files(tmp_path / "there")
     assert len(files(tmp_path / "there")) == 10
-    # One that the study does not need stays here; one that it needs is named.
-    failing = loaded(tmp_path / "other.py", "failing_there", "{}['x']")
+    # One that the study does not need stays here.
+    loaded(tmp_path / "other.py", "failing_there", "{}['x']")
     more = dict(epsilon=1, client=client, store=None, **{**options, "seeds": 4})
     assert values(fmab.sweep(mine, PROBLEM, **more))
-    line = r"^worker tcp://.*: cannot import .*other\.py \(KeyError: .*, line \d+ of other\.py\)$"
-    refuses(line, fmab.sweep, failing, PROBLEM, **more)
     broken = r"^doubling_there breaks the contract .*regret nan of seed"
     more = dict(first=[100, 13], epsilon=1, store=tmp_path / "run", client=client) | options
     refuses(broken, fmab.sweep, mine, PROBLEM, **more)
@@ -261,7 +236,7 @@ def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch
     study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=4, **GRID)
     task = clusters.Task(Job((study.points[0].config,), 0, 4, 0), "curves", 4, None, 1)
     future = client.submit(exec, "raise TimeoutError('of the disk')", pure=False)
-    while not cluster._ended([future]):
+    while not cluster._wait([future]):
         pass
     with pytest.raises(TimeoutError, match=r"^of the disk$"):
         cluster._result(future, task)
@@ -270,7 +245,8 @@ def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch
         raise TimeoutError
 
     monkeypatch.setattr(client, "nthreads", nthreads)
-    with pytest.raises(ConnectionError, match=r"^the Dask scheduler tcp://\S+ does not answer \(T"):
+    line = r"^the Dask scheduler tcp://\S+ is lost, or does not answer \(TimeoutError"
+    with pytest.raises(ConnectionError, match=line):
         cluster.agree(Told())
 
 
@@ -284,12 +260,12 @@ def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkey
     # One that joins later is found out by its first task, before that is even unpacked.
     order = pickle.dumps(({**real("cpu"), "fmab_jax": "9.9 (abc)"}, False, [], b"no pickle"))
     line = r"tcp://[\d.:]+ on .*: fmab_jax is .*, and this process's is 9\.9 \(abc\); "
-    refuses(line, client.submit(clusters._computed, order).result)
+    refuses(line, client.submit(clusters._compute_task, order).result)
     # A module that only the client has is named, with what to do.
     lacking = b"cno_such_module\nThing\n."
     order = pickle.dumps((real("cpu"), False, [], lacking))
     line = r"cannot import no_such_module; "
-    refuses(line, client.submit(clusters._computed, order).result)
+    refuses(line, client.submit(clusters._compute_task, order).result)
 
 
 def test_what_does_not_go_with_a_client_is_refused(tmp_path, client, monkeypatch):
@@ -303,7 +279,12 @@ def test_what_does_not_go_with_a_client_is_refused(tmp_path, client, monkeypatch
         refuses(line, swept, tmp_path / "run", **{"client": client, **changes})
     closed = distributed.Client(client.scheduler.address, set_as_default=False)
     closed.close()
-    refuses(r"^client=.*: must be connected; ", swept, tmp_path / "run", client=closed)
+    refuses(
+        r"^client=.*: must be a dask.distributed.Client, connected",
+        swept,
+        tmp_path / "run",
+        client=closed,
+    )
     monkeypatch.setitem(sys.modules, "distributed", None)
     line = r'^client=.* Dask is installed; pip install "fmab_jax\['
     refuses(line, swept, tmp_path / "run", client=client)
@@ -330,9 +311,9 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     assert said.err.splitlines() == ["wrote s.toml", "waiting for workers"]
     assert json.loads(said.out)["configurations"] == 2
     refused = {
-        "--scheduler nonsense": "--scheduler nonsense: must be the address of a Dask scheduler",
+        "--scheduler nonsense": "--scheduler nonsense: must be the address of a running Dask",
         f"--scheduler {address} --worker 1/2": "--worker 1/2: must be left out with a scheduler",
-        "--scheduler none.json": "--scheduler none.json: must be a readable file of a Dask",
+        "--scheduler none.json": "--scheduler none.json: must be the address of a running Dask",
     }
     for more, line in refused.items():
         assert main(shlex.split(f"{words} {more}")) == 2
@@ -396,48 +377,19 @@ def test_a_port_that_is_none_and_a_worker_are_no_schedulers(client):
     for address in ("foo://127.0.0.1:80", "tls://127.0.0.1:80", worker):
         said = refused(clusters.connected(address).__enter__)
         assert re.search("^scheduler='.*must be the address of a running", said), said
-    assert "(ValueError: a Worker answers there, and no scheduler" in said
+    assert "ValueError: a Worker answers there, and no scheduler" in said
 
 
-HERE = b'"here"'
-SCHEDULER_FILES = {
-    b"": "JSONDecodeError",
-    b"tcp://127.0.0.1:8786": "JSONDecodeError",
-    **dict.fromkeys((b"[1]", b"5", b"null", b"{}"), "it states no address"),
-    **{
-        b'{"address": %s}' % each: "it states no address"
-        for each in (b"5", b"null", b'["tcp://127.0.0.1:8786"]', b'"tcp://127.0.0.1:8786\\n"', HERE)
-    },
-    bytes(range(256)): "JSONDecodeError",
-    b"{\xff\xfe}": "UnicodeDecodeError",
-    100_000 * b"[": "RecursionError",
-}
-
-
-def test_a_scheduler_file_of_other_content_is_refused(tmp_path, monkeypatch, client):
-    """Would catch a traceback, or a wait for nobody, over a file that no scheduler wrote.
-
-    Mutants: no look at the type of what JSON held; RecursionError not caught.
-    """
+@pytest.mark.parametrize(
+    "content", [b"", b"tcp://127.0.0.1:8786", b"[1]", b"{}", bytes(range(256))]
+)
+def test_a_scheduler_file_of_other_content_is_refused(content, tmp_path, monkeypatch, client):
+    """Would catch a traceback, or a wait for nobody, over a file that no scheduler wrote."""
     monkeypatch.chdir(tmp_path)
-    Path("directory.json").mkdir()
-    os.mkfifo("pipe.json")
-    Path("large.json").write_bytes(b"[" + 10_000_000 * b" " + b"]")
-    others = {
-        "directory.json": "a file of a Dask scheduler; this path is no regular file",
-        "pipe.json": "a file of a Dask scheduler; this path is no regular file",
-        "none.json": "a readable file of a Dask scheduler; check the path (no such file",
-        "large.json": "a file of a Dask scheduler of at most 10,000,000 bytes",
-    }
-    start = "the .json file that a Dask scheduler wrote; start one, with: dask scheduler "
-    cases = {}
-    for number, (content, why) in enumerate(SCHEDULER_FILES.items()):
-        Path(f"{number}.json").write_bytes(content)
-        cases[f"{number}.json"] = why
-    for name, why in (cases | others).items():
+    Path("s.json").write_bytes(content)
+    for name in ("s.json", "none.json"):
         told = refused(clusters.connected(name).__enter__)
-        assert told.startswith(f"scheduler='{name}': must be ") and why in told, told
-        assert (start in told) == (name in cases), told
+        assert told.startswith(f"scheduler='{name}': must be the address of a running"), told
     # The file of one that runs is one that is connected to.
     running = {"type": "Scheduler", "address": client.scheduler.address}
     Path("s.json").write_text(json.dumps(running))
@@ -580,7 +532,7 @@ def test_a_late_worker_without_the_package_is_named(tmp_path, client):
 def test_a_late_worker_of_another_version_is_named(tmp_path, client):
     """Would catch chunks of two versions in one store.
 
-    Mutant: `_opened` without the look at versions.
+    Mutant: `_open` without the look at versions.
     """
     package = Path(fmab.__file__).parent
     shutil.copytree(package, tmp_path / "fmab_jax", ignore=shutil.ignore_patterns("__pycache__"))
@@ -619,7 +571,7 @@ def scheduler_and_worker(folder, of_scheduler):
 
 @pytest.mark.slow
 def test_a_scheduler_needs_neither_the_package_nor_jax(tmp_path):
-    """Would catch a graph that the scheduler cannot unpickle, of a chunk or of its pieces."""
+    """Would catch a graph that the scheduler cannot unpickle."""
     for name in ("fmab_jax", "jax", "numpy"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('no {name} here')\n")
     one = dict(chunk=None, epsilon=None, rounds=None)
@@ -629,12 +581,10 @@ def test_a_scheduler_needs_neither_the_package_nor_jax(tmp_path):
     ):
         lacking = client.run_on_scheduler(importlib.util.find_spec, "fmab_jax")
         assert lacking.origin == str(tmp_path / "fmab_jax.py")
-        # In one piece; and one block of 40 trials in two, for two threads.
-        for seeds in (8, 40):
-            here, there = (tmp_path / f"{where}-{seeds}" for where in ("here", "there"))
-            swept(here, seeds, **one)
-            swept(there, seeds, client=client, **one)
-            assert files(there) == files(here) and len(files(there)) == 1
+        here, there = tmp_path / "here", tmp_path / "there"
+        swept(here, 8, **one)
+        swept(there, 8, client=client, **one)
+        assert files(there) == files(here) and len(files(there)) == 1
 
 
 @pytest.mark.slow

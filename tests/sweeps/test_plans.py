@@ -1,15 +1,11 @@
 """Plans, shares, progress and agreement of a sweep, by arithmetic: nothing is computed."""
 
-import math
-
-import numpy as np
 import pytest
 from refusals import refuses
 
-from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal
 from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress, runner
-from fmab_jax.sweeps.blocks import Chunk
+from fmab_jax.sweeps import work as work_module
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.progress import Plan
 from fmab_jax.sweeps.store import Store
@@ -23,7 +19,8 @@ def study(cells=5, **changes):
 
 
 def work(made, worker=None, chunk=None):
-    return runner._Work(layout.Layout(made, "cpu", chunk, worker), (), 4, None)
+    sharers = 1 if worker is None else worker[1]
+    return work_module.Work(layout.Layout(made, "cpu", chunk, worker, sharers), (), 4, None)
 
 
 # --- workers of a cluster ---
@@ -34,9 +31,9 @@ def test_workers_of_mixed_platforms_are_refused(others):
     """Would catch chunks of two kinds of device in one store, whose bits differ."""
     made = object.__new__(cluster.Cluster)
     made.made_by = {}
-    made._wait_for_workers = lambda teller: None
+    made._count = lambda progress: None
     asked = [(f"w{i}", made_with(each)) for i, each in enumerate(others)]
-    made._asked = lambda: asked
+    made._ask = lambda: asked
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; "
     refuses(line, made.agree, progress.Progress())
@@ -53,13 +50,12 @@ def test_workers_of_mixed_platforms_are_refused(others):
         (5, 5, 3, 9),  # 25 trials: ceil(25 / 3)
         (5, 5, 5, 8),  # never fewer than a batch
         (1, 1000, 7, 143),
-        (2, 500, 1, runner.resources.MAX_SEEDS),
+        (2, 500, 1, 1000),
     ],
 )
 def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     made = study(cells, seeds=seeds)
-    assert work(made, (1, workers)).layout._most_trials_each == most
     found = chunks.Results(grid.header_of(made, {}), chunks.Memory(), [])
     blocks = [work(made, (i + 1, workers)).layout.todo(found) for i in range(workers)]
     every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
@@ -162,26 +158,6 @@ def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
 # --- what is told ---
 
 
-def moments(values):
-    return summary.moments(np.array(values, float)[:, None], full=False)
-
-
-def test_the_widest_interval_by_hand():
-    """Would catch a deviation in place of its error, the narrowest, and a cell forgotten."""
-    made = work(study())
-    a, b, c = [10.0, 14.0, 12.0], [100.0, 101.0], [0.0, 0.0]
-    whole = Chunk({}, [moments(a), moments(b), moments(c)])
-    of_a = 1.96 * np.std(a, ddof=1) / math.sqrt(3) / 12
-    assert made._widest(runner.Block(("a", "b", "c"), 0, 3), whole) == pytest.approx(of_a)
-    # More seeds of the same cell are merged with what is known.
-    more = [12.0, 12.0, 12.0, 12.0]
-    found = made._widest(runner.Block(("a",), 3, 7), Chunk({}, [moments(more)]))
-    every = np.array(a + more)
-    assert found == pytest.approx(1.96 * every.std(ddof=1) / math.sqrt(7) / 12)
-    alone = Chunk({}, [moments([3.0])])
-    assert math.isnan(work(study())._widest(runner.Block(("a",), 0, 1), alone))
-
-
 PLAN = Plan(8, 5, False, 6, 2, 30, 20, 4, 1500, 10**9, 2_000_000, 4 * 10**9)
 
 
@@ -205,57 +181,6 @@ def test_a_plan_in_words(changes, text):
     assert progress.describe_plan(PLAN._replace(**changes)) == text
 
 
-def test_progress_by_hand(monkeypatch):
-    """Would catch time left of all trials in place of those left, and a rate since the start
-    of the process: 5 of 20 trials in 50 s leave 150 s."""
-    clock = [1000.0]
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
-    lines = progress.Progress("lines")
-    said = []
-    lines._bar.say = said.append
-    lines.planned(PLAN)
-    clock[0] += 30
-    lines.calibrated(200)
-    lines.written(3, 0.0123)
-    for _ in range(5):
-        clock[0] += 10
-        lines.advanced(1)
-    lines.__exit__()
-    assert said[1] == "expected to take 3 min"
-    assert said[-1] == (
-        "5 of 20 trials, 0.1 trials/s, 2 min left, 3 of 6 configurations done, "
-        "widest 95 % interval of the seeds computed now +-1.2 % of the mean"
-    )
-    # A precision may ask for more than was planned; then no more is left than nothing.
-    lines.extended(4)
-    lines.__exit__()
-    assert said[-1].startswith("5 of 4 trials, 0.1 trials/s, 0 s left")
-
-
-def test_a_line_in_a_notebook_by_hand(monkeypatch):
-    """Would catch a bar that is full too soon, and time left where nothing is."""
-    clock = [1000.0]
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
-    cell = progress.Progress("notebook")
-    said = []
-    cell._bar._show = lambda text, share=None: said.append((text, share))
-    cell.planned(PLAN)
-    assert said == []
-    clock[0] += 50
-    cell.advanced(5)
-    assert said == [("5 of 20 trials, 0.1 trials/s, 2 min left", 0.25)]
-    # A browser is not told of each batch, but of the last one it is.
-    for seconds, trials, times in ((0.125, 3, 1), (0.125, 3, 2), (0.0, 9, 3)):
-        clock[0] += seconds
-        cell.advanced(trials)
-        assert len(said) == times
-    clock[0] += 49.75
-    cell.__exit__()
-    assert said[-1] == ("20 of 20 trials, 0.2 trials/s, in 2 min", 1.0)
-    cell.planned(PLAN._replace(missing=0))
-    assert said[-1] == ("nothing left to compute: 30 trials are there", None)
-
-
 @pytest.mark.parametrize(
     "written, text",
     [
@@ -266,8 +191,6 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch):
         (lambda: progress.duration(5990.0), "100 min"),
         (lambda: progress.duration(6000.0), "1.7 h"),
         (lambda: progress.duration(36_000.0), "10.0 h"),
-        (lambda: progress._percent(math.nan), "unknown"),
-        (lambda: progress._percent(0.0123), "+-1.2 %"),
         (lambda: progress.size_text(999), "999 bytes"),
         (lambda: progress.size_text(1000), "1 kB"),
         (lambda: progress.size_text(2_340_000), "2.34 MB"),
@@ -282,49 +205,3 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch):
 def test_numbers_in_words(written, text):
     """Would catch a unit of another size, and hours that are minutes."""
     assert written() == text
-
-
-def test_expected_time_grows_as_it_was_seen_to():
-    """Would catch slots taken for epochs, whose time hardly depends on T, or epochs for slots."""
-    slots, epochs, both = ([(1000, 1.0), (8000, last)] for last in (8.0, 1.0, 8**0.5))
-    assert runner._expected(slots, 64_000) == pytest.approx(64.0)
-    assert runner._expected(epochs, 10**9) == pytest.approx(1.0)
-    assert runner._expected(both, 64_000) == pytest.approx(8.0)
-    # What a short run is hindered by says nothing of longer ones.
-    assert runner._expected([(1000, 2.0), (8000, 1.0)], 10**9) == pytest.approx(1.0)
-    assert runner._expected([(1000, 0.5)], 1000) == pytest.approx(0.5)
-
-
-def test_a_long_run_is_timed_on_short_ones(monkeypatch):
-    """Would catch a dry run that takes as long as a batch at the whole horizon, and a time told
-    that forgets what is left of it: 4 seeds of 10^7 slots at 1 ms a slot take 10^4 s."""
-    clock, asked, told = [0.0], [], []
-    monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(runner.compilation, "fit_sizes", lambda program, sizes, *_: sizes)
-
-    def run_job(job, sizes, *_, keep_on_device):
-        (config,) = job.configs
-        assert (
-            sizes.rows == 1
-            and not keep_on_device
-            and int(config.trial.horizon) == config.grid[-1] == max(config.grid)
-        )
-        asked.append(int(config.trial.horizon))
-        clock[0] += asked[-1] * 1e-3
-
-    class Teller(progress.Progress):
-        def calibrated(self, seconds):
-            told.append(seconds)
-
-    monkeypatch.setattr(runner, "run_job", run_job)
-    study = state("ucb1", agents=2, arms=3, horizon=10**7, seeds=4, times=10)
-    runner.run(study, store=None, progress=Teller(), dry=True)
-    assert asked == [1000, 8000] and told == [pytest.approx(10**4)]
-    asked.clear()
-    runner.run(
-        state("ucb1", agents=2, arms=3, horizon=900, seeds=4, times=10),
-        store=None,
-        progress=Teller(),
-        dry=True,
-    )
-    assert asked == [900] and told[1:] == [pytest.approx(0.9)]

@@ -1,6 +1,7 @@
 """Telling progress never decides a run: standard error that is closed, full, or gone."""
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import fresh
 import pytest
 
+from fmab_jax import Problem, simulate, ucb1
 from fmab_jax.errors import Refusal
 from fmab_jax.files import error_stream
-from fmab_jax.sweeps.progress import Plan, Progress, teller_of
+from fmab_jax.sweeps import progress
+from fmab_jax.sweeps.progress import Plan, Progress, place, progress_of
 
 PLAN = Plan(2, 3, False, 2, 1, 6, 6, 1, 100, 1000, 100, 1000)
 SMALL = "--agents 2 --arms 2 --horizon 50 --seeds 4 --times 5"
@@ -76,9 +79,8 @@ def everything(teller):
         teller.damaged("x: damaged")
         teller.extended(8)
         teller.compiling(1, 1)
-        teller.calibrated(3.0)
         teller.advanced(4)
-        teller.written(1, 0.5)
+        teller.written(1)
         teller.advanced(2)
 
 
@@ -92,24 +94,22 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
     if terminal and isinstance(stream, Broken):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", stream)
-    teller = teller_of(True, True)
+    teller = progress_of(True, True)
     everything(teller)
     shown = "terminal" if terminal and isinstance(stream, Broken) else "lines"
-    assert teller._bar.where == shown and teller._bar.done == 6
+    assert teller._where == shown and teller._done == 6
 
 
 def test_what_can_be_written_is_told(monkeypatch):
     """Would catch lines that are dropped although somebody listens."""
     heard = io.StringIO()
     monkeypatch.setattr(sys, "stderr", heard)
-    everything(teller_of(True, True))
+    everything(progress_of(True, True))
     lines = heard.getvalue().splitlines()
     assert lines[0].startswith("2 configurations x 3 seeds = 6 trials: 1 compilation, 1 chunk, ")
-    assert lines[1:4] == ["x: damaged", "compiling program 1 of 1", "expected to take 3 s"]
-    assert lines[4].startswith("6 of 8 trials, ") and lines[4].endswith(
-        "1 of 2 configurations done, widest 95 % interval +-50 % of the mean"
-    )
-    assert len(lines) == 5
+    assert lines[1:3] == ["x: damaged", "compiling program 1 of 1"]
+    assert lines[3].startswith("6 of 8 trials, ")
+    assert lines[3].endswith(" left, 1 of 2 configurations done") and len(lines) == 4
 
 
 def test_a_descriptor_gets_the_text_at_once(capfd):
@@ -122,11 +122,91 @@ def test_progress_is_true_false_or_somebody_who_is_told():
     """Would catch a text or a number taken for True."""
     for value in ("yes", 1, [], 0.0):
         with pytest.raises(Refusal, match="^progress=.*: must be True or False; "):
-            teller_of(value, True)
+            progress_of(value, True)
     mine = Progress()
-    assert teller_of(mine, False) is mine
-    assert [teller_of(*given)._bar.where for given in SILENT] == [""] * 3
+    assert progress_of(mine, False) is mine
+    assert [progress_of(*given)._where for given in SILENT] == [""] * 3
 
 
 # A program without a terminal, one that asks for silence, and one of which another tells.
 SILENT = ((None, True), (False, True), (True, False))
+
+
+class Terminal(io.StringIO):
+    """A terminal, in memory."""
+
+    def isatty(self):
+        """Says that it is one."""
+        return True
+
+
+def last(text):
+    """Returns the last line that a terminal shows, without its bar."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    line = plain.replace("\r", "\n").rstrip().rpartition("\n")[2]
+    return " ".join(re.split(r"[\s━╸╺]+|-{5,}", line)).replace("  ", " ")
+
+
+def test_a_bar_tells_how_far_it_is(monkeypatch):
+    """Would catch a bar without numbers, one that still says "compiling", or is left behind."""
+    heard = Terminal()
+    monkeypatch.setattr(sys, "stderr", heard)
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress_of(None, True) as bar:
+        bar.planned(PLAN)
+        bar.extended(20)
+        bar.compiling(1, 1)
+        bar._bar.refresh()
+        assert re.match(r"compiling 1/1\s+0/20", last(heard.getvalue()))
+        bar.advanced(8)
+        bar.written(1)
+        bar.damaged("a line [b] of its own")
+        bar._bar.refresh()
+        end = last(heard.getvalue())
+        assert re.match(r"trials\s+8/20", end) and end.endswith("1 of 2 configurations done")
+    text = heard.getvalue()
+    assert "a line [b] of its own\n" in text.replace("\r", "")
+    # The last thing is that the line is wiped out.
+    assert text.endswith("\x1b[2K")
+
+
+def test_lines_come_now_and_then(monkeypatch):
+    """Would catch a log of a line for each step, and a rate that counts the first batch, which was
+    compiled: 1 trial in 2 s after 60 s."""
+    clock, heard = [100.0], io.StringIO()
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(sys, "stderr", heard)
+    with Progress("lines") as lines:
+        lines.extended(12)
+        for seconds in (60, 2, 2, 2, 2, 2, 2):
+            clock[0] += seconds
+            lines.advanced(1)
+        lines.written(3)
+    assert heard.getvalue().splitlines() == [
+        "1 of 12 trials",
+        "6 of 12 trials, 0.5 trials/s, 12 s left",
+        "7 of 12 trials, 0.5 trials/s, 10 s left, 3 of 0 configurations done",
+    ]
+
+
+@pytest.mark.parametrize("batch, lines", [(8, ["24 of 24 seeds"]), (32, [])])
+def test_a_run_tells_in_lines_where_there_is_no_terminal(batch, lines, monkeypatch):
+    """Would catch a run of several batches that is silent though asked, or one of a single batch
+    that is not."""
+    heard = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", heard)
+    problem = Problem.uniform(agents=2, arms=2)
+    simulate(ucb1(), problem, 50, 24, times=5, batch=batch, progress=True)
+    assert heard.getvalue().splitlines() == lines
+
+
+def test_nobody_who_does_not_look_is_told(monkeypatch):
+    """Would catch a log that is filled unasked, and a terminal that stays empty."""
+    for stream, shown in ((io.StringIO(), "lines"), (Terminal(), "terminal")):
+        monkeypatch.setattr(sys, "stderr", stream)
+        asked = {wanted: place(wanted) for wanted in (None, False, True)}
+        assert asked == {None: "" if shown == "lines" else shown, False: "", True: shown}
+        with Progress() as bar:
+            bar.planned(PLAN)
+            bar.advanced(6)
+        assert stream.getvalue() == ""

@@ -165,9 +165,9 @@ def reads(monkeypatch):
     seen = []
     read = Store.read
 
-    def noted(folder, entry, names=None):
+    def noted(folder, entry):
         seen.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
-        return read(folder, entry, names)
+        return read(folder, entry)
 
     monkeypatch.setattr(Store, "read", noted)
     return seen
@@ -833,7 +833,7 @@ from pathlib import Path
 import numpy as np
 import fmab_jax as fmab
 from fmab_jax.analysis import bands
-from fmab_jax.sweeps import grid, results, runner
+from fmab_jax.sweeps import grid, results, runner, work
 from fmab_jax.sweeps.store import Store
 
 folder, seeds, size = sys.argv[1], 200_000, 5000
@@ -854,7 +854,7 @@ with store.writing():
                     arrays[name] = np.ones((1, size), dtype)
             facts = {"cells": [cell["hash"]], "seeds": [start, start + size]}
             facts |= {"keep": "curves", "made_by": made_by}
-            store.put(runner._chunk_name(facts), arrays, facts)
+            store.put(work.chunk_name(facts), arrays, facts)
 bands._CHUNK = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""The folder of chunks: faults at every step of a write, damage anywhere, hostile files, locks."""
+"""The folder of chunks: faults at every step of a write, damage anywhere, locks."""
 
 import errno
 import gc
@@ -7,14 +7,11 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 
 import fresh
@@ -22,13 +19,12 @@ import numpy as np
 import pytest
 from refusals import refused, refuses
 
-from fmab_jax.errors import Damaged, Refusal
+from fmab_jax.errors import Damaged
 from fmab_jax.sweeps import locks
 from fmab_jax.sweeps import store as store_module
 from fmab_jax.sweeps.store import Entry, Store
 
 CHUNKS = [f"{number:032x}" for number in range(1, 12)]
-HOSTILE = ["../x", "/etc/passwd", "a\0b", "CON", "a" * 300, ""]
 FAULTS = ["ENOSPC", "EIO", "EACCES", "kill"]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 needs_flock = pytest.mark.skipif(locks.fcntl is None, reason="needs fcntl.flock")
@@ -56,7 +52,8 @@ def filled(path, chunks, writer="main"):
 def assert_reads(folder, entry):
     """Asserts that a chunk is intact and holds what was put."""
     assert folder.check(entry) is None
-    read = folder.read(entry, arrays_of(entry.chunk))
+    read = folder.read(entry)
+    assert sorted(read) == sorted(arrays_of(entry.chunk))
     for name, array in arrays_of(entry.chunk).items():
         assert read[name].dtype == array.dtype and read[name].shape == array.shape
         np.testing.assert_array_equal(read[name], array)
@@ -122,8 +119,6 @@ def act(what, folder):
     """Does the write under test."""
     if what == "header":
         folder.write_header({"title": "new"})
-    elif what == "quarantine":
-        folder.quarantine(folder.entries()[0][0], "a test")
     else:
         folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {"chunk": CHUNKS[2]})
 
@@ -143,7 +138,7 @@ def killed_at(what, path, at):
 
 @needs_fork
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
-@pytest.mark.parametrize("what", ["chunk in a new manifest", "chunk", "header", "quarantine"])
+@pytest.mark.parametrize("what", ["chunk in a new manifest", "chunk", "header"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fault):
     """Would catch a step of a write whose failure, or a kill before it, loses or mixes chunks.
@@ -161,10 +156,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         act(what, writer)
     kinds = {call.split()[0] for call in calls}
     assert kinds >= {"open", "write", "fsync"}
-    reads = ("manifest-", "open run.json")
-    steps = [
-        at for at, call in enumerate(calls, 1) if what != "quarantine" or not call.startswith(reads)
-    ]
+    steps = range(1, len(calls) + 1)
     assert len(steps) >= 7, calls
 
     for at in steps:
@@ -187,12 +179,8 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         entries, damage = folder.entries()
         assert damage == []
         seen = {entry.chunk: entry for entry in entries}
-        if what == "quarantine":
-            # Moved or withdrawn or neither: the chunk is never there in part.
-            assert folder.check(old[CHUNKS[0]]) in (None, "missing")
-        else:
-            assert seen[CHUNKS[0]] == old[CHUNKS[0]]
-            assert_reads(folder, seen[CHUNKS[0]])
+        assert seen[CHUNKS[0]] == old[CHUNKS[0]]
+        assert_reads(folder, seen[CHUNKS[0]])
         assert_reads(folder, seen[CHUNKS[1]])
         if CHUNKS[2] in seen:
             assert_reads(folder, seen[CHUNKS[2]])
@@ -293,26 +281,35 @@ def test_no_bit_of_the_manifest_or_the_header_can_flip_unseen(tmp_path):
         target.write_bytes(data)
 
 
-def test_what_is_withdrawn_comes_back_when_it_is_put_again(tmp_path):
-    """Would catch a withdrawal that also hits the recomputed chunk, or that is itself forgotten."""
+def test_what_an_older_version_withdrew_is_no_damage(tmp_path):
+    """Would catch a line of version 0.3.0 about a chunk in quarantine that is told as damage."""
     path = tmp_path / "run"
-    entry = filled(path, CHUNKS[:2], "zz")[CHUNKS[0]]
-    data = (path / "chunks" / f"{entry.chunk}.npz").read_bytes()
+    entry = filled(path, CHUNKS[:2])[CHUNKS[0]]
+    line = store_module._seal({"withdrawn": ["1"], "chunk": entry.chunk, "reason": "a test"})
+    with open(path / "manifest-main.jsonl", "ab") as file:
+        file.write(line)
+    (path / "quarantine").mkdir()
     folder = Store(path)
-    # The clock of the writer named first says the same or later; "aa" sorts before "zz".
-    for number, writer in enumerate(["zz", "aa", "zz", "mm"], 1):
-        with folder.writing("aa" if number % 2 else "zz"):
-            moved = folder.quarantine(entry, "a test")
-        assert moved == path / "quarantine" / f"{entry.chunk}-{number}.npz"
-        assert moved.read_bytes() == data
-        assert [one.chunk for one in folder.entries()[0]] == [CHUNKS[1]]
-        with folder.writing(writer):
-            assert folder.quarantine(entry, "it is not there") is None
-            again = folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
-        assert again == entry  # the same bytes: only the manifest's serial tells them apart
-        assert entry in folder.entries()[0]
-        assert_reads(folder, again)
-    assert folder.entries()[1] == []
+    folder.file_of(entry.chunk).rename(path / "quarantine" / f"{entry.chunk}-1.npz")
+    assert [one.chunk for one in folder.entries()[0]] == CHUNKS[1:2] and folder.entries()[1] == []
+    with folder.writing():
+        again = folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
+    assert again == entry and len(folder.entries()[0]) == 2
+
+
+def test_a_damaged_chunk_that_is_set_aside_is_absent(tmp_path):
+    """Would catch damage that is believed where another chunk has the same seeds."""
+    folder = Store(tmp_path / "run", create=True)
+    entry = filled(folder.path, CHUNKS[:2])[CHUNKS[0]]
+    for number in range(2):
+        folder.file_of(entry.chunk).write_bytes(b"x" * number)
+        folder.set_aside(entry)
+        assert [one.chunk for one in folder.entries()[0]] == CHUNKS[1:2]
+        kept = folder.file_of(entry.chunk).with_suffix(".damaged")
+        assert kept.read_bytes() == b"x" * number
+        with folder.writing():
+            folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
+        assert len(folder.entries()[0]) == 2
 
 
 def test_the_last_put_of_a_chunk_wins(tmp_path, monkeypatch):
@@ -351,7 +348,7 @@ def test_a_torn_line_is_neither_read_nor_glued_to(tmp_path):
 
 
 def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
-    """Would catch glued lines, hostile names or nonsense in a manifest, taken or unseen."""
+    """Would catch glued lines, names that lead out, or nonsense in a manifest, taken or unseen."""
     path = tmp_path / "run"
     entries = filled(path, CHUNKS[:4])
     manifest = path / "manifest-main.jsonl"
@@ -360,31 +357,16 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
     assert good is not None
     bad = [two + three, b"", b"\0" * 100, b"nonsense", b'{"chunk":1}']
     bad += [one.replace(b'"seal"', b'"soul"'), store_module._seal_of(b"[" * 100_000) + b"x"]
-    names = [*HOSTILE, CHUNKS[0].upper().replace("0", "A")]
-    changes = [*({"chunk": name} for name in (*names, 7, CHUNKS[0] + "\n")), {"sha256": "0"}]
-    changes += [*({"size": size} for size in (-1, True, 1e3)), {"facts": []}]
-    hostile = [*({**good, **change} for change in changes), {"facts": {}}]
-    bad += [store_module._seal(line, "facts").rstrip(b"\n") for line in hostile]
-    deep = b'{"a":' + b"[" * 100_000
-    bad.append(deep + store_module._seal_of(deep))
+    changes = [{"chunk": name} for name in ("../x", "", CHUNKS[0].upper().replace("0", "A"), 7)]
+    changes += [{"sha256": "0"}, {"size": True}, {"size": 1e3}, {"facts": []}]
+    others = [*({**good, **change} for change in changes), {"facts": {}}]
+    bad += [store_module._seal(line).rstrip(b"\n") for line in others]
     manifest.write_bytes(b"\n".join([one, *bad, four]) + b"\n")
     listed, damage = Store(path).entries()
     assert listed == [entries[CHUNKS[0]], entries[CHUNKS[3]]]
     assert len(damage) == len(bad)
     for number, line in enumerate(damage, 2):
         assert re.match(rf"manifest-main\.jsonl, line {number}: \S", line) and "\n" not in line
-
-
-@pytest.mark.parametrize("name", [*HOSTILE, "A" * 32])
-def test_hostile_names_are_refused(tmp_path, name):
-    """Would catch a key or a writer that leads out of the folder, or that no system can store."""
-    folder = Store(tmp_path / "run", create=True)
-    with folder.writing():
-        refuses(r"^chunk=.*: must be", folder.put, name, {}, {})
-        refuses(r"^chunk=", folder.quarantine, Entry(name, 0, "0" * 64, {}), "")
-    refuses(r"^chunk=", folder.check, Entry(name, 0, "0" * 64, {}))
-    refuses(r"^writer=.*: must be", folder.writing(name).__enter__)
-    assert sorted(os.listdir(tmp_path / "run")) == ["manifest-main.jsonl", "chunks"][1:]
 
 
 def test_only_a_store_is_opened(tmp_path):
@@ -395,7 +377,7 @@ def test_only_a_store_is_opened(tmp_path):
     for name in ("file", "other/thesis.tex", "empty/.DS_Store"):
         (tmp_path / name).write_text("")
     for create in (False, True):
-        bad = ["file", "file/below", "other", "a\0b", "a" * 300]
+        bad = ["file", "file/below", "other"]
         for name in [*bad, *([] if create else ["empty", "missing"])]:
             said = refused(Store, tmp_path / name, create=create)
             assert re.match(r"store=.*: must be a store; \S", said)
@@ -433,182 +415,26 @@ def test_a_store_that_lost_its_chunks_folder_is_mended(tmp_path, what):
         shutil.rmtree(path / "chunks")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs links")
-@pytest.mark.parametrize(
-    "name", "chunks quarantine run.json manifest-main.jsonl manifest-x.jsonl lock-x".split()
-)
-def test_links_inside_are_refused(tmp_path, name):
-    """Would catch a link through which something outside the folder is read or written."""
-    path, outside = tmp_path / "run", tmp_path / "outside"
-    filled(path, CHUNKS[:1])
-    opened = Store(path)
-    if (path / name).exists():
-        (path / name).rename(outside)
-    elif name == "quarantine":
-        outside.mkdir()
-    else:
-        outside.write_text("")
-    (path / name).symlink_to(outside)
-    refuses(rf"^store=.*{name} in it is a link", Store, path)
-    refuses(r"^store=", opened.writing().__enter__)
-    (path / name).unlink()
-    if name != "chunks":
-        os.mkfifo(path / name)
-        refuses(r"^store=", Store, path)
-        if name.startswith("manifest"):
-            # One that turns up later is not waited for.
-            with pytest.raises(OSError, match=name):
-                opened.entries()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs links")
-def test_a_chunk_that_is_no_plain_file_is_damaged(tmp_path):
-    """Would catch a link, folder or pipe in a chunk's place that is followed, or blocks the run."""
-    path = tmp_path / "run"
-    entry = filled(path, CHUNKS[:1])[CHUNKS[0]]
-    file, outside = path / "chunks" / f"{entry.chunk}.npz", tmp_path / "outside"
-    data = file.read_bytes()
-    outside.write_bytes(data)
-    folder = Store(path)
-    makers = [lambda: file.symlink_to(outside), file.mkdir, lambda: os.mkfifo(file)]
-    for maker in makers:
-        file.unlink()
-        maker()
-        assert folder.check(entry) is not None
-        with pytest.raises(Damaged, match=entry.chunk):
-            folder.read(entry)
-        with folder.writing():
-            moved = folder.quarantine(entry, "no plain file")
-            assert moved is not None and not file.exists()
-            folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
-        assert_reads(folder, entry)
-    assert outside.read_bytes() == data
-
-
 def accepted(folder, data):
     """Puts any bytes where a chunk lies, with the entry that a forger would write for them."""
     chunk = CHUNKS[0]
-    (folder.path / "chunks" / f"{chunk}.npz").write_bytes(data)
+    folder.file_of(chunk).write_bytes(data)
     return Entry(chunk, len(data), store_module.hashlib.sha256(data).hexdigest(), {})
 
 
-def npy(head, body=b""):
-    """Returns a .npy file with any head."""
-    text = head.encode() + b" \n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body
-
-
-def zipped(members, method=zipfile.ZIP_STORED):
-    """Returns an archive of any members."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", method) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data, compress_type=method)
-    return whole.getvalue()
-
-
-def one_float(name="x", shape="(1,)", descr="'<f8'"):
-    """Returns a member with eight bytes of data, described as asked."""
-    head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
-    return {f"{name}.npy": npy(head, b"\0" * 8)}
-
-
-def hostile_archives():
-    """Returns files that fit their digest and are no chunks."""
+def test_what_is_no_chunk_is_damaged(tmp_path):
+    """Would catch a file that fits its digest and makes its reader unpickle, or end otherwise."""
+    folder = Store(tmp_path / "run", create=True)
     objects = io.BytesIO()
     np.savez(objects, x=np.array([{"a": 1}], dtype=object))
-    compressed = io.BytesIO()
-    np.savez_compressed(compressed, x=np.zeros(10))
-    good = zipped(one_float())
-    central = good.index(b"PK\1\2")
-    # The directory says 4 GB of the one member, in both its sizes.
-    claims = good[: central + 20] + b"\xf0\xff\xff\xff" * 2 + good[central + 28 :]
-    many = zipped({f"x{number}.npy": b"" for number in range(66_000)})
-    noise = one_float(shape="(500,)")["x.npy"][:-8] + np.random.default_rng(0).bytes(4000)
-    return {
-        "objects": objects.getvalue(),
-        "compressed": compressed.getvalue(),
-        "bomb": zipped({"x.npy": b"\0" * 10**7}, zipfile.ZIP_DEFLATED),
-        "8 TB": zipped(one_float(shape="(1000000000000,)")),
-        "8 TB of nothing": zipped(one_float(shape="(0, 1000000000000000000000)")),
-        "nothing wide": zipped(one_float(shape="(8000000000000,)", descr="'<U0'")),
-        "negative": zipped(one_float(shape="(-1,)")),
-        "a long number": zipped(one_float(shape="(" + "9" * 300 + ",)")),
-        "a long head": zipped(one_float(shape="(" + "1, " * 20_000 + ")")),
-        "deep head": zipped(one_float(shape="(" * 20_000)),
-        "another type": zipped(one_float(descr="'<M8[s]'")),
-        "no type": zipped(one_float(descr="'<f7'")),
-        "pickle": zipped(one_float(descr="'|O'")),
-        "record": zipped(one_float(descr="[('a', '<f8')]")),
-        "size claim": claims,
-        "compressed, but no smaller": zipped({"x.npy": noise}, zipfile.ZIP_DEFLATED),
-        "more than it says": zipped(one_float(shape="(0,)")),
-        "many members": zipped({f"x{number}.npy": b"" for number in range(6_000)}),
-        "many members, 64 bits": many,
-        # The plain directory claims to be empty, its 64-bit extension does not.
-        "many members, hidden": many[:-10] + b"\0\0\0\0" + many[-6:],
-        "outside": zipped(one_float("../x")),
-        "absolute": zipped(one_float("/x")),
-        "no ending": zipped({"x": b""}),
-        "empty member": zipped({"x.npy": b""}),
-        "comment": good[:-2] + b"\1\0c",
-        "too short": good[:21],
-        "empty": b"",
-        "text": b"nothing of the kind" * 10,
-    }
-
-
-def test_hostile_archives_are_damaged(tmp_path):
-    """Would catch a file that makes its reader unpickle, unpack or allocate what it claims."""
-    import tracemalloc
-
-    folder = Store(tmp_path / "run", create=True)
-    assert folder.read(accepted(folder, zipped(one_float())))["x"].shape == (1,)
-    for what, data in hostile_archives().items():
+    for data in (objects.getvalue(), b"", b"nothing of the kind" * 10, b"PK\5\6" + bytes(18)):
         entry = accepted(folder, data)
         assert folder.check(entry) is None
-        tracemalloc.start()
-        try:
-            with pytest.raises(Damaged, match=entry.chunk) as caught:
-                folder.read(entry)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        assert "\n" not in str(caught.value) and len(caught.value.reason) < 120, what
-        assert peak < 2 * len(data) + 10**6, what
-
-
-def test_names_are_exactly_those_expected(tmp_path):
-    """Would catch a chunk with an array too few or too many that passes for what was asked."""
-    folder = Store(tmp_path / "run", create=True)
-    with folder.writing():
-        entry = folder.put(CHUNKS[0], {"x": np.zeros(2), "y": np.ones(2)}, {})
-    assert sorted(folder.read(entry)) == sorted(folder.read(entry, ("y", "x"))) == ["x", "y"]
-    for names in ([], ["x"], ["x", "y", "z"], {"x", "z"}):
-        with pytest.raises(Damaged, match="arrays"):
-            folder.read(entry, names)
-
-
-def test_only_plain_arrays_and_json_are_put(tmp_path):
-    """Would catch something put that cannot be read back, or that is stored as a pickle."""
-    folder = Store(tmp_path / "run", create=True)
-    dates, records = np.array(["2020-01-01"], "M8[s]"), np.zeros(2, [("a", "f8")])
-    large = np.broadcast_to(0.0, (2**28,))
-    arrays = [{"x": each} for each in (np.array([None]), dates, records, large)]
-    arrays += [{name: np.zeros(1)} for name in ("../x", "", "x\n")]
-    arrays.append({f"x{number}": np.zeros(1) for number in range(1001)})
-    facts = [{"x": np.float32(1)}, {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}]
-    with folder.writing():
-        for bad in arrays:
-            refuses(r"^arrays=", folder.put, CHUNKS[0], bad, {})
-        for odd in facts:
-            refuses(r"^facts=", folder.put, CHUNKS[0], {}, odd)
-            refuses(r"^header=", folder.write_header, odd)
-        many = {f"x{number}": np.zeros(1) for number in range(1000)}
-        assert len(folder.read(folder.put(CHUNKS[0], many, {}), many)) == 1000
-    refuses(r"^writer=", folder.put, CHUNKS[0], {}, {})
-    refuses(r"^writer=", folder.quarantine, Entry(CHUNKS[0], 0, "0" * 64, {}), "")
-    assert folder.header() is None
+        if data.startswith(b"PK\5\6"):
+            assert folder.read(entry) == {}
+            continue
+        with pytest.raises(Damaged, match=entry.chunk):
+            folder.read(entry)
 
 
 def test_equal_arrays_give_equal_bytes(tmp_path):
@@ -625,7 +451,7 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
         two = folder.put(CHUNKS[1], other, {"x": [1]})
         three = folder.put(CHUNKS[2], {**arrays, "zero": np.array(0.0)}, {})
     assert one.sha256 == two.sha256 != three.sha256
-    read = folder.read(two, arrays)
+    read = folder.read(two)
     for name, array in arrays.items():
         assert read[name].dtype == array.dtype and read[name].shape == array.shape
         assert read[name].tobytes() == array.tobytes() and read[name].flags.writeable
@@ -638,24 +464,19 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
 HOLD = """
 import sys, time
 from fmab_jax.sweeps.store import Store
-import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as store_module
-if sys.argv[2] == "pid":
-    locks.fcntl = None
 with Store(sys.argv[1]).writing():
     print("held", flush=True)
     time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("kind", [pytest.param("flock", marks=needs_flock), "pid"])
-def test_one_writer_at_a_time_and_a_dead_one_is_no_hindrance(tmp_path, monkeypatch, kind):
+@needs_flock
+def test_one_writer_at_a_time_and_a_dead_one_is_no_hindrance(tmp_path):
     """Would catch two writers of one manifest, a refusal that names nobody, and a stale lock."""
-    if kind == "pid":
-        monkeypatch.setattr(locks, "fcntl", None)
     path = tmp_path / "run"
     filled(path, CHUNKS[:1])
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, path, kind],
+        [sys.executable, "-c", HOLD, path],
         stdout=subprocess.PIPE,
         cwd=Path(store_module.__file__).parents[2],
     )
@@ -686,125 +507,49 @@ def test_locks_within_one_process(tmp_path):
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), one.writing():
             refuses(rf"process {os.getpid()} ", two.writing().__enter__)
-            refuses(r"^writer=", one.writing("other").__enter__)
             with two.writing("other"):
                 two.put(CHUNKS[0], {}, {})
             one.put(CHUNKS[1], {}, {})
             raise ZeroDivisionError
     # An error of the caller's own is not taken for one of the lock.
-    with pytest.raises(FileNotFoundError, match="mine"), one.writing():
-        raise FileNotFoundError(errno.ENOENT, "mine")
     with pytest.raises(OSError) as caught, one.writing():
         raise OSError(errno.EIO, "mine")
     assert caught.value.filename is None
     assert [entry.chunk for entry in two.entries()[0]] == CHUNKS[:2]
 
 
-@needs_flock
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, number):
-    """Would catch a network file system on which every writer thinks it is alone."""
+@pytest.mark.parametrize("number", [None, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, number):
+    """Would catch Windows, or a network file system, where every writer thinks it is alone."""
 
     def flock(descriptor, how):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    if number is None:
+        monkeypatch.setattr(locks, "fcntl", None)
+    else:
+        monkeypatch.setattr(locks.fcntl, "flock", flock)
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
+    said = rf"process {os.getpid()} on .*delete lock-main once"
     with one.writing():
-        said = rf"process {os.getpid()} on .*delete lock-main\.pid once"
         refuses(said, two.writing().__enter__)
-    marker = path / "lock-main.pid"
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    for holder in [f"{dead.pid}\nelsewhere\n", "1\n", "", "x\ny\n", f"{10**30}\nhere\n", "-1\nz\n"]:
-        marker.write_text(holder)
-        refuses(r"delete lock-main\.pid once", two.writing().__enter__)
-        assert marker.read_text() == holder
-    marker.unlink()
+    file = path / "lock-main"
+    for holder in [f"{os.getpid()}\nelsewhere\n", "1\n", ""]:
+        file.write_text(holder)
+        refuses("delete lock-main once", two.writing().__enter__)
+        assert file.read_text() == holder
+    file.unlink()
     with two.writing():
-        assert marker.read_text().startswith(f"{os.getpid()}\n")
+        assert file.read_text().startswith(f"{os.getpid()}\n")
     assert sorted(os.listdir(path)) == ["chunks"]
 
 
-def met(at, one, two, mine, other):
-    """Lets `two` come at the at-th system call of `one` taking its lock; returns who got in."""
-    calls = []
-    second = []
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-
-        def step(name, real, *arguments):
-            calls.append(name)
-            if len(calls) == at:
-                second.append(False)
-                locks.fcntl = other
-                with suppress(Refusal):
-                    stack.enter_context(two.writing())
-                    second[0] = True
-                locks.fcntl = mine
-            return real(*arguments)
-
-        patch.setattr(locks, "fcntl", mine)
-        for name in ("open", "write", "fsync", "ftruncate", "lstat", "close"):
-            patch.setattr(os, name, partial(step, name, getattr(os, name)))
-        first = True
-        try:
-            stack.enter_context(one.writing())
-        except Refusal as refusal:
-            first = False
-            assert f"process {os.getpid()} on" in str(refusal)
-        return len(calls), first, second == [True]
-
-
 @needs_flock
-@pytest.mark.parametrize("first", ["flock", "pid"])
-def test_the_two_kinds_of_locks_exclude_each_other(tmp_path, monkeypatch, first):
-    """Would catch two writers, one of a machine that can lock files and one of another.
-
-    The second comes at each step of the first's taking the lock: one of them at most gets in.
-    """
-    path = tmp_path / "run"
-    one, two = Store(path, create=True), Store(path)
-    kinds = (locks.fcntl, None) if first == "flock" else (None, locks.fcntl)
-    monkeypatch.setattr(locks, "_PATIENCE_S", 0.02)
-    steps = met(0, one, two, *kinds)[0]
-    found = set()
-    for at in range(1, steps + 1):
-        _, inside, second = met(at, one, two, *kinds)
-        assert not (inside and second), at
-        found.add((inside, second))
-        assert not list(path.glob("lock-*")), at
-    assert found >= {(True, False), (False, True)}
-
-
-@needs_flock
-def test_a_signature_left_by_the_dead_is_named_where_it_cannot_be_judged(tmp_path, monkeypatch):
-    """Would catch a machine that cannot lock files passing over one that can, or a wrong remedy."""
-    path = tmp_path / "run"
-    store, file = Store(path, create=True), path / "lock-main"
-    file.write_text("12\nelsewhere\n")
-    monkeypatch.setattr(locks, "fcntl", None)
-    said = r"process 12 on elsewhere .* since 20\d\d-.*delete lock-main once it is gone$"
-    refuses(said, store.writing().__enter__)
-    assert sorted(os.listdir(path)) == ["chunks", "lock-main"]
-    # A signature without its end was not finished: nobody has passed the gate with it.
-    file.write_text("12\nels")
-    with store.writing():
-        assert (path / "lock-main.pid").exists()
-    file.write_text("12\nelsewhere\n")
-    monkeypatch.undo()
-    with store.writing():
-        assert file.read_text() == f"{os.getpid()}\n{locks.socket.gethostname()}\n"
-    assert sorted(os.listdir(path)) == ["chunks"]
-
-
 @needs_fork
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
-@pytest.mark.parametrize("kind", [pytest.param("flock", marks=needs_flock), "pid"])
-def test_a_forked_child_that_ends_frees_nothing(tmp_path, monkeypatch, kind):
+def test_a_forked_child_that_ends_frees_nothing(tmp_path):
     """Would catch a child, forked while its parent writes, that takes the lock with it."""
-    if kind == "pid":
-        monkeypatch.setattr(locks, "fcntl", None)
     one = Store(tmp_path / "run", create=True)
     two = Store(one.path)
     held = one.writing()
@@ -829,14 +574,14 @@ RACE = """
 import os, sys, time
 from fmab_jax.errors import Refusal
 import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as store_module
-path, kind, dies = sys.argv[1], sys.argv[2], len(sys.argv) > 3
-if kind == "pid":
+path, how = sys.argv[1:]
+if how == "no flock":
     locks.fcntl = None
 folder = store_module.Store(path)
 inside = path + "/.inside"
 done, end = 0, time.monotonic() + 60
 while done < 40 and time.monotonic() < end:
-    child = os.fork() if dies else 0
+    child = os.fork() if how == "dies" else 0
     try:
         if child == 0:
             with folder.writing():
@@ -844,36 +589,30 @@ while done < 40 and time.monotonic() < end:
                 mine.close()
                 done += 1
                 os.unlink(inside)
-                if dies:
+                if how == "dies":
                     os._exit(1)
     except Refusal:
         time.sleep(0.0005)
-    if dies and child == 0:
+    if how == "dies" and child == 0:
         os._exit(0)
-    if dies:
+    if how == "dies":
         done += {0: 0, 1: 1}[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])]
 print(done)
 """
 
 
-@pytest.mark.parametrize("how", ["lives", pytest.param("dies", marks=needs_fork)])
-@pytest.mark.parametrize("kinds", [["flock"] * 2, ["pid"] * 2, ["flock", "pid"]])
-def test_no_race_lets_two_writers_in(tmp_path, kinds, how):
+@pytest.mark.parametrize("how", ["lives", pytest.param("dies", marks=needs_fork), "no flock"])
+def test_no_race_lets_two_writers_in(tmp_path, how):
     """Would catch a gap between the steps of taking a lock, while others take or leave theirs.
 
     Those that die leave their locks behind, and the next contenders clear them away.
     """
-    if "flock" in kinds and locks.fcntl is None:
+    if how != "no flock" and locks.fcntl is None:
         pytest.skip("needs fcntl.flock")
-    if how == "dies" and len(set(kinds)) > 1:
-        pytest.skip("one kind cannot tell whether a holder of the other is dead")
     path = tmp_path / "run"
     Store(path, create=True)
-    words = ["-W", "ignore", "-c", RACE, path]
     with ThreadPoolExecutor(2) as pool:
-        racers = [
-            pool.submit(fresh.python, *words, kind, *["dies"] * (how == "dies")) for kind in kinds
-        ]
+        racers = [pool.submit(fresh.python, "-W", "ignore", "-c", RACE, path, how) for _ in "ab"]
     for racer in racers:
         done = racer.result()
         assert done.returncode == 0 and done.stdout == "40\n", done.stderr
@@ -963,7 +702,7 @@ def test_a_full_disk_costs_only_what_was_being_written(tmp_path, what):
 
 
 @pytest.mark.parametrize("fault", ["EACCES", "EMFILE", "EIO"])
-def test_what_cannot_be_read_is_not_called_damaged_lightly(tmp_path, fault):
+def test_what_cannot_be_read_is_not_called_damaged_lightly(tmp_path, fault, monkeypatch):
     """Would catch a missing permission taken for damage, or a bad disk that stops everything.
 
     A disk that cannot give a chunk back has damaged it; for all else the chunk may be well.
@@ -971,7 +710,12 @@ def test_what_cannot_be_read_is_not_called_damaged_lightly(tmp_path, fault):
     path = tmp_path / "run"
     entry = filled(path, CHUNKS[:1])[CHUNKS[0]]
     folder = Store(path)
-    with faulty(fault, 1, path):
+
+    def read_bytes(self):
+        raise OSError(getattr(errno, fault), fault, str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", read_bytes)
         if fault == "EIO":
             assert "not readable" in str(folder.check(entry))
         else:
