@@ -4,7 +4,7 @@ The problem is the made-up table of docs/examples/ratings: users in ten groups b
 agents, genres are the arms. Everybody is run at the same leak, the epsilon of what others are told,
 and once without noise. The regret is told in rating points for each film that is shown.
 
-Any other problem that ``fmab problem`` has written takes its place:
+Any other problem that `fmab_jax.ratings` has written takes its place:
 
 python -m experiments.ratings ml.npz --seeds 200 --horizon 1e4 --figures mine
 """
@@ -150,7 +150,7 @@ def told_of(problem: fmab.Problem, words: str) -> _Told:
         ValueError: If it is no problem of ratings.
     """
     if problem.kind != "ratings":
-        refuse("problem", problem.kind, "ratings", "make it with fmab problem FILE --out x.npz")
+        refuse("problem", problem.kind, "ratings", "make it with fmab_jax.ratings.from_table")
     levels = problem.rewards.levels
     means = np.sort(problem.means.mean(axis=0))
     points = levels[-1] - levels[0]
@@ -394,7 +394,7 @@ def _paying(least: Sequence[Mapping[str, Any]], alone: Mapping[str, Any]) -> str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the experiment on a problem that ``fmab problem`` has written."""
+    """Runs the experiment on a problem that `fmab_jax.ratings` has written."""
     parser = argparse.ArgumentParser(
         "python -m experiments.ratings",
         description=__doc__,

@@ -35,8 +35,7 @@ class Options(Reading):
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
     seeds, lost, worse, arm. csv has all of them."""
     means: str | None = option(None, metavar="FILE.npz", shown="arms have no names")
-    """The ratings that were run on, of fmab problem: the table says by name what most seeds play at
-    T."""
+    """The file of ratings that was run on: the table says by name what most seeds play at T."""
     format: str = option("text", metavar="{text,latex,html,markdown,csv}")
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""

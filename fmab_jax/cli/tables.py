@@ -128,7 +128,7 @@ def arms_of(path: str, data: xr.Dataset) -> tuple[str, ...] | None:
 
     names = tables.read(path).arm_labels
     if names is None:
-        allowed = "a file in which arms have names, as fmab problem writes it"
+        allowed = "a file in which arms have names, as fmab_jax.ratings writes it"
         raise Refusal("means", path, allowed, "give the one that was run on, or leave it out")
     ran = said(data, "settings").get("means")
     if Problem.from_file(path).settings().get("means") != ran:

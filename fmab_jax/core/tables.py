@@ -324,9 +324,7 @@ def _parse(cells: Iterable[str]) -> list[float | None]:
 def _refuse_like_ratings(path: Path, number: int, names: list[str]) -> None:
     plain = [re.sub(r"[ _]?id$", "", name) for name in names]
     if sum(any(name in like for name in plain) for like in _LIKE_RATINGS) > 1:
-        remedy = (
-            "for ratings, use fmab problem or fmab_jax.ratings.from_table; for means, name arms"
-        )
+        remedy = "for ratings, use fmab_jax.ratings.from_table; for means, name arms"
         allowed = "the header agent,arm,value or one name for each arm"
         _refuse_line(path, number, allowed, remedy)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from fmab_jax.analysis.summary import Moments
-from fmab_jax.core.outputs import Output
 from fmab_jax.errors import refuse
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import Store
 
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""
@@ -51,16 +48,3 @@ def header_in(store: Store) -> dict[str, Any] | None:
 def fit(facts: Mapping[str, Any]) -> bool:
     """Tells whether these are the facts of a chunk: cells, seeds, what is kept, versions."""
     return facts.keys() >= _FACTS
-
-
-def fault(
-    entry: Entry,
-    arrays: Mapping[str, np.ndarray],
-    facts: Mapping[str, Mapping[str, int]],
-    outputs: Sequence[Output] = (),
-) -> str | None:
-    """Returns what keeps arrays from being those of a chunk, or None; its digest is right."""
-    first = "regret" if entry.facts["keep"] == "curves" else f"regret_{KINDS[0]}"
-    cells = len(entry.facts["cells"])
-    whole = first in arrays and len(arrays[first]) == cells
-    return None if whole else f"no array {first} of {cells} configurations"
