@@ -241,10 +241,10 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
         ("--curves", "curves"),
         ("--pareto", "pareto"),
         ("--pareto --hue epsilon", "pareto-epsilon"),
-        ("--x epsilon --select rounds=none", "epsilon-select-rounds=none-[0-9a-f]{8}"),
-        ("--x epsilon --hue rounds --metric cost", "epsilon-rounds-metric-cost"),
-        ("--pareto --server-price 3", "pareto-server-price-3"),
-        ("--curves --level 0.9", "curves-level-0.9"),
+        ("--x epsilon --select rounds=none", "epsilon-select-rounds-none-[0-9a-f]{8}"),
+        ("--x epsilon --hue rounds --metric cost", "epsilon-rounds-metric-cost-[0-9a-f]{8}"),
+        ("--pareto --server-price 3", "pareto-server-price-3-[0-9a-f]{8}"),
+        ("--curves --level 0.9", "curves-level-0.9-[0-9a-f]{8}"),
         ("--x epsilon --hue rounds", "epsilon-rounds"),
         ("--x rounds --y epsilon", "heat-rounds-epsilon"),
     ],
@@ -436,7 +436,7 @@ def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     text = Path("st.toml").read_text()
     Path("st.toml").write_text(text.replace("root_seed = 0", "root_seed = 1"))
     _, err = said(capsys, "sweep st.toml", 2)
-    assert err.startswith("fmab: root_seed = 1: must be 0, as in the store")
+    assert err.startswith("fmab: root_seed=1: must be 0, as in the store")
     assert err.endswith("let it change: --allow-changes root_seed\n")
 
 
