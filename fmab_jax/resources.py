@@ -50,10 +50,12 @@ def local_devices() -> list[Any]:
         Refusal: If JAX cannot start the platforms that it is told to use.
     """
     import jax
+    from jax.extend import backend
 
     try:
         return jax.local_devices()
     except (RuntimeError, AssertionError) as error:
+        backend.clear_backends()  # else the second call would get what did start
         wanted = jax.config.values.get("jax_platforms")
         allowed = "made of platforms that start here, such as cpu"
         refuse("JAX_PLATFORMS", wanted or Shown("unset"), allowed, f"set it ({reason_of(error)})")

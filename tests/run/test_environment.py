@@ -177,7 +177,7 @@ print(main(sys.argv[1:]))
 def test_platforms_that_do_not_start_are_refused_by_name(told):
     """Would catch a traceback, and what runs on another platform the second time it is asked."""
     done = fresh.python("-c", PLATFORMS, "doctor", JAX_PLATFORMS=told)
-    allowed = r"must be made of platforms that start here: ([a-z]+, )*cpu(, [a-z]+)*; .*"
+    allowed = r"must be made of platforms that start here, such as cpu; set it .*"
     *lines, status = done.stdout.splitlines()
     assert re.fullmatch(rf"JAX_PLATFORMS='{told}': {allowed}", lines[0])
     assert lines == 3 * [lines[0]] and status == "2"

@@ -153,4 +153,4 @@ def test_a_sweep_goes_on_in_a_folder_with_hidden_files_or_without_chunks(stores,
     told = Told()
     again = swept(store, "curves", progress=told)
     np.testing.assert_array_equal(again.regret, first.regret)
-    assert len(told.lines) == 4 and all("missing" in line for line in told.lines)
+    assert told.lines == []  # what has no file was never there
