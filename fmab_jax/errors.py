@@ -199,8 +199,7 @@ def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np
     Raises:
         Refusal: If it holds anything else, too much, or rows of different lengths.
     """
-    entries = length(value) if hasattr(value, "__len__") else 1
-    if entries > most:
+    if isinstance(value, (list, tuple, range)) and length(value) > most:
         refuse(field, value, allowed, remedy)
     try:
         array = np.asarray(value)
@@ -240,14 +239,7 @@ def did_you_mean(
 def choice(
     field: str, value: Any, options: Iterable[str], remedy: str, allowed: str | None = None
 ) -> str:
-    """Returns ``value`` if it is one of the texts that there are.
-
-    Args:
-        field: The argument's public name.
-        value: What was given.
-        options: The texts.
-        remedy: What to do instead.
-        allowed: Completes "must be ..."; by default the texts.
+    """Returns ``value`` if it is one of the texts ``options``; ``allowed`` may say them in words.
 
     Raises:
         Refusal: If it is another text, or no text.
@@ -359,17 +351,11 @@ def foreign(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException, most: int = 120) -> str:
-    """Returns an error's kind and words in one short line; somebody's own may have none."""
-    kind = type(error).__name__
-    try:
-        if isinstance(error, KeyError):
-            return f"KeyError: there is no {shown(error.args[0] if error.args else '')}"
-        told = " ".join(f"{kind}: {error}".split())
-    except BaseException as other:
-        if not foreign(other):
-            raise
-        told = f"{kind} that cannot be shown"
-    return told if len(told) <= most else told[: most - 3] + "..."
+    """Returns an error's kind and words in one short line."""
+    # A KeyError's words are the key alone.
+    words = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    line = " ".join(f"{type(error).__name__}: {words}".split())
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def place_of(error: BaseException) -> str:
