@@ -23,7 +23,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
 from fmab_jax.cli.tables import MOST_CURVES, arms_run, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
-from fmab_jax.files import error_stream, is_blank, refuse_taken
+from fmab_jax.files import is_blank, refuse_taken
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def execute(call: Call) -> None:
         if options.dry_run:
             runner.run(study, progress=True, dry=True)
             return
-        data = _simulated(study)
+        data = runner.run(study)
     if options.data:
         from fmab_jax.sweeps import exports
 
@@ -100,21 +100,6 @@ def execute(call: Call) -> None:
     )
     for path in call.written:
         print("wrote", path)
-
-
-def _simulated(study: Study) -> xr.Dataset:
-    """Runs a study without a store; says at once that it is compiling, which takes seconds."""
-    from fmab_jax.sweeps import runner
-    from fmab_jax.sweeps.progress import Progress
-
-    class Says(Progress):
-        def compiling(self, layout: int, layouts: int) -> None:
-            error_stream().write(
-                f"compiling {layout} of {layouts} ...\n" if layouts > 1 else "compiling ...\n"
-            )
-
-    # On a terminal the progress bar says so.
-    return runner.run(study, progress=None if error_stream().isatty() else Says())
 
 
 def _check(options: Any) -> None:
