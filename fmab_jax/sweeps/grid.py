@@ -113,11 +113,11 @@ class Grid:
 
     def coordinates(self) -> dict[str, Any]:
         """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
-        found = {}
-        for name, labels, about in self.header["dims"]:
+        coords = {}
+        for name, labels, attrs in self.header["dims"]:
             mixed = len({isinstance(label, str) for label in labels}) > 1
-            found[name] = (name, np.array(labels, object if mixed else None), about)
-        return found
+            coords[name] = (name, np.array(labels, object if mixed else None), attrs)
+        return coords
 
     def links(self) -> np.ndarray:
         """Returns the links that a completed round of each cell builds: int64 [cell, meter]."""
@@ -132,13 +132,13 @@ class Grid:
     def own_sizes(self, index: int) -> dict[str, int]:
         """Returns the same of one cell."""
         cell = self.cells[index]
-        own = {"agent": cell["agents"], "arm": cell["arms"], "time": cell["slots"]}
-        return own | {"meter": len(self.meters)}
+        sizes = {"agent": cell["agents"], "arm": cell["arms"], "time": cell["slots"]}
+        return sizes | {"meter": len(self.meters)}
 
     def facts(self, index: int) -> dict[str, Any]:
         """Returns what outputs of a cell are made of besides what its trials record."""
-        known = {name: self.cells[index].get(name) for name in _FACTS}
-        return known | {"links": self.links()[index]}
+        facts = {name: self.cells[index].get(name) for name in _FACTS}
+        return facts | {"links": self.links()[index]}
 
     def table(self, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
@@ -223,36 +223,34 @@ class Grid:
         What only some algorithms have, or one problem of several, goes with its label; and so does
         a remark on a parameter.
         """
-        told = []
+        rows = []
         for cell in self.cells:
             epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
-            own = {"title": cell["title"], "epsilon": words.privacy(epsilon, cell["ledger"])}
-            told.append(own | cell["settings"])
+            row = {"title": cell["title"], "epsilon": words.privacy(epsilon, cell["ledger"])}
+            rows.append(row | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}
         by: dict[str, dict[str, dict[str, str]]] = {}
-        for name in dict.fromkeys(name for own in told for name in own):
+        for name in dict.fromkeys(name for row in rows for name in row):
             if name in self.dims:
                 continue
-            values = np.array([own.get(name) for own in told], object)
+            values = np.array([row.get(name) for row in rows], object)
             dims, table = self.least(values.reshape(self.shape))
             if not dims and name not in SHARED:
                 common[name] = table.item()
             elif dims in (["algorithm"], ["problem"]) or len(dims) == 1 and " " in name:
                 owners = by.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
-                for label, said in zip(labels[dims[0]], table.tolist(), strict=True):
-                    if said is not None:
-                        owners[label][name] = said
+                for label, text in zip(labels[dims[0]], table.tolist(), strict=True):
+                    if text is not None:
+                        owners[label][name] = text
         return common, by
 
     def _ledger(self) -> list[dict[str, Any]]:
         """Returns the privacy ledger of all cells together."""
         labels = product(*(labels for _, labels, _ in self.header["dims"]))
-        swept = [dict(zip(self.dims, each, strict=True)) for each in labels]
-        told = [(cell["title"], cell["ledger"]) for cell in self.cells]
-        return privacy.merged(
-            [(title, own, rows) for (title, rows), own in zip(told, swept, strict=True)]
-        )
+        places = [dict(zip(self.dims, cell, strict=True)) for cell in labels]
+        pairs = zip(self.cells, places, strict=True)
+        return privacy.merged([(cell["title"], at, cell["ledger"]) for cell, at in pairs])
 
     def _worded(self, name: str, labels: Sequence[Any]) -> bool:
         """Tells whether labels are not the values of their axis, numbers and texts, as they are."""

@@ -82,13 +82,13 @@ class Study:
         shared = [axis.name in ("problem", *parameters_of(Drawn)) for axis in self.axes]
         for places in itertools.product(*map(range, self.shape)):
             pairs = zip(self.axes, places, strict=True)
-            chosen = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
-            algorithm = _algorithm_of(chosen)
+            values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
+            algorithm = _algorithm_of(values)
             # A problem is made once for all cells that share it.
             key = tuple(itertools.compress(places, shared))
             if key not in problems:
-                problems[key] = _problem_of(chosen, self.root_seed)
-            cells.append((algorithm, problems[key], chosen["horizon"]))
+                problems[key] = _problem_of(values, self.root_seed)
+            cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
         # Numbers of agents that are not far apart share one program.
         near = max(sizes) <= _ROOMY * min(sizes)
@@ -120,8 +120,8 @@ class Study:
             settings |= {n: v for n, v in plain if getattr(algorithm, n) is not UNSET}
         axes = {a.name: [*map(kinds[a.name].plain, a.values)] for a in self.axes}
         # As it will be read again: lists for tuples.
-        described = json.loads(json.dumps(dict(sorted(settings.items())) | axes, default=str))
-        return described | {
+        description = json.loads(json.dumps(dict(sorted(settings.items())) | axes, default=str))
+        return description | {
             "axes": [axis.name for axis in self.axes],
             "seeds": self.seeds,
             "root_seed": self.root_seed,
@@ -172,21 +172,21 @@ class Study:
         return Point(described, _hash(described), config)
 
 
-def _algorithm_of(chosen: Mapping[str, Any]) -> Algorithm:
+def _algorithm_of(values: Mapping[str, Any]) -> Algorithm:
     """Returns the algorithm of a cell: the configured one as it is, or one of the class."""
-    owner = chosen["algorithm"]
+    owner = values["algorithm"]
     if isinstance(owner, Algorithm):
         return owner
     with asking(owner):
-        algorithm: Algorithm = owner(**{n: chosen[n] for n in parameters_of(owner) if n in chosen})
+        algorithm: Algorithm = owner(**{n: values[n] for n in parameters_of(owner) if n in values})
     return algorithm
 
 
-def _problem_of(chosen: Mapping[str, Any], root_seed: int) -> Problem:
-    problem: Problem | None = chosen["problem"]
+def _problem_of(values: Mapping[str, Any], root_seed: int) -> Problem:
+    problem: Problem | None = values["problem"]
     if problem is not None:
         return problem
-    return Drawn(**{n: chosen[n] for n in parameters_of(Drawn) if n in chosen}).problem(root_seed)
+    return Drawn(**{n: values[n] for n in parameters_of(Drawn) if n in values}).problem(root_seed)
 
 
 def state(
@@ -220,13 +220,13 @@ def state(
         parameters = {name: getattr(problem, name) for name in names} | parameters
         problem = None
     axes, settings, known = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
-    asked = record.chosen(outputs)
-    for output in asked:
+    selected = record.chosen(outputs)
+    for output in selected:
         if isinstance(output, Reduce) and keep != "summary":
             allowed = "left out, or given with keep='summary'"
             refuse("outputs", output.name, allowed, "it is made of many seeds")
-        names_taken = {output.name, *record.derive_names([output.name])}
-        if not names_taken.isdisjoint(axis.name for axis in axes):
+        variables = {output.name, *record.derive_names([output.name])}
+        if not variables.isdisjoint(axis.name for axis in axes):
             refuse("Output.name", output.name, "no parameter that is swept", "rename it")
     return Study(
         axes=axes,
@@ -239,7 +239,7 @@ def state(
         sum_agents=sum_agents,
         keep=keep,
         until=until,
-        outputs=asked,
+        outputs=selected,
         listed=listed,
     )
 
@@ -247,21 +247,21 @@ def state(
 def _lay_out(
     algorithm: Any, problem: Any, values: Mapping[str, Any]
 ) -> tuple[tuple[Axis, ...], dict[str, Any], dict[str, Parameter]]:
-    """Returns the axes, the other parameters, and what is known of all; each checked once."""
+    """Returns the axes, the single values, and all parameters; every value is checked once."""
     axes: list[Axis] = []
     settings: dict[str, Any] = {}
 
     def add(name: str, value: Any) -> tuple[Any, ...]:
-        axis = axis_of(name, value, known[name])
+        axis = axis_of(name, value, parameters[name])
         if axis is None:
-            settings[name] = known[name].check(value)
+            settings[name] = parameters[name].check(value)
             return (settings[name],)
         axes.append(axis)
         return axis.values
 
-    known = dict(SHARED)
+    parameters = dict(SHARED)
     algorithms = add("algorithm", algorithm)
-    owners = [each for each in algorithms if isinstance(each, type)]
+    owners = [owner for owner in algorithms if isinstance(owner, type)]
     if problem is None:
         settings["problem"] = None
         owners.append(Drawn)
@@ -271,37 +271,35 @@ def _lay_out(
     defaults: dict[str, list[Any]] = {}
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
-            known.setdefault(name, parameter)
+            parameters.setdefault(name, parameter)
             if parameter.default is not UNSET:
                 defaults.setdefault(name, []).append(parameter.default)
     for name, value in values.items():
-        if name not in known:
+        if name not in parameters:
             if isinstance(algorithm, Algorithm):
-                names = parameters_of(type(algorithm))
-                _refuse_twice({name} & {*names}, values, "a configured algorithm")
-            others = sorted(set(known) - {"algorithm", "problem"})
-            remedy = did_you_mean(name, others, f"choose from {', '.join(others)}", str)
+                fields = parameters_of(type(algorithm))
+                _refuse_twice({name} & {*fields}, values, "a configured algorithm")
+            names = sorted(set(parameters) - {"algorithm", "problem"})
+            remedy = did_you_mean(name, names, f"choose from {', '.join(names)}", str)
             refuse(name, value, "left out: neither algorithm nor problem takes it", remedy)
         add(name, value)
     # Written out, so that a study says all of it; where algorithms differ, each keeps its own.
-    there = {axis.name for axis in axes} | {*settings}
-    for name, usual in defaults.items():
-        plain = all(value is None or isinstance(value, (int, float, str)) for value in usual)
-        if name not in there and plain and len(set(usual)) == 1:
-            settings[name] = known[name].check(usual[0])
+    present = {axis.name for axis in axes} | {*settings}
+    for name, choices in defaults.items():
+        plain = all(value is None or isinstance(value, (int, float, str)) for value in choices)
+        if name not in present and plain and len(set(choices)) == 1:
+            settings[name] = parameters[name].check(choices[0])
     configs = math.prod(len(axis.values) for axis in axes)
     if configs > MAX_CONFIGS:
         refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
-    if isinstance(algorithm, Algorithm):
-        known |= {n: p for n, p in parameters_of(type(algorithm)).items() if n not in known}
-    return tuple(axes), settings, known
+    return tuple(axes), settings, parameters
 
 
-def _refuse_twice(names: Any, values: Mapping[str, Any], what: str) -> None:
+def _refuse_twice(names: Any, values: Mapping[str, Any], owner: str) -> None:
     """Refuses parameters of what is configured already."""
     for name in names:
         if name in values:
-            refuse(name, values[name], f"left out with {what}", f"{what} has its own")
+            refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
 def _seeds_of(seeds: Any) -> tuple[int, range | np.ndarray | None]:
@@ -373,10 +371,10 @@ def engine_source() -> str:
 def _described_exchange(exchange: Exchange) -> list[Any]:
     weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
     links = [[meter.name, number] for meter, number in exchange.links]
-    who = [exchange.name, exchange.reporting, exchange.wait, links, weights]
-    return who + [exchange.vectors, exchange.numbers]
+    fields = [exchange.name, exchange.reporting, exchange.wait, links, weights]
+    return fields + [exchange.vectors, exchange.numbers]
 
 
-def _hash(described: Any) -> str:
-    text = json.dumps(described, sort_keys=True, allow_nan=False)
+def _hash(description: Any) -> str:
+    text = json.dumps(description, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
