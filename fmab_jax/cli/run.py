@@ -164,7 +164,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     if os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = Path(f"{base}.png"), Path(f"{base}.nc")
-    if is_blank(base) or not os.access(figure_path.parent, os.W_OK):
+    if not base or is_blank(base) or not os.access(figure_path.parent, os.W_OK):
         allowed = "a file name in an existing folder that can be written"
         refuse("out", base, allowed, "leave it out for the default")
     with called(path="out"):

@@ -45,8 +45,7 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
     seen: set[Any] = set()
     for label in labels:
         if label in seen:
-            remedy = "a repeated value repeats its configurations; label others: {'label': value}"
-            refuse(name, label, "distinct values", remedy)
+            refuse(name, label, "distinct values", "a repeated value repeats its configurations")
         if not holds(label):
             refuse(name, label, "labels without a NUL, in Unicode", "rename it: no file holds it")
         seen.add(label)

@@ -58,10 +58,10 @@ def as_toml_errors(document: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except Refusal as error:
-        name = re.sub(r"\[\d+\]$", "", error.field)
-        tables = (t for t, keys in _keys(document).items() if name in keys and name not in _TOP)
-        table = next(tables, "") if document else ""
-        raise error.renamed(f"[{table}] {name}") if table else error from None
+        table, _, name = re.sub(r"\[\d+\]$", "", error.field).rpartition(".")
+        if not table and document and name not in document:
+            table = next((table for table, keys in _keys(document).items() if name in keys), "")
+        raise error.renamed(f"[{table}] {name}") if table in _TABLES else error from None
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class AlgorithmOf(Kind):
         value = named(value) if isinstance(value, str) else value
         owner = type(value) if isinstance(value, Algorithm) else value
         if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
-            remedy = "a function becomes a class, or a list of the algorithms that it returns"
+            remedy = "or a list of classes, names and configured algorithms"
             refuse(name, value, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
         check_names(owner)
         foreign = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")

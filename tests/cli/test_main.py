@@ -50,7 +50,7 @@ from fmab_jax.sweeps.subjects import Drawn
 NAMES = sorted(base.known())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("problem", "bounds", "audit", "algorithms"),
+    *("bounds", "audit", "algorithms"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
@@ -187,7 +187,7 @@ def test_means_come_from_a_file(folder, asked, capsys):
     line = "--agents: must be given with shared.csv, whose one row all agents share; "
     for words in ("run cdp", "sweep cdp", "bounds cdp"):
         _, err = said(capsys, f"{words} --means shared.csv", 2)
-        assert err.startswith(f"fmab: {line}") and "--agents 50" in err
+        assert err.startswith(f"fmab: {line}") and "agents=50" in err
     shared, own = (study.points[0].config.problem for study in asked)
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
     assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
@@ -415,7 +415,7 @@ def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
     Path("x.nc").write_bytes(b"old")
     for command in ("run cdp --out x", "run cdp --out x.png"):
         _, err = said(capsys, command, 2)
-        assert err.startswith("fmab: --out x.nc: must be a new name; ") and "--overwrite" in err
+        assert err.startswith("fmab: --out x.nc: must be a new name; ") and "overwrite" in err
     assert asked == [] and Path("x.nc").read_bytes() == b"old" and not Path("x.png").exists()
     # What is not written is not in the way.
     said(capsys, "run cdp --out x --no-data")
@@ -833,14 +833,14 @@ def test_an_existing_file_is_refused_alike_everywhere(monkeypatch, capsys):
     told = "must be a new name; "
     for words in (f"run ucb1 {TINY} --out y --no-figure", "export y.nc y.nc"):
         err = said(capsys, words, 2)[1]
-        assert f"y.nc: {told}" in err and "--overwrite" in err, words
+        assert f"y.nc: {told}" in err and "overwrite" in err, words
     err = said(capsys, "plot y.nc --curves --out y.png", 2)[1]
-    assert err.startswith(f"fmab: --out y.png: {told}") and "--overwrite" in err
+    assert err.startswith(f"fmab: --out y.png: {told}") and "overwrite" in err
     # A caption of somebody else's is found before anything is computed.
     Path("z.txt").write_text("mine")
     monkeypatch.setattr("fmab_jax.analysis.audit.audit", None)
     err = said(capsys, "audit cdp --agents 5 --runs 1e4 --out z", 2)[1]
-    assert err.startswith(f"fmab: --out z.txt: {told}") and "--overwrite" in err
+    assert err.startswith(f"fmab: --out z.txt: {told}") and "overwrite" in err
     for again in (fmab.save, fmab.export):
         refuses(f"^path='y.nc': {told}.*overwrite=True", again, fmab.load("y.nc"), "y.nc")
 
