@@ -437,7 +437,7 @@ def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     Path("st.toml").write_text(text.replace("root_seed = 0", "root_seed = 1"))
     _, err = said(capsys, "sweep st.toml", 2)
     assert err.startswith("fmab: root_seed=1: must be 0, as in the store")
-    assert err.endswith("let it change: --allow-changes root_seed\n")
+    assert err.endswith("let it change: allow_changes=['root_seed']\n")
 
 
 def test_studies_without_a_folder_do_not_meet(folder, capsys):
@@ -693,7 +693,7 @@ def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(folder, mon
     capsys.readouterr()
     assert main(["export", "run", "x.csv"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("fmab: run: must be finished; at least ") and told.count("\n") == 1
+    assert told.startswith("fmab: 'run': must be finished; at least ") and told.count("\n") == 1
     assert not Path("x.csv").exists()
     # Opened at one moment; by the next, somebody else has finished it.
     before = open_sweep("run", partial=True).load()
