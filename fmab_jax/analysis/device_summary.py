@@ -24,8 +24,8 @@ def moments(curves: Array, *, full: bool = True) -> list[Moments]:
     # XLA would multiply by one over a divisor that is the same for several.
     divisor = np.full((cells, times), float(seeds))
     with own_settings():
-        found = jax.tree.map(np.asarray, _all_moments(curves, divisor, full))
-    return [Moments(seeds, *each) for each in zip(*found, strict=True)]
+        parts = jax.tree.map(np.asarray, _all_moments(curves, divisor, full))
+    return [Moments(seeds, *part) for part in zip(*parts, strict=True)]
 
 
 @partial(jax.jit, static_argnums=2)
@@ -68,6 +68,6 @@ def _products(block: Float[Array, "row time"]) -> Float[Array, "time time"]:
     high = (block + coarse[None]) - coarse[None]
     low = ((block - high) + fine[None]) - fine[None]
     parts = jnp.concatenate([high, low], axis=1)
-    found = jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
-    cross = found[:times, times:]
-    return found[:times, :times] + (cross + cross.T) + found[times:, times:]
+    sums = jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
+    cross = sums[:times, times:]
+    return sums[:times, :times] + (cross + cross.T) + sums[times:, times:]

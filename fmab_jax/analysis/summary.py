@@ -103,8 +103,8 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
     scatter = np.zeros((times, times) if full else times)
     starts = range(0, seeds, ROWS)
     with ThreadPoolExecutor(threads) as pool:
-        for found in pool.map(scattered, starts) if threads > 1 else map(scattered, starts):
-            scatter += found
+        for part in pool.map(scattered, starts) if threads > 1 else map(scattered, starts):
+            scatter += part
     return Moments(seeds, anchor, offset, scatter)
 
 
@@ -128,23 +128,23 @@ def _products(block: np.ndarray) -> np.ndarray:
     np.subtract(block, high, out=low)
     np.add(low, fine, out=low)
     np.subtract(low, fine, out=low)
-    found = _squared(parts)
-    cross = found[:times, times:]
-    return found[:times, :times] + (cross + cross.T) + found[times:, times:]
+    sums = _squared(parts)
+    cross = sums[:times, times:]
+    return sums[:times, :times] + (cross + cross.T) + sums[times:, times:]
 
 
 def _squared(parts: np.ndarray) -> np.ndarray:
     """Returns parts.T @ parts, whose sums are exact in any order, a tile at a time."""
     columns = parts.shape[1]
     stacked = parts.reshape(-1, _TILE, columns)
-    found = np.empty((columns, columns))
+    sums = np.empty((columns, columns))
     for left in range(0, columns, _TILE):
         rows = stacked[:, :, left : left + _TILE].transpose(0, 2, 1)
         for right in range(left, columns, _TILE):
             tile = np.matmul(rows, stacked[:, :, right : right + _TILE]).sum(0)
-            found[left : left + _TILE, right : right + _TILE] = tile
-            found[right : right + _TILE, left : left + _TILE] = tile.T
-    return found
+            sums[left : left + _TILE, right : right + _TILE] = tile
+            sums[right : right + _TILE, left : left + _TILE] = tile.T
+    return sums
 
 
 def merge(first: Moments, second: Moments) -> Moments:
@@ -183,14 +183,14 @@ def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def tallied(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the distinct whole numbers among ``values`` and how often each occurs."""
-    found, counts = np.unique(values, return_counts=True)
-    return found.astype(np.int64), counts.astype(np.int64)
+    distinct, counts = np.unique(values, return_counts=True)
+    return distinct.astype(np.int64), counts.astype(np.int64)
 
 
 def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the sum of (values, counts) pairs; exact in any order."""
     parts = list(parts)
-    values = np.concatenate([found for found, _ in parts])
+    values = np.concatenate([part for part, _ in parts])
     counts = np.concatenate([count for _, count in parts])
     distinct, place = np.unique(values, return_inverse=True)
     total = np.zeros(len(distinct), np.int64)

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, as_word, called, option
-from fmab_jax.cli.tables import Reading, arms_run, print_results
+from fmab_jax.cli.tables import Reading, print_results
 from fmab_jax.errors import TOML, Spelling, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
@@ -162,9 +162,7 @@ def execute(call: Call) -> None:
     elapsed = data.attrs["elapsed_s"]
     print(f"{out}: {quantity(len(points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
-        stated_means = document.get("problem", {}).get("means")
-        means = [stated_means] if isinstance(stated_means, str) else []
-        print_results(data, Reading(folder=out), arms=arms_run(means, data))
+        print_results(data, Reading(folder=out))
     own = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
     print(f"next: fmab show {as_word(out)}{own}, fmab plot {as_word(out)} --help")
 
