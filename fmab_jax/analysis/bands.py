@@ -25,8 +25,7 @@ KINDS = {
 
 EVENTS = ("best_arm_lost", "worse_arm_played")
 """What is counted beside a band: coordinates that mark seeds."""
-
-# To save memory, blocks of so many numbers (64 MiB) are held besides the caller's own array.
+# Blocks of so many numbers (64 MiB) are held besides the caller's own array.
 _CHUNK = 1 << 23
 
 
@@ -56,8 +55,8 @@ def confidence_band(
       deviations, so c is exact for a single slot. Few seeds estimate few correlations: on Gaussian
       random walks of 50 slots a 95 % band covered 85 % at 5 seeds, 93 % at 10, 94 % at 30. With
       dimensions besides "seed" and "time", every curve over time has its own band.
-    * ``"quantile"``: where the central ``level`` fraction of the seeds lies at each slot. It shows
-      the spread of single trials and is *not* a confidence band of the mean.
+    * ``"quantile"``: where the central ``level`` fraction of the seeds lies at each slot; *not* a
+      confidence band of the mean.
 
     Where all seeds agree the band has no width. Sums over seeds are taken in seed order in float64.
     Curves that are not in memory are read a block of seeds at a time, with the same digits: twice
@@ -70,21 +69,18 @@ def confidence_band(
             regret ("quantile": see its ``regret_quantile``).
         level: Confidence level, or fraction of the seeds for ``"quantile"``, in (0, 1).
         kind: "simultaneous", "pointwise" or "quantile".
-        resamples: Draws of Z for the simultaneous band, in [100, 1,000,000]. With 2000 the
-            probability covered is off by 0.005 (one standard deviation) at level 0.95.
+        resamples: Draws of Z for the simultaneous band, in [100, 1,000,000].
         seed: Seed of those draws, in [0, 2^32).
 
     Returns:
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
         the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
-        each event given also how many seeds it befell (``best_arm_lost``: that lost the best arm;
-        ``worse_arm_played``: that play a worse one at T), with ``_lower`` and ``_upper``
+        each event given also how many seeds it befell, with ``_lower`` and ``_upper``
         (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
         phrase for captions.
 
     Raises:
-        ValueError: For fewer than 2 seeds, no dimension "seed", values that are not finite numbers
-            or an argument outside its range.
+        ValueError: For fewer than 2 seeds, values that are not finite or an argument out of range.
 
     Source:
         J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands: theory,
@@ -95,8 +91,7 @@ def confidence_band(
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> band = fmab.confidence_band(data.regret, level=0.95)
-        >>> narrow = fmab.confidence_band(data.regret, kind="pointwise")
-        >>> bool((narrow.upper <= band.upper).all())
+        >>> bool((fmab.confidence_band(data.regret, kind="pointwise").upper <= band.upper).all())
         True
     """
     level = checked_band(level, kind)
@@ -109,9 +104,6 @@ def confidence_band(
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
     _check_numbers("values", values)
     seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
-    if not values.size:
-        refuse("values.shape", values.shape, "not empty", "select less narrowly")
-
     curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
     ordered = values.transpose(*curve_dims, "seed", ...)
     shape = tuple(values.sizes[dim] for dim in curve_dims)
@@ -162,8 +154,7 @@ def paired_difference(
 ) -> xr.Dataset:
     """Returns the band of ``first - second``, seed by seed.
 
-    Cells of a sweep share their seeds, so that most of the randomness cancels in the difference:
-    its band is narrower, often by far, than the bands of the two suggest.
+    Cells of a sweep share their seeds, so that most of the randomness cancels in the difference.
 
     Args:
         first: Such as ``data.regret.sel(epsilon=0.1)``.
@@ -213,7 +204,7 @@ def paired_difference(
                 difference = difference.assign_coords({event: mine | other})
     if slots is not None and set(slots.dims) <= set(difference.dims):
         difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
-    name = str(first.attrs.get("long_name", first.name or "value"))
+    name = first.attrs.get("long_name", first.name or "value")
     difference.attrs = {**first.attrs, "long_name": f"difference of {name}"}
     return confidence_band(difference, level, kind, **options)
 
@@ -323,8 +314,7 @@ def fieller(
 ) -> tuple[float, float]:
     """Returns the ends of all ratios r that a t-test of "one - r two = 0" does not reject.
 
-    Of two means, with their variances and covariance; ``critical`` is the quantile of the test. NaN
-    where the denominator is not known to be other than 0.
+    ``critical`` is the quantile of the test. NaN where the denominator may be 0.
 
     Source:
         E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.

@@ -148,21 +148,6 @@ class Comparison:
         return self.participants[0].seeds, self.participants[1].seeds
 
     @property
-    def horizon(self) -> int | None:
-        """T, in slots."""
-        return self.question.horizon
-
-    @property
-    def first_mean(self) -> float:
-        """Mean regret of the first at T, in reward summed over agents."""
-        return self.participants[0].mean
-
-    @property
-    def second_mean(self) -> float:
-        """That of the second."""
-        return self.participants[1].mean
-
-    @property
     def verdict(self) -> str:
         """Whether the first has "more" or "less" regret, or no difference is shown: "not shown".
 
@@ -251,8 +236,8 @@ class Comparison:
             "first": self.first,
             "second": self.second,
             "leaks ε": " and ".join(leaks) * all(leaks),
-            "regret, first": words.short(self.first_mean),
-            "regret, second": words.short(self.second_mean),
+            "regret, first": words.short(self.participants[0].mean),
+            "regret, second": words.short(self.participants[1].mean),
             "difference": _signed(self.difference),
             "interval": f"[{_signed(self.lower)}, {_signed(self.upper)}]",
             "per cent": f"{self.percent:+.3g} %" if known[0] else "–",

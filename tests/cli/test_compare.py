@@ -95,7 +95,7 @@ def test_words_name_two_runs(capsys, words, first, second):
         assert row[1:] == [f"{5 * each['epsilon']:g}", *(cells[name] for name in names)]
     numbers = [float(row[2]) for row in rows]
     numbers += [float(each.removesuffix(" %").replace(",", "")) for each in rows[0][3:5]]
-    expected = [found.first_mean, found.second_mean, found.difference, found.percent]
+    expected = [*(run.mean for run in found.participants), found.difference, found.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
     assert [line.split() for line in lines[2:5]] == [
         "leak ε of".split(),

@@ -596,7 +596,7 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
     fmab.save(other, "short.nc")
     _, err = said(capsys, "compare py.nc short.nc", 2)
-    assert err.startswith("fmab: short.nc: time 9000: must be 10000, the first's last slot; ")
+    assert err.startswith("fmab: short.nc: second.time=9000: must be 10000, the first's last slot; ")
     for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
         fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
     out, _ = said(capsys, "show whole.nc")
@@ -671,7 +671,7 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
     examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
-    assert 2 <= len(examples) <= 6
+    assert 1 <= len(examples) <= 6
     for example in examples:
         words = shlex.split(example)
         module, found = cli.find(words[1:])
