@@ -104,6 +104,8 @@ def confidence_band(
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
     _check_numbers("values", values)
     seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
+    if not values.size:
+        refuse("values.shape", values.shape, "not empty", "select less narrowly")
     curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
     ordered = values.transpose(*curve_dims, "seed", ...)
     shape = tuple(values.sizes[dim] for dim in curve_dims)
@@ -170,8 +172,6 @@ def paired_difference(
         ValueError: If the two do not have the same seeds and slots.
 
     Example:
-        More noise costs regret, on the same seeds:
-
         >>> import fmab_jax as fmab
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> more = fmab.simulate(fmab.cdp_mab(0.1), problem, horizon=10**4, seeds=20)
@@ -275,7 +275,7 @@ def moments_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and half-width [time] of the band of curves that are known by their moments.
 
-    ``mean`` [time], the unbiased ``covariance`` [time, time]; the rest is as in `confidence_band`.
+    ``covariance`` [time, time] is the unbiased one; the rest is as in `confidence_band`.
     """
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     critical = student_quantile(seeds - 1, level)

@@ -101,7 +101,10 @@ def compare(
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     both = [_single("first", first), _single("second", second)]
-    labels = labels or _named(*both)
+    if labels is None:
+        labels = _named(*both)
+    elif not isinstance(labels, tuple) or [type(label) for label in labels] != [str, str]:
+        refuse("labels", labels, "two texts", 'write ("with noise", "without")')
     one, two = _read("first", both[0]), _read("second", both[1])
     horizon, time = one.asked["horizon"], two.asked["horizon"]
     if horizon != time:

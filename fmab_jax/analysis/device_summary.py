@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.analysis.summary import BITS, ROWS, Moments
+from fmab_jax.analysis.summary import ROWS, Moments, products
 from fmab_jax.core.scope import own_settings
 
 
@@ -53,21 +53,10 @@ def _moments_of_one(
     if not full:
         return anchor, offset, add_in_order(add_in_order(jnp.square(deviation).swapaxes(0, 1)))
 
+    def square(parts: Array) -> Array:
+        return jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
+
     def add_products(total: Array, block: Array) -> tuple[Array, None]:
-        return total + _products(block), None
+        return total + products(block, square, jnp), None
 
     return anchor, offset, lax.scan(add_products, jnp.zeros((times, times)), deviation)[0]
-
-
-def _products(block: Float[Array, "row time"]) -> Float[Array, "time time"]:
-    """Returns what `summary` finds of a block, to the bit."""
-    times = block.shape[1]
-    _, exponent = jnp.frexp(jnp.abs(block).max(0))
-    coarse = jnp.ldexp(1.5, exponent + (52 - BITS))
-    fine = jnp.ldexp(1.5, exponent + (52 - 2 * BITS - 1))
-    high = (block + coarse[None]) - coarse[None]
-    low = ((block - high) + fine[None]) - fine[None]
-    parts = jnp.concatenate([high, low], axis=1)
-    sums = jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
-    cross = sums[:times, times:]
-    return sums[:times, :times] + (cross + cross.T) + sums[times:, times:]

@@ -176,15 +176,14 @@ def overview(
         unknown = [row for row in rows if row[key] != row[key]]
         known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
         rows = known + unknown
-    for condition in [where] if isinstance(where, str) else where:
+    for condition in _listed("where", where):
         fulfils = _condition(condition, keys)
         rows = [row for row in rows if fulfils(row)]
     shown = _columns(rows, table, asked_numbers(data))
     if columns is not None:
-        wanted = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
-        names_shown = {name: name for name, *_ in shown}
-        wanted = [_key("columns", name, name, names_shown) for name in wanted]
-        shown = [column for name in wanted for column in shown if column[0] == name]
+        names = {name: name for name, *_ in shown}
+        chosen = [_key("columns", name, name, names) for name in _listed("columns", columns)]
+        shown = [column for name in dict.fromkeys(chosen) for column in shown if column[0] == name]
     level = table.attrs["level"]
     # Of joined runs the table has none.
     ledger = table.attrs.get("ledger")
@@ -276,6 +275,12 @@ def _condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, Any]],
         refuse("where", text, "a condition such as links<=500", remedy)
     key, test = _key("where", text, match[1], keys), _TESTS[match[2]]
     return lambda row: isinstance(row[key], (int, float)) and bool(test(row[key], bound))
+
+
+def _listed(field: str, values: Any) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
+    return values
 
 
 def _key(field: str, value: Any, name: Any, keys: Mapping[str, str]) -> str:

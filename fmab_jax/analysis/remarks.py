@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs
+from fmab_jax.analysis.words import is_number
 from fmab_jax.errors import number_of
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import said
@@ -43,7 +45,14 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
             f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
             "a choice, take a longer horizon or fewer arms."
         )
-    unproven, open_actions = _look_at_cells(table)
+    budgets, unproven, open_actions = _look_at_cells(table)
+    if budgets:
+        rounds, mean, percent = map(_from_to, zip(*budgets, strict=True))
+        lines.append(
+            f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
+            f"average, and {percent} % of the seeds still explore.\n"
+            "Take a longer horizon, or let more agents report."
+        )
     for values in unproven.values():
         words = " and ".join(dict.fromkeys(text for text, _ in values))
         lines.append(f"No theorem covers {words}{rows(len(values))}: {values[0][1]}.")
@@ -58,8 +67,15 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     return lines
 
 
-def _look_at_cells(table: xr.Dataset) -> tuple[dict[str, list[tuple[str, str]]], int]:
-    """Returns, by parameter, the values that no theorem covers with remedies; and open actions."""
+def _look_at_cells(
+    table: xr.Dataset,
+) -> tuple[list[tuple[float, float, float]], dict[str, list[tuple[str, str]]], int]:
+    """Returns budgets that do not fit, values that no theorem covers, and how many open actions.
+
+    A budget comes with the rounds that are made and the per cent of seeds that still explore; a
+    value, by its parameter, with the remedy.
+    """
+    budgets: list[tuple[float, float, float]] = []
     unproven: dict[str, list[tuple[str, str]]] = {}
     open_actions = 0
     for place in np.ndindex(table.seeds.shape):
@@ -75,7 +91,13 @@ def _look_at_cells(table: xr.Dataset) -> tuple[dict[str, list[tuple[str, str]]],
                 if not parameter.is_proven(value):
                     pair = parameter.told(value), parameter.remedy
                     unproven.setdefault(name, []).append(pair)
-    return unproven, open_actions
+        # A seed that has spent its budget explores no more.
+        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
+            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
+            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
+            if is_number(budget) and 0 < made < budget and share >= 0.01:
+                budgets.append((budget, made, round(100 * share)))
+    return budgets, unproven, open_actions
 
 
 def _from_to(numbers: Sequence[float]) -> str:

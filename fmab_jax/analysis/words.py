@@ -6,6 +6,7 @@ Nothing here knows a parameter by name: a dimension's coordinate carries its wor
 
 from __future__ import annotations
 
+import hashlib
 import math
 import numbers
 from collections.abc import Iterable, Mapping
@@ -37,8 +38,11 @@ def written(number: float) -> str:
 
 
 def shortened(text: str) -> str:
-    """Cuts a text that is too long for a line."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    """Cuts a text that is too long for a line; different ones never look the same."""
+    if len(text) <= _LONGEST:
+        return text
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{text[: _LONGEST - 20]}… ({digest[:8]})"
 
 
 def label_text(label: Any) -> str:

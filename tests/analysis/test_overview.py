@@ -315,6 +315,25 @@ def remarks(*start, **given):
     return [line for line in said if line.startswith(start)]
 
 
+def test_a_budget_that_does_not_fit_is_remarked():
+    """Would catch rounds that were never made told as a budget that was kept, a budget told of
+    rows that have none, and one that is spent."""
+    given = {"epsilon": [0.05], "rounds": [None, 2], "horizon": 2000}
+    (said,) = remarks("A budget", **given)
+    made = fmab.sweep("cdp", **given | SMALL).sel(epsilon=0.05, rounds=2)
+    number, share = float(made.rounds_made.mean()), float((made.chosen_arm < 0).mean())
+    assert 0 < number < 2 and 0 < share
+    assert said == (
+        f"A budget of 2 rounds does not fit T in 1 of 2 rows: {number:.3g} are made on average, "
+        f"and {round(100 * share)} % of the seeds still explore.\n"
+        "Take a longer horizon, or let more agents report."
+    )
+    assert remarks("A budget", epsilon=[1], rounds=[2], horizon=10**8) == []
+    # One configuration is no row of several.
+    single = fmab.simulate(fmab.cdp_mab(0.05, rounds=2), fmab.Problem.uniform(4, 3), 2000, seeds=20)
+    assert any("fit T: " in line for line in fmab.overview(single).remarks)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "said"),
     [
