@@ -348,11 +348,9 @@ def _question(first: _Run, second: _Run) -> Question:
 
 def _two_sided(difference: float, error: float, freedom: float) -> float:
     """Returns P(abs(t) >= abs(difference) / error)."""
-    if not error:
-        return float(difference == 0)
     from scipy.special import stdtr
 
-    return float(2 * stdtr(freedom, -abs(difference) / error))
+    return float(2 * stdtr(freedom, -abs(difference) / error) if error else difference == 0)
 
 
 def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:
