@@ -274,7 +274,7 @@ BY_NAME = {
     "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
     "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
     "overview": [
-        (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns arms")
+        (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns")
     ],
     "sweep": [
         (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),

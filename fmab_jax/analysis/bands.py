@@ -1,23 +1,20 @@
 """Confidence bands over seeds, and how sure one can be that few seeds are catastrophes.
 
-A band of the mean regret says little when a few seeds are catastrophes that the sample may not even
-hold: next to every band stands the number of seeds that lost the best arm, and of those that
-play a worse one at T, each with its interval.
+A band of the mean says little when a few seeds are catastrophes that the sample may not even hold:
+next to it stands how many seeds lost the best arm, or play a worse one at T, with intervals.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.summary import refuse_huge
-from fmab_jax.errors import choice, count, real, refuse
-from fmab_jax.resources import cores
+from fmab_jax.errors import choice, count, real, refuse, setting
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
@@ -28,18 +25,14 @@ KINDS = {
 
 EVENTS = ("best_arm_lost", "worse_arm_played")
 """What is counted beside a band: coordinates that mark seeds."""
-
-# To save memory, blocks of so many numbers (64 MiB) are held besides the caller's own array.
+# Blocks of so many numbers (64 MiB) are held besides the caller's own array.
 _CHUNK = 1 << 23
-# Blocks that are held at once.
-_AT_ONCE = 4
 
 
 def checked_band(level: Any, kind: Any) -> float:
     """Returns the level of a band; refuses one that is none, and another kind than there is."""
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     choice("kind", kind, KINDS, 'use "simultaneous"')
-    return level
+    return real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
 
 
 def confidence_band(
@@ -56,22 +49,18 @@ def confidence_band(
       ``level`` at any one slot, and the whole true curve with a smaller probability.
     * ``"simultaneous"``: the sup-t band, meant to cover the whole true curve with probability
       ``level``: mean +- c x standard error, one c for all slots, the ``level`` quantile of
-      max_t abs(Z_t). Given the data, the Gaussian multiplier bootstrap of the studentised mean *is*
-      a Gaussian vector with the empirical correlation of the slots; Z is drawn from that law
-      directly, at a cost that hardly grows with the number of seeds. One Student factor per draw
-      accounts for the estimated deviations, so c is exact for a single slot. By Monte Carlo error
-      c may still fall below the pointwise c, which is then used: the band is nowhere narrower than
-      the pointwise one. Few seeds estimate few correlations, and skewed ones cover less: on
-      Gaussian random walks of 50 slots a 95 % band covered 85 % at 5 seeds, 93 % at 10, 94 % at 30.
-      With dimensions besides "seed" and "time", every curve over time has its own band.
-    * ``"quantile"``: where the central ``level`` fraction of the seeds lies at each slot. It shows
-      the spread of single trials and is *not* a confidence band of the mean.
+      max_t abs(Z_t), at least the pointwise c. Given the data, the Gaussian multiplier bootstrap of
+      the studentised mean *is* a Gaussian vector with the empirical correlation of the slots; Z is
+      drawn from that law directly. One Student factor per draw accounts for the estimated
+      deviations, so c is exact for a single slot. Few seeds estimate few correlations: on Gaussian
+      random walks of 50 slots a 95 % band covered 85 % at 5 seeds, 93 % at 10, 94 % at 30. With
+      dimensions besides "seed" and "time", every curve over time has its own band.
+    * ``"quantile"``: where the central ``level`` fraction of the seeds lies at each slot; *not* a
+      confidence band of the mean.
 
     Where all seeds agree the band has no width. Sums over seeds are taken in seed order in float64.
-    Curves that are not in memory (of `open_sweep`, with or without ``chunks``) are read a block of
-    seeds at a time; the digits are those of curves in memory. They are read twice for "pointwise",
-    three times for "simultaneous", and once more for each of the two events. "quantile" needs all
-    seeds of a slot at once: it reads them twice, and again for every 8 million numbers of a curve.
+    Curves that are not in memory are read a block of seeds at a time, with the same digits: twice
+    for "pointwise", three times for "simultaneous"; "quantile" needs all seeds of a slot at once.
 
     Args:
         values: A series per seed, with the dimension "seed" and normally "time"; finite. The
@@ -80,21 +69,18 @@ def confidence_band(
             regret ("quantile": see its ``regret_quantile``).
         level: Confidence level, or fraction of the seeds for ``"quantile"``, in (0, 1).
         kind: "simultaneous", "pointwise" or "quantile".
-        resamples: Draws of Z for the simultaneous band, in [100, 1,000,000]. With 2000 the
-            probability covered is off by 0.005 (one standard deviation) at level 0.95.
+        resamples: Draws of Z for the simultaneous band, in [100, 1,000,000].
         seed: Seed of those draws, in [0, 2^32).
 
     Returns:
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
         the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
-        each event given also how many seeds it befell (``best_arm_lost``: that lost the best arm;
-        ``worse_arm_played``: that play a worse one at T), with ``_lower`` and ``_upper``
+        each event given also how many seeds it befell, with ``_lower`` and ``_upper``
         (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
         phrase for captions.
 
     Raises:
-        ValueError: For fewer than 2 seeds, no dimension "seed", values that are not finite numbers
-            or an argument outside its range.
+        ValueError: For fewer than 2 seeds, values that are not finite or an argument out of range.
 
     Source:
         J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands: theory,
@@ -105,26 +91,21 @@ def confidence_band(
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
         >>> band = fmab.confidence_band(data.regret, level=0.95)
-        >>> bool((band.lower <= band["mean"]).all() and (band["mean"] <= band.upper).all())
-        True
-        >>> narrow = fmab.confidence_band(data.regret, kind="pointwise")
-        >>> bool((narrow.upper <= band.upper).all())
+        >>> bool((fmab.confidence_band(data.regret, kind="pointwise").upper <= band.upper).all())
         True
     """
+    level = checked_band(level, kind)
+    resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
+    seed = count("seed", seed, 0, 2**32 - 1, "use 0")
     if isinstance(values, xr.Dataset):
         return _summary_band(values, level, kind, resamples, seed)
     dims = getattr(values, "dims", ())
     if "seed" not in dims:
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
+    _check_numbers("values", values)
     seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
-    level = checked_band(level, kind)
-    resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
-    seed = count("seed", seed, 0, 2**32 - 1, "use 0")
-    if values.dtype.kind not in "biuf":
-        refuse("values.dtype", str(values.dtype), "a real number type", "pass data.regret")
     if not values.size:
         refuse("values.shape", values.shape, "not empty", "select less narrowly")
-
     curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
     ordered = values.transpose(*curve_dims, "seed", ...)
     shape = tuple(values.sizes[dim] for dim in curve_dims)
@@ -136,31 +117,29 @@ def confidence_band(
             curve = np.asarray(curve).reshape(len(curve), -1)
         mean, deviation = _moments(curve)
         if kind == "quantile":
-            rows = [mean, *_quantiles(curve, [(1 - level) / 2, (1 + level) / 2, 0.5])]
+            ends = [(1 - level) / 2, (1 + level) / 2, 0.5]
+            blocks = (np.asarray(curve[:, block]) for block in _blocks(len(mean), seeds))
+            parts = [np.quantile(block, ends, axis=0) for block in blocks]
+            rows = [mean, *np.concatenate(parts, axis=1)]
         else:
             critical = student_quantile(seeds - 1, level)
             if kind == "simultaneous":
-                drawn = _sup_quantile(curve, mean, deviation, level, resamples, seed)
-                critical = max(critical, drawn)
+                root = _root_of_curve(curve, mean, deviation)
+                critical = max(critical, _largest(root, seeds, level, resamples, seed))
             half = critical * deviation / np.sqrt(seeds)
             rows = [mean, mean - half, mean + half]
         out[(slice(None), *index)] = rows
 
     per_seed = {name: coord for name, coord in values.coords.items() if "seed" in coord.dims}
     like = ordered.drop_vars(per_seed).isel(seed=0)
-    band = xr.Dataset(
-        {
-            name: like.copy(data=row.reshape(like.shape))
-            for name, row in zip(names, out, strict=True)
-        }
-    )
-    band["seeds"] = seeds
-    for event in EVENTS:
-        if event in per_seed:
-            number = per_seed[event].astype(bool).sum("seed").reset_coords(drop=True).compute()
-            _count(band, event, number, level)
-    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
-    return band
+    rows = [row.reshape(like.shape) for row in out]
+    arrays = {name: like.copy(data=row) for name, row in zip(names, rows, strict=True)}
+    counts = {
+        event: per_seed[event].astype(bool).sum("seed").reset_coords(drop=True).compute()
+        for event in EVENTS
+        if event in per_seed
+    }
+    return _complete(xr.Dataset(arrays), xr.DataArray(seeds), counts, level, kind)
 
 
 def describe(level: float, kind: str) -> str:
@@ -177,8 +156,7 @@ def paired_difference(
 ) -> xr.Dataset:
     """Returns the band of ``first - second``, seed by seed.
 
-    Cells of a sweep share their seeds, so that most of the randomness cancels in the difference:
-    its band is narrower, often by far, than the bands of the two suggest.
+    Cells of a sweep share their seeds, so that most of the randomness cancels in the difference.
 
     Args:
         first: Such as ``data.regret.sel(epsilon=0.1)``.
@@ -194,8 +172,6 @@ def paired_difference(
         ValueError: If the two do not have the same seeds and slots.
 
     Example:
-        More noise costs regret, on the same seeds:
-
         >>> import fmab_jax as fmab
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> more = fmab.simulate(fmab.cdp_mab(0.1), problem, horizon=10**4, seeds=20)
@@ -208,20 +184,17 @@ def paired_difference(
         if not isinstance(values, xr.DataArray) or "seed" not in values.dims:
             remedy = "pass data.regret.sel(...) of a sweep with keep='curves'"
             refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
-        if values.dtype.kind not in "biuf":
-            refuse(f"{field}.dtype", str(values.dtype), "a real number type", "pass data.regret")
-    for dim in ("seed", "time"):
+        _check_numbers(field, values)
+    shared = {*first.dims} & {*second.dims}
+    for dim in ("seed", "time", *sorted(shared - {"seed", "time"}, key=str)):
         same = first.sizes.get(dim) == second.sizes.get(dim)
-        mine, other = (_places(x, dim) for x in (first, second))
+        mine, other = (_labels(x, str(dim)) for x in (first, second))
         if same and mine is not None and other is not None:
             same = bool((mine == other).all())
         if not same:
-            remedy = "runs are paired by seed, and curves by slot"
-            refuse(f"second.{dim}", dict(second.sizes), f"the {dim}s of the first", remedy)
-    for swept in set(first.dims) & set(second.dims) - {"seed", "time"}:
-        if not np.array_equal(first[swept].values, second[swept].values):
-            remedy = "curves are paired by their labels; select one value of each"
-            refuse(f"second.{swept}", second[swept].values.tolist(), "as in the first", remedy)
+            remedy = "curves are paired by their labels, runs by seed; select the same of both"
+            labels = dict(second.sizes) if other is None else other.values.tolist()
+            refuse(f"second.{dim}", labels, "as in the first", remedy)
     slots = first.coords.get("slot")
     difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
     for event in EVENTS:
@@ -231,23 +204,27 @@ def paired_difference(
                 difference = difference.assign_coords({event: mine | other})
     if slots is not None and set(slots.dims) <= set(difference.dims):
         difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
-    name = str(first.attrs.get("long_name", first.name or "value"))
+    name = first.attrs.get("long_name", first.name or "value")
     difference.attrs = {**first.attrs, "long_name": f"difference of {name}"}
     return confidence_band(difference, level, kind, **options)
 
 
-def _places(values: xr.DataArray, dim: str) -> xr.DataArray | None:
-    """Returns the seeds or slots along a dimension, if they are known."""
+def _labels(values: xr.DataArray, dim: str) -> xr.DataArray | None:
+    """Returns the labels along a dimension, if they are known."""
     # Curves on grids of their own have their slots in a coordinate of this name.
     name = "slot" if dim == "time" and "slot" in values.coords else dim
     known = values.coords.get(name)
     return None if known is None else known.drop_vars(list(known.coords))
 
 
+def _check_numbers(field: str, values: xr.DataArray) -> None:
+    if values.dtype.kind not in "biuf":
+        refuse(f"{field}.dtype", str(values.dtype), "a real number type", "pass data.regret")
+
+
 def _summary_band(
     data: xr.Dataset, level: float, kind: str, resamples: int, seed: int
 ) -> xr.Dataset:
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
         refuse("values", "a Dataset", "a DataArray, or a sweep's summary", "pass data.regret")
     allowed = "'simultaneous' or 'pointwise' for a summary"
@@ -258,27 +235,32 @@ def _summary_band(
     means = data.regret_mean.transpose(..., "time")
     covariances = data.regret_covariance.transpose(..., "time", "time_2").values
     half = np.empty(means.shape)
-    seeds = data.seeds.values
     for place in np.ndindex(means.shape[:-1]):
-        moments = int(seeds[place]), means.values[place], covariances[place]
+        moments = int(data.seeds.values[place]), means.values[place], covariances[place]
         _, half[place] = moments_band(*moments, level, kind, resamples=resamples, seed=seed)
     band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
-    band["seeds"] = data.seeds
-    for event in EVENTS:
-        if event in data:
-            _count(band, event, data[event], level)
+    counts = {event: data[event] for event in EVENTS if event in data}
+    return _complete(band, data.seeds, counts, level, kind)
+
+
+def _complete(
+    band: xr.Dataset,
+    seeds: xr.DataArray,
+    counts: Mapping[str, xr.DataArray],
+    level: float,
+    kind: str,
+) -> xr.Dataset:
+    """Returns a band with the seeds that an event befell, the interval of that, and attributes."""
+    band["seeds"] = seeds
+    for event, number in counts.items():
+        totals = np.broadcast_to(seeds.values, number.shape)
+        pairs = zip(number.values.flat, totals.flat, strict=True)
+        ends = np.array([lost_interval(int(lost), int(total), level) for lost, total in pairs])
+        band[event] = number
+        for side, name in enumerate(("lower", "upper")):
+            band[f"{event}_{name}"] = number.copy(data=ends[:, side].reshape(number.shape))
     band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
     return band
-
-
-def _count(band: xr.Dataset, event: str, number: xr.DataArray, level: float) -> None:
-    """Adds to a band how many seeds an event befell, with the interval of the probability."""
-    seeds = np.broadcast_to(band["seeds"].values, number.shape)
-    pairs = zip(number.values.flat, seeds.flat, strict=True)
-    ends = np.array([lost_interval(int(each), int(most), level) for each, most in pairs])
-    band[event] = number
-    for side, end in enumerate(("lower", "upper")):
-        band[f"{event}_{end}"] = number.copy(data=ends[:, side].reshape(number.shape))
 
 
 def moments_band(
@@ -293,8 +275,7 @@ def moments_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and half-width [time] of the band of curves that are known by their moments.
 
-    These are ``mean`` [time] and the unbiased ``covariance`` [time, time] of two ``seeds`` or more;
-    the rest is as in `confidence_band`.
+    ``covariance`` [time, time] is the unbiased one; the rest is as in `confidence_band`.
     """
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     critical = student_quantile(seeds - 1, level)
@@ -308,8 +289,7 @@ def moments_band(
 def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
     """Bounds the probability of an event such as a lost best arm, from how many seeds it befell.
 
-    The two-sided Clopper-Pearson interval never covers less than ``level``; with none lost in n
-    seeds it ends near 3.7 / n at level 0.95, not at 0.
+    The two-sided Clopper-Pearson interval never covers less than ``level``.
     """
     from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
 
@@ -334,14 +314,13 @@ def fieller(
 ) -> tuple[float, float]:
     """Returns the ends of all ratios r that a t-test of "one - r two = 0" does not reject.
 
-    Of two means, with their variances and covariance; ``critical`` is the quantile of the test. NaN
-    where the denominator is not known to be other than 0.
+    ``critical`` is the quantile of the test. NaN where the denominator may be 0.
 
     Source:
         E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.
     """
     # Ratios are of no unit: in this one, powers and their differences stay numbers.
-    unit = unit_of(max(abs(one), abs(two)))
+    unit = max(abs(one), abs(two)) or 1.0
     one, two = one / unit, two / unit
     var_one, var_two, covariance = (x / unit / unit for x in (var_one, var_two, covariance))
     square = critical**2
@@ -354,11 +333,6 @@ def fieller(
     return (b - root) / a, (b + root) / a
 
 
-def unit_of(number: float) -> float:
-    """Returns the largest power of two up to a number > 0, by which division is exact; 1 for 0."""
-    return math.ldexp(0.5, math.frexp(number)[1]) if number else 1.0
-
-
 def _blocks(length: int, row: int) -> list[slice]:
     """Cuts ``length`` rows of ``row`` numbers into slices of at most _CHUNK numbers."""
     step = max(1, _CHUNK // max(1, row))
@@ -369,84 +343,42 @@ def _blocks(length: int, row: int) -> list[slice]:
 _Curve = np.ndarray | xr.Variable
 
 
-def _map_blocks(
-    function: Callable[[slice], np.ndarray], blocks: list[slice], curve: _Curve
-) -> Iterator[np.ndarray]:
-    """Yields what a function finds of each block, in order; of curves in memory some at once."""
-    if not isinstance(curve, np.ndarray) or len(blocks) == 1:
-        yield from map(function, blocks)
-        return
-    # Each holds a block.
-    with ThreadPoolExecutor(min(cores(), _AT_ONCE)) as pool:
-        yield from pool.map(function, blocks)
-
-
 def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time].
 
-    Two passes over blocks of seeds, so that only a block is held in float64 besides ``curve``.
+    Two passes over blocks of seeds: only a block is held in float64 besides ``curve``.
     """
     seeds, times = curve.shape
-    blocks = _blocks(seeds, times)
     # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
     # the mean is exactly their value and the deviation exactly 0.
     first = np.asarray(curve[0], np.float64)
     total, squares = np.zeros(times), np.zeros(times)
-
-    def add_block(block: slice) -> np.ndarray:
+    for block in _blocks(seeds, times):
         # One memory order, hence one order of summation, whatever the layout of the input.
         values = np.ascontiguousarray(curve[block], np.float64)
         refuse_huge("values", values)
-        return (values - first).sum(axis=0)
-
-    for part in _map_blocks(add_block, blocks, curve):
-        total += part
+        total += (values - first).sum(axis=0)
     if np.isnan(total).any():
         refuse("values", math.nan, "finite", "leave out the failed runs")
     mean = first + total / seeds
-
-    def square_block(block: slice) -> np.ndarray:
-        return np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)
-
-    for part in _map_blocks(square_block, blocks, curve):
-        squares += part
+    for block in _blocks(seeds, times):
+        values = np.ascontiguousarray(curve[block], np.float64)
+        squares += np.square(values - mean).sum(axis=0)
     return mean, np.sqrt(squares / (seeds - 1))
 
 
-def _quantiles(curve: _Curve, levels: list[float]) -> np.ndarray:
-    """Returns the quantiles [level, time] over the seeds, a block of slots at a time."""
-    seeds, times = curve.shape
-    blocks = _blocks(times, seeds)
-    parts = [np.quantile(np.asarray(curve[:, block]), levels, axis=0) for block in blocks]
-    return np.concatenate(parts, axis=1)
-
-
-def _sup_quantile(
-    curve: _Curve,
-    mean: np.ndarray,
-    deviation: np.ndarray,
-    level: float,
-    resamples: int,
-    seed: int,
-) -> float:
-    """Returns the ``level`` quantile of max_t abs(Z_t), Z multivariate t over the slots."""
+def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Returns a matrix [rank, time] whose Gram matrix is the empirical correlation of the slots."""
     seeds, times = curve.shape
     scale = np.divide(1.0, deviation, out=np.zeros(times), where=deviation > 0)
     scale /= np.sqrt(seeds - 1)
-    # A matrix [rank, time] whose Gram matrix over rank is the empirical correlation of the slots.
     if seeds <= times:
-        root = (np.asarray(curve) - mean) * scale
-    else:
-        correlation = np.zeros((times, times))
-
-        def correlate_block(block: slice) -> np.ndarray:
-            standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
-            return standard.T @ standard
-
-        for part in _map_blocks(correlate_block, _blocks(seeds, times), curve):
-            correlation += part
-        root = _root(correlation)
-    return _largest(root, seeds, level, resamples, seed)
+        return (np.asarray(curve) - mean) * scale
+    correlation = np.zeros((times, times))
+    for block in _blocks(seeds, times):
+        standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
+        correlation += standard.T @ standard
+    return _root(correlation)
 
 
 def _root(correlation: np.ndarray) -> np.ndarray:

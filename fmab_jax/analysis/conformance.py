@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from fmab_jax.algorithms.base import Algorithm, Outcome
 from fmab_jax.core.curves import MAX_POINTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
-from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
 from fmab_jax.run.configs import Config, bind, check_given, room_for
 from fmab_jax.run.contract import PROMISES, asking, broken
@@ -67,78 +67,73 @@ def check_algorithm(
     if reference is not None and not callable(reference):
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
-    told = []
+    _check_value(algorithm)
+    bound, run = partial(bind, algorithm, problem, horizon), partial(_run, seeds)
+    same = partial(_check_same, algorithm)
+    # Every slot, which also shows that regret is exact wherever it is recorded.
+    slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
+    config, room = bound(times=slots), room_for(problem.agents)
+    whole = run([config], 8, one_device)
+    _check_at_most(algorithm, whole, config)
+    compilation.compile_program.cache_clear()
+    same("again", whole, run([bound(times=slots)], 8, one_device))
+    few = np.unique(np.geomspace(1, horizon, 7).astype(np.int64))
+    curves = run([bound(times=few)], 8, one_device).regret
+    same("exact", whole.regret[:, few], curves[:, : len(few)])
+    same("batch", whole, run([config], 32, one_device))
+    # A neighbour of the same program ends sooner; without one, it is the same trial.
+    short = slots * max(1, horizon // 3) // horizon
+    neighbour = config._replace(
+        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, room=room),
+        grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
+    )
+    mixed = run(
+        [config, neighbour if neighbour.program == config.program else config], 8, one_device
+    )
+    same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
+    same("room", whole, run([bound(times=slots, room=4 * room)], 8, one_device))
+    unchecked = {}
+    if len(devices) > 1:
+        same("devices", whole, run([config], 8 * len(devices), tuple(devices)))
+    else:
+        unchecked["devices"] = " There is one device here."
+    check_everywhere(problem.rewards)
+    if reference is not None:
+        _check_law(algorithm, problem, horizon, reference, runs)
+    else:
+        unchecked["law"] = " There is no reference."
+    return [
+        f"{'not checked' if name in unchecked else 'kept'}: {text}{unchecked.get(name, '')}"
+        for name, text in PROMISES.items()
+    ]
 
-    def kept(promise: str, note: str = "") -> None:
-        told.append(f"{'not checked' if note else 'kept'}: {PROMISES[promise]}{note}")
 
-    def run(config: Config, batch: int = 8, which: Any = None, used: Any = devices[:1]) -> Outcome:
-        configs = [config] if which is None else [config, other]
-        order = np.zeros(seeds, np.int32) if which is None else which
-        work = batches.Trials(configs, order, np.arange(seeds), 0)
-        parts = dict(batches.run_trials(work, batch, tuple(used)))
-        ordered = [parts[start] for start in sorted(parts)]
-        return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
+def _run(seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]) -> Outcome:
+    """Runs seeds in batches, in turn of each configuration."""
+    order = np.arange(seeds, dtype=np.int32) % len(configs)
+    parts = dict(
+        batches.run_trials(batches.Trials(configs, order, np.arange(seeds), 0), batch, devices)
+    )
+    ordered = [parts[start] for start in sorted(parts)]
+    return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
 
+
+def _check_value(algorithm: Algorithm) -> None:
     twin = copy.copy(algorithm)
     try:
-        equal = twin == algorithm and hash(twin) == hash(algorithm)
+        if twin != algorithm or hash(twin) != hash(algorithm):
+            broken(algorithm, "value", "a copy that is not equal")
     except TypeError as error:
         broken(algorithm, "value", f"no hash ({error})")
-    if not equal:
-        broken(algorithm, "value", "a copy that is not equal")
+    with asking(type(algorithm)):
+        description = algorithm.describe()
     try:
-        with asking(type(algorithm)):
-            description = algorithm.describe()
         json.dumps(description, allow_nan=False)
-    except Refusal:
-        raise
     except (TypeError, ValueError) as error:
         broken(algorithm, "value", f"a description that is not JSON ({error})")
-    kept("value")
-    # Every slot, which also shows that regret is exact wherever it is recorded.
-    bound = partial(bind, algorithm, problem, horizon)
-    room, whole = room_for(problem.agents), np.arange(horizon + 1)
-    dense = bound(times=whole)
-    # A neighbour of the same program that ends sooner.
-    short = whole * max(1, horizon // 3) // horizon
-    other = dense._replace(
-        trial=algorithm.bind(problem, int(short[-1]), exchange=dense.exchange, room=room),
-        grid=np.pad(short, (0, len(dense.grid) - len(short)), mode="edge"),
-    )
-    if other.program != dense.program:
-        # If the two trials cannot share a program, the neighbours are other seeds of one trial.
-        other = dense
-    every = run(dense)
-    for promise in ("outcome", "finite", "grows", "rounds"):
-        kept(promise)
-    _at_most(algorithm, every, dense)
-    compilation.compile_program.cache_clear()
-    _same(algorithm, "again", every, run(bound(times=whole)))
-    kept("again")
-    slots = np.unique(np.geomspace(1, horizon, 7).astype(np.int64))
-    some = run(bound(times=slots))
-    _same(algorithm, "exact", every.regret[:, slots], some.regret[:, : len(slots)])
-    kept("exact")
-    _same(algorithm, "batch", every, run(dense, batch=4 * 8))
-    mixed = np.arange(seeds, dtype=np.int32) % 2
-    own = jax.tree.map(lambda x: x[mixed == 0], (every, run(dense, which=mixed)))
-    _same(algorithm, "batch", *own)
-    kept("batch")
-    _same(algorithm, "room", every, run(bound(times=whole, room=4 * room)))
-    kept("room")
-    if len(devices) > 1:
-        _same(algorithm, "devices", every, run(dense, batch=8 * len(devices), used=devices))
-    kept("devices", " There is one device here." * (len(devices) == 1))
-    check_everywhere(problem.rewards)
-    kept("rewards")
-    if reference is not None:
-        _same_law(algorithm, problem, horizon, reference, runs)
-    kept("law", " There is no reference." * (reference is None))
-    return told
 
 
-def _at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
+def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
     """Checks that no slot costs more than the worst arm for every agent."""
     problem, largest = config.problem, 1.0
     if not problem.drawn:
@@ -151,24 +146,17 @@ def _at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
         broken(algorithm, "grows", what)
 
 
-def _same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
+def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
+    """Checks that all seeds have the same bytes: NaN differs from itself, and -0.0 equals 0.0."""
     pairs = zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True)
     for (path, one), two in pairs:
-        points = min(np.shape(one)[-1], np.shape(two)[-1]) if np.ndim(one) > 1 else None
-        here, there = (_bytes(x[..., :points] if points else x) for x in (one, two))
-        if here.shape != there.shape or (here != there).any():
-            seed = int((here != there).any(axis=1).argmax()) if here.shape == there.shape else 0
-            field = jax.tree_util.keystr(path).strip(".[]'") or "regret"
-            broken(algorithm, promise, f"{field} of seed {seed} that differs")
+        for seed, (mine, other) in enumerate(zip(one, two, strict=True)):
+            if mine.tobytes() != other.tobytes():
+                field = jax.tree_util.keystr(path).strip(".[]'") or "regret"
+                broken(algorithm, promise, f"{field} of seed {seed} that differs")
 
 
-def _bytes(values: Any) -> np.ndarray:
-    """Returns [seed, byte]: numbers that print alike may differ, and NaN differs from itself."""
-    rows = np.ascontiguousarray(values)
-    return rows.view(np.uint8).reshape(len(rows), -1)
-
-
-def _same_law(
+def _check_law(
     algorithm: Algorithm,
     problem: Problem,
     horizon: int,

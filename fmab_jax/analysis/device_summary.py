@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.analysis.summary import BITS, ROWS, Moments
+from fmab_jax.analysis.summary import ROWS, Moments, products
 from fmab_jax.core.scope import own_settings
 
 
@@ -24,8 +24,8 @@ def moments(curves: Array, *, full: bool = True) -> list[Moments]:
     # XLA would multiply by one over a divisor that is the same for several.
     divisor = np.full((cells, times), float(seeds))
     with own_settings():
-        found = jax.tree.map(np.asarray, _all_moments(curves, divisor, full))
-    return [Moments(seeds, *each) for each in zip(*found, strict=True)]
+        parts = jax.tree.map(np.asarray, _all_moments(curves, divisor, full))
+    return [Moments(seeds, *part) for part in zip(*parts, strict=True)]
 
 
 @partial(jax.jit, static_argnums=2)
@@ -53,21 +53,10 @@ def _moments_of_one(
     if not full:
         return anchor, offset, add_in_order(add_in_order(jnp.square(deviation).swapaxes(0, 1)))
 
+    def square(parts: Array) -> Array:
+        return jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
+
     def add_products(total: Array, block: Array) -> tuple[Array, None]:
-        return total + _products(block), None
+        return total + products(block, square, jnp), None
 
     return anchor, offset, lax.scan(add_products, jnp.zeros((times, times)), deviation)[0]
-
-
-def _products(block: Float[Array, "row time"]) -> Float[Array, "time time"]:
-    """Returns what `summary` finds of a block, to the bit."""
-    times = block.shape[1]
-    _, exponent = jnp.frexp(jnp.abs(block).max(0))
-    coarse = jnp.ldexp(1.5, exponent + (52 - BITS))
-    fine = jnp.ldexp(1.5, exponent + (52 - 2 * BITS - 1))
-    high = (block + coarse[None]) - coarse[None]
-    low = ((block - high) + fine[None]) - fine[None]
-    parts = jnp.concatenate([high, low], axis=1)
-    found = jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
-    cross = found[:times, times:]
-    return found[:times, :times] + (cross + cross.T) + found[times:, times:]

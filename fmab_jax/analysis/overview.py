@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import operator
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
+from fmab_jax.analysis.remarks import remarks_of
 from fmab_jax.analysis.tables import asked_numbers, final_table
-from fmab_jax.analysis.words import facts, is_number, label_text, short
-from fmab_jax.errors import did_you_mean, flag, number_of, refuse
-from fmab_jax.parameters import parameters_of
+from fmab_jax.analysis.words import facts, label_text, short
+from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
 from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
 
-_KINDS = {"text": "simple", "latex": "latex_booktabs", "html": "html", "markdown": "github"}
-# What pdflatex lacks.
-_LATEX = {
+# What pdflatex lacks, or reads as a command.
+_LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
     "±": r"$\pm$",
     "ε": r"$\varepsilon$",
     "δ": r"$\delta$",
@@ -48,6 +45,7 @@ _COLUMNS = {
     "seeds": "seeds",
     "lost": "best_arm_lost",
     "worse": "worse_arm_played",
+    "leak": "leak_epsilon",
 }
 
 
@@ -84,36 +82,34 @@ class Overview:
         Raises:
             ValueError: For another format.
         """
-        if not isinstance(form, str) or form not in FORMATS:
-            refuse("format", form, f"one of {', '.join(FORMATS)}", "choose one of these")
+        choice("format", form, FORMATS, "choose one of these", f"one of {', '.join(FORMATS)}")
         if form == "csv":
-            return _csv(self.named)
-        from tabulate import tabulate
-
+            return pd.DataFrame(self.named).to_csv(index=False, na_rep="nan").rstrip("\n")
         heads = [heading.replace("\n", " ") for heading in self.headings]
-        # Texts stay as they are: 1,000 is not read, and written, as a number.
-        made = tabulate(
-            [list(row) for row in self.rows],
-            heads,
-            tablefmt=_KINDS[form],
-            disable_numparse=True,
-            colalign=["right"] * len(heads) if self.rows else None,
-        )
+        rows = [heads, *self.rows]
         caption = f"{self.title}. {self.legend}".replace("\n", " ")
-        if form == "html":
-            head, rest = made.split("\n", 1)
-            return f"{head}\n<caption>{escape(caption)}</caption>\n{rest}"
         if form == "latex":
-            return f"% {_latex(caption)}\n{_latex(made)}"
+            lines = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
+            head = [rf"\begin{{tabular}}{{{'r' * len(heads)}}}", r"\toprule", lines[0], r"\midrule"]
+            lines = [*head, *lines[1:], r"\bottomrule", r"\end{tabular}"]
+            return "\n".join([f"% {_latex(caption)}", *lines])
+        if form == "html":
+            body = "\n".join(_html(row, "td") for row in self.rows)
+            body = f"<thead>{_html(heads, 'th')}</thead>\n<tbody>\n{body}\n</tbody>"
+            return f"<table>\n<caption>{escape(caption)}</caption>\n{body}\n</table>"
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rule = ["-" * width for width in widths]
+        cells = [map(str.rjust, row, widths) for row in (heads, rule, *self.rows)]
         if form == "markdown":
-            return f"{caption}\n\n{made}"
-        return "\n".join([self.title, "", made, "", self.legend, *self.remarks])
+            return "\n".join([caption, "", *(f"| {' | '.join(row)} |" for row in cells)])
+        lines = ["  ".join(row) for row in cells]
+        return "\n".join([self.title, "", *lines, "", self.legend, *self.remarks])
 
     def __str__(self) -> str:
         return self.write()
 
     def _repr_html_(self) -> str:
-        remarks = "".join(f"<p><strong>{escape(each)}</strong></p>" for each in self.remarks)
+        remarks = "".join(f"<p><strong>{escape(remark)}</strong></p>" for remark in self.remarks)
         ledger = escape("\n".join(self.ledger))
         if ledger:
             ledger = f"<details><summary>Privacy</summary><pre>{ledger}</pre></details>"
@@ -130,7 +126,6 @@ def overview(
     descending: bool = False,
     where: Sequence[str] = (),
     columns: Sequence[str] | None = None,
-    arms: Any = None,
 ) -> Overview:
     """Returns what every configuration of a result ends with: a table that shows itself.
 
@@ -142,16 +137,14 @@ def overview(
         level: As in `final_table`.
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link on the meter that is priced.
-        sort: A swept parameter, or regret, rounds, cost, seeds, lost or worse; by default rows have
-            the order of the grid.
+        sort: A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links, or links_
+            and a meter; by default rows have the order of the grid.
         descending: Largest first.
         where: Conditions that rows fulfil, such as ("links<=500", "regret<1e5"): a name as in
-            ``sort``, leak, links, or links_ and a meter; one of <, <=, >, >=; a number.
+            ``sort``; one of <, <=, >, >=; a number.
         columns: Names of the columns wanted, in this order: swept parameters, leak, regret,
-            interval, percent, rounds, links, cost, seeds, lost, worse, arm, and outputs that were
-            asked for and are a number of each seed; by default all.
-        arms: Names of the arms, such as the ``arm_labels`` of `fmab_jax.ratings.from_table`: then a
-            column says which one most seeds play at T.
+            interval, percent, rounds, links, cost, seeds, lost, worse, and outputs that were asked
+            for and are a number of each seed; by default all.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -170,279 +163,132 @@ def overview(
     """
     flag("descending", descending)
     table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
-    dims = [str(name) for name in table.seeds.dims]
-    message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
-    if message is not None:
-        message = message.broadcast_like(table.seeds).transpose(*dims)
-    names = None if arms is None else _arm_names(data, arms)
-    scalars = [str(name) for name, each in table.data_vars.items() if "meter" not in each.dims]
-    rows = []
-    for place in np.ndindex(table.seeds.shape):
-        cell = table.isel(dict(zip(dims, place, strict=True)))
-        values = {name: cell[name].item() for name in (*dims, *scalars)}
-        leak = costs.exposure_of(cell)
-        values["leak_view"] = leak.view
-        if message is not None:
-            values["epsilon_message"] = message.values[place].item()
-        if names is not None:
-            played = data.chosen_arm.isel(dict(zip(dims, place, strict=True)))
-            values |= _most_played(played.values[: int(values["seeds"])], names)
-        rows.append(values | {"leak": leak, "links": cell.links.values.tolist()})
+    dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
+    keys = _COLUMNS | {f"links_{meter}": f"links_{meter}" for meter in meters}
+    keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
+    # A swept round budget is called rounds as well; then the rounds that were made are not.
+    keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
+    rows = [row for row in _rows(table, data) if row["seeds"]]
     if sort is not None:
-        rows = _sorted(rows, sort, dims, descending)
-    rows = [row for row in rows if row["seeds"]]
-    for condition in _listed("where", where, "conditions such as links<=500"):
-        fulfils = _condition(condition, dims, table.meter.values.tolist())
+        key = _key("sort", sort, sort, keys)
+        # NaN, where there are less than two seeds, has no place in an order: it comes last.
+        known = [row for row in rows if row[key] == row[key]]
+        unknown = [row for row in rows if row[key] != row[key]]
+        known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
+        rows = known + unknown
+    for condition in _listed("where", where):
+        fulfils = _condition(condition, keys)
         rows = [row for row in rows if fulfils(row)]
-    view = costs.shared_view(row["leak"] for row in rows)
-    share = f"{100 * table.attrs['level']:.6g} %"
-    meters, asked = table.meter.values.tolist(), asked_numbers(data)
-    # The name of each column, and its heading.
-    known = [
-        *((name, name) for name in dims),
-        ("leak", folded(costs.leak_heading(view))),
-        ("regret", "regret\nat T"),
-        ("interval", f"±\n{share}"),
-        ("percent", "±, %\nof it"),
-        ("rounds", "rounds\nmade" if "rounds" in dims else "rounds"),
-        *(("links", f"links\n{meter}") for meter in meters),
-        ("cost", "cost"),
-        ("seeds", "seeds"),
-        ("lost", f"best arm lost\n{share}"),
-        ("worse", f"worse arm played\n{share}"),
-        *((name, name.replace("_", "\n", 1)) for name in asked),
-        *[("arm", "arm at T\nof most seeds")] * (names is not None),
-    ]
-    shown = _places([name for name, _ in known], columns)
-    whole = [
-        (
-            *(label_text(row[name]) for name in dims),
-            costs.leak_cell(row["leak"], view),
-            *_found(row, len(meters), asked),
-        )
-        for row in rows
-    ]
+    shown = _columns(rows, table, asked_numbers(data))
+    if columns is not None:
+        names = {name: name for name, *_ in shown}
+        chosen = [_key("columns", name, name, names) for name in _listed("columns", columns)]
+        shown = [column for name in dict.fromkeys(chosen) for column in shown if column[0] == name]
+    level = table.attrs["level"]
     # Of joined runs the table has none.
     ledger = table.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
-        headings=tuple(known[place][1] for place in shown),
-        rows=tuple(tuple(row[place] for place in shown) for row in whole),
-        named=tuple(_named(row, meters) | {"level": table.attrs["level"]} for row in rows),
-        legend=_legend(table, share),
-        remarks=tuple(_remarks(table, data)),
+        headings=tuple(heading for _, heading, _ in shown),
+        rows=tuple(zip(*(cells for *_, cells in shown), strict=True)),
+        named=tuple(
+            {n: v for n, v in row.items() if n != "leak"} | {"level": level} for row in rows
+        ),
+        legend=_legend(table, f"{100 * level:.6g} %"),
+        remarks=tuple(remarks_of(table, data)),
         ledger=tuple(privacy.lines(ledger)) if ledger else (),
     )
+
+
+def _rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """Yields all that is known of a configuration, by name; ``leak`` is a `costs.Cost`."""
+    dims = [str(name) for name in table.seeds.dims]
+    scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
+    message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
+    for place in np.ndindex(table.seeds.shape):
+        at = dict(zip(dims, place, strict=True))
+        cell = table.isel(at)
+        row = {name: cell[name].item() for name in (*dims, *scalars)}
+        row["leak"] = costs.exposure_of(cell)
+        row["leak_view"] = row["leak"].view
+        if message is not None:
+            row["epsilon_message"] = message.isel(at, missing_dims="ignore").item()
+        links = zip(table.meter.values.tolist(), cell.links.values.tolist(), strict=True)
+        yield row | {f"links_{meter}": number for meter, number in links}
+
+
+def _columns(
+    rows: Sequence[dict[str, Any]], table: xr.Dataset, asked: Sequence[str]
+) -> list[tuple[str, str, list[str]]]:
+    """Returns the columns that there are: name, heading and cells."""
+    dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
+    view = costs.shared_view(row["leak"] for row in rows)
+    share = f"{100 * table.attrs['level']:.6g} %"
+
+    def cells(write: Callable[[dict[str, Any]], str]) -> list[str]:
+        return [write(row) if row["seeds"] > 1 else "-" for row in rows]
+
+    def number(name: str) -> list[str]:
+        return cells(lambda row: short(row[name]))
+
+    def half(row: dict[str, Any], name: str = "regret") -> float:
+        return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
+
+    def percent(row: dict[str, Any]) -> str:
+        return f"{100 * half(row) / row['regret']:.2g}" if row["regret"] else "0"
+
+    def event(name: str) -> list[str]:
+        low, high = f"{name}_lower", f"{name}_upper"
+        return cells(lambda row: f"{row[name]} [{row[low]:.2g}, {row[high]:.2g}]")
+
+    def asked_for(name: str) -> list[str]:
+        return cells(lambda row: f"{short(row[name])} ± {short(half(row, name))}")
+
+    leaks = [costs.leak_cell(row["leak"], view) for row in rows]
+    rounds = "rounds\nmade" if "rounds" in dims else "rounds"
+    return [
+        *((name, name, [label_text(row[name]) for row in rows]) for name in dims),
+        ("leak", folded(costs.leak_heading(view)), leaks),
+        ("regret", "regret\nat T", number("regret")),
+        ("interval", f"±\n{share}", cells(lambda row: short(half(row)))),
+        ("percent", "±, %\nof it", cells(percent)),
+        ("rounds", rounds, number("rounds_made")),
+        *(("links", f"links\n{meter}", number(f"links_{meter}")) for meter in meters),
+        ("cost", "cost", number("cost")),
+        ("seeds", "seeds", [f"{row['seeds']:,}" for row in rows]),
+        ("lost", f"best arm lost\n{share}", event("best_arm_lost")),
+        ("worse", f"worse arm played\n{share}", event("worse_arm_played")),
+        *((name, name.replace("_", "\n", 1), asked_for(name)) for name in asked),
+    ]
 
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|<|>)\s*(\S+)\s*", re.ASCII)
 _TESTS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-def _condition(
-    text: Any, dims: Sequence[str], meters: Sequence[str]
-) -> Callable[[dict[str, Any]], bool]:
+def _condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
     """Returns whether a row fulfils a condition; what is unknown fulfils none."""
-    found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
-    bound = number_of(found[3]) if found else None
-    if found is None or bound is None or bound != bound:
+    match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+    bound = number_of(match[3]) if match else None
+    if match is None or bound is None or bound != bound:
         remedy = "write a column, one of < <= > >=, and a number"
         refuse("where", text, "a condition such as links<=500", remedy)
-    name, test = found[1], _TESTS[found[2]]
-    places = {f"links_{meter}": place for place, meter in enumerate(meters)}
-    places |= {"links": 0} if len(meters) == 1 else {}
-    columns = _COLUMNS | {"leak": "leak_epsilon"} | {each: each for each in dims}
-    if name not in {*places, *columns}:
-        known = dict.fromkeys([*dims, *columns, *places])
-        remedy = did_you_mean(name, known, "choose a column")
-        refuse("where", text, f"about one of {', '.join(known)}", remedy)
-
-    def fulfils(row: dict[str, Any]) -> bool:
-        value = row["links"][places[name]] if name in places else row[columns[name]]
-        return isinstance(value, (int, float)) and test(float(value), float(bound))
-
-    return fulfils
+    key, test = _key("where", text, match[1], keys), _TESTS[match[2]]
+    return lambda row: isinstance(row[key], (int, float)) and bool(test(row[key], bound))
 
 
-def _places(names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
-    """Returns where the columns are that are wanted; there may be several of links."""
-    if columns is None:
-        return list(range(len(names)))
-    columns = _listed("columns", columns, "names of columns")
-    for name in columns:
-        if not isinstance(name, str) or name not in names:
-            listed = ", ".join(dict.fromkeys(names))
-            remedy = did_you_mean(name, names, "choose from these")
-            refuse("columns", name, f"among {listed}", remedy)
-    return [place for name in dict.fromkeys(columns) for place, n in enumerate(names) if n == name]
+def _listed(field: str, values: Any) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
+    return values
 
 
-def _listed(field: str, given: Any, what: str) -> Sequence[Any]:
-    if not isinstance(given, (list, tuple)):
-        refuse(field, given, f"a list of {what}", "write it in brackets, each in quotes")
-    return given
-
-
-def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
-    """Returns the names of the arms, and behind them that of -1, still exploring."""
-    number = data.attrs.get("arms")
-    remedy = "give the arm_labels of the problem that was run"
-    listed = list(arms) if isinstance(arms, (list, tuple)) else []
-    if len(listed) != number or not all(isinstance(each, str) for each in listed):
-        differ = "left out where numbers of arms differ"
-        refuse("arms", arms, f"the names of {number} arms" if number else differ, remedy)
-    if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
-        remedy = "leave arms out, or run with keep='curves'"
-        refuse("arms", arms, "left out with results that do not keep each seed", remedy)
-    return np.array([*listed, "undecided"], object)
-
-
-def _most_played(chosen: np.ndarray, names: np.ndarray) -> dict[str, Any]:
-    """Returns the name of the arm that most seeds play, and how many do; the first of a tie."""
-    counts = np.bincount(chosen % len(names), minlength=len(names))
-    most = int(counts.argmax())
-    return {"arm_at_T": names[most], "arm_at_T_seeds": int(counts[most])}
-
-
-def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
-    """Returns what is found of a configuration by names that a program can rely on."""
-    own = {name: value for name, value in row.items() if name not in ("links", "leak")}
-    links = zip(meters, row["links"], strict=True)
-    return own | {f"links_{meter}": value for meter, value in links}
-
-
-def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
-    """Says what a reader of the numbers had better know."""
-    said = []
-    if empty := int((table.seeds == 0).sum()):
-        many = "configuration" + "s" * (empty > 1)
-        said.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
-    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
-    if number := int(idle.sum()):
-        where = "" if table.seeds.size == 1 else f" in {number:,} of {table.seeds.size:,} rows"
-        said.append(
-            f"No round was completed by T{where}: T is shorter than the first epoch, every seed "
-            "still explores.\nTake a longer horizon."
-        )
-    shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
-    if float(shares.max()) >= 1:
-        share = _from_to([round(float(end)) for end in (shares.min(), shares.max())])
-        said.append(
-            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
-            "a choice, take a longer horizon or fewer arms."
-        )
-    said += _remarks_of_cells(table)
-    if int((table.best_arm_lost * _differ(table, data)).sum()):
-        said.append(
-            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
-            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
-        )
-    return said
-
-
-def _remarks_of_cells(table: xr.Dataset) -> list[str]:
-    """Says where a budget does not fit, where no theorem holds, and where actions have no bound."""
-    dims, shape = list(table.seeds.dims), table.seeds.shape
-    every = (table.isel(dict(zip(dims, place, strict=True))) for place in np.ndindex(shape))
-    cells = [cell for cell in every if int(cell.seeds)]
-    budgets: list[tuple[float, float, float]] = []
-    unproven: dict[str, list[tuple[str, str]]] = {}
-    for cell in cells:
-        owner = costs.owner_of(cell)
-        parameters = parameters_of(owner) if owner else {}
-        for name, each in parameters.items():
-            value = costs.setting_of(cell, name, each.default) if each.proven else None
-            if not each.is_proven(value):
-                unproven.setdefault(name, []).append((each.told(value), each.remedy))
-        # A seed that has spent its budget explores no more.
-        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
-            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
-            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
-            if is_number(budget) and 0 < made < budget and share >= 0.01:
-                budgets.append((budget, made, round(100 * share)))
-
-    def where(rows: Sequence[Any]) -> str:
-        return f" in {len(rows):,} of {table.seeds.size:,} rows" * (table.seeds.size > 1)
-
-    remarks = []
-    if budgets:
-        rounds, mean, percent = (_from_to(each) for each in zip(*budgets, strict=True))
-        remarks.append(
-            f"A budget of {rounds} rounds does not fit T{where(budgets)}: {mean} are made on "
-            f"average, and {percent} % of the seeds still explore.\n"
-            "Take a longer horizon, or let more agents report."
-        )
-    for rows in unproven.values():
-        words = " and ".join(dict.fromkeys(text for text, _ in rows))
-        remarks.append(f"No theorem covers {words}{where(rows)}: {rows[0][1]}.")
-    if bare := [cell for cell in cells if costs.exposure_of(cell).has_open_actions]:
-        remarks.append(
-            f"Actions have no bound{where(bare)}: the leaks are those of what is sent alone."
-        )
-    return remarks
-
-
-def _from_to(numbers: Sequence[float]) -> str:
-    ends = [f"{end:.3g}" for end in (min(numbers), max(numbers))]
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
-
-
-def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
-    """Tells where the means of agents differ."""
-    if "spread" in table.coords:
-        # A label of one's own does not tell the number: then agents may differ.
-        numbers = [number_of(str(label)) for label in table.spread.values.reshape(-1).tolist()]
-        return table.spread.copy(data=np.reshape([n != 0 for n in numbers], table.spread.shape))
-    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
-    return fixed or "spread" in said(table, "settings")
-
-
-def _sorted(
-    rows: list[dict[str, Any]], sort: str, dims: Sequence[str], descending: bool
-) -> list[dict[str, Any]]:
-    # A swept round budget is called rounds as well; then the rounds that were made are not.
-    columns = _COLUMNS | {name: name for name in dims}
-    if not isinstance(sort, str) or sort not in columns:
-        listed = ", ".join([*dims, *(name for name in _COLUMNS if name not in dims)])
-        refuse("sort", sort, f"one of {listed}", did_you_mean(sort, columns, "choose a column"))
-    key = columns[sort]
-    # NaN, where there are less than two seeds, has no place in an order: it comes last.
-    known = [row for row in rows if row[key] == row[key]]
-    unknown = [row for row in rows if row[key] != row[key]]
-    known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
-    return known + unknown
-
-
-def _found(row: dict[str, Any], meters: int, asked: Sequence[str]) -> list[str]:
-    seeds = int(row["seeds"])
-    if seeds < 2:  # no interval
-        blank = ["-"] * (2 + len(asked))
-        return [*["-"] * (5 + meters), str(seeds), *blank, *_played(row)]
-    halves = ((row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for name in asked)
-    half = (row["regret_upper"] - row["regret_lower"]) / 2
-    events = [
-        f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
-        for name in ("best_arm_lost", "worse_arm_played")
-    ]
-    return [
-        short(row["regret"]),
-        short(half),
-        f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
-        short(row["rounds_made"]),
-        *map(short, row["links"]),
-        short(row["cost"]),
-        f"{seeds:,}",
-        *events,
-        *(f"{short(row[n])} ± {short(each)}" for n, each in zip(asked, halves, strict=True)),
-        *_played(row),
-    ]
-
-
-def _played(row: dict[str, Any]) -> list[str]:
-    if "arm_at_T" not in row:
-        return []
-    name = "".join(letter if letter.isprintable() else "?" for letter in row["arm_at_T"][:40])
-    return [f"{name} ({100 * row['arm_at_T_seeds'] / row['seeds']:.0f} %)"]
+def _key(field: str, value: Any, name: Any, keys: Mapping[str, str]) -> str:
+    """Returns the key of a column in a row, by the name of the column."""
+    if not isinstance(name, str) or name not in keys:
+        remedy = did_you_mean(name, keys, "choose a column")
+        refuse(field, value, f"about one of {', '.join(keys)}", remedy)
+    return keys[name]
 
 
 def _legend(table: xr.Dataset, share: str) -> str:
@@ -477,16 +323,11 @@ def folded(heading: str) -> str:
 
 def _latex(text: str) -> str:
     """Writes letters that pdflatex lacks as commands."""
-    for letter, command in _LATEX.items():
-        text = text.replace(letter, command)
-    return _RAISED.sub(lambda found: f"$^{{{found[0].translate(_POWERS)}}}$", text)
+    text = "".join(_LATEX.get(letter, letter) for letter in text)
+    return _RAISED.sub(lambda match: f"$^{{{match[0].translate(_POWERS)}}}$", text)
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Writes rows of values as CSV; floats read back to the same bits."""
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return out.getvalue().rstrip("\n")
+def _html(cells: Sequence[str], tag: str) -> str:
+    """Writes a row of a table."""
+    texts = (f'<{tag} style="text-align: right">{escape(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(texts)}</tr>"

@@ -1,8 +1,8 @@
 """Two runs' regret at the horizon as numbers, and the one sentence that is made of them.
 
 A `Comparison` says who took part and who did not, on which question, at which trust and leak, how
-large the difference is, how sure, and by which rule. Text, cells, rows of CSV and HTML are made of
-it, here and nowhere else.
+large the difference is, how sure, and by which rule. Text, cells and HTML are made of it, here and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.costs import NOTHING, Cost, leak_text, with_view
@@ -80,10 +80,8 @@ class Participant(NamedTuple):
 METHODS = {
     "paired": "Paired by seed: Student's t of the differences",
     "Welch": "Independent seeds: Welch's t",
-    "bound": "Single seeds are not kept, so it is unknown how the runs vary together. "
-    "The largest possible error is used",
-    "turned": "The agents are in another order, so that seeds make no pairs. "
-    "The largest possible error is used",
+    "bound": "Single seeds are not kept or make no pairs, so it is unknown how the runs vary "
+    "together. The largest possible error is used",
 }
 """How two runs are compared, and the words for it."""
 
@@ -99,10 +97,9 @@ class Comparison:
         participants: The two runs.
         absent: Who takes no part, by the reason why.
         question: What both were asked.
-        method: "paired", "Welch", "bound" or "turned"; see `METHODS`.
+        method: "paired", "Welch" or "bound"; see `METHODS`.
         level: Confidence level.
         together: How many comparisons are decided together.
-        simultaneous: How: "Holm" (p-values), "" for each by itself.
         note: What to know of the seeds besides; "" for nothing.
         at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
         difference: Mean regret of the first minus that of the second, in reward summed over agents.
@@ -123,7 +120,6 @@ class Comparison:
     method: str = "paired"
     level: float = 0.95
     together: int = 1
-    simultaneous: str = ""
     note: str = ""
     at: str = ""
     difference: float
@@ -150,21 +146,6 @@ class Comparison:
     def seeds(self) -> tuple[int, int]:
         """Seeds of the first and of the second that are compared."""
         return self.participants[0].seeds, self.participants[1].seeds
-
-    @property
-    def horizon(self) -> int | None:
-        """T, in slots."""
-        return self.question.horizon
-
-    @property
-    def first_mean(self) -> float:
-        """Mean regret of the first at T, in reward summed over agents."""
-        return self.participants[0].mean
-
-    @property
-    def second_mean(self) -> float:
-        """That of the second."""
-        return self.participants[1].mean
 
     @property
     def verdict(self) -> str:
@@ -217,9 +198,9 @@ class Comparison:
             return ""
         shared = first.view if first.view == second.view else ""
         leaks = [
-            f"{'ε = ' * each.bounded}{each.leak}"
-            + f" ({each.view})" * (each.view not in (NOTHING, shared))
-            for each in self.participants
+            f"{'ε = ' * run.bounded}{run.leak}"
+            + f" ({run.view})" * (run.view not in (NOTHING, shared))
+            for run in self.participants
         ]
         text = _both(leaks) + f" ({shared})" * (shared not in ("", NOTHING))
         one, other = first.leak_number, second.leak_number
@@ -229,15 +210,15 @@ class Comparison:
 
     @property
     def _links(self) -> str:
-        links = [each.links for each in self.participants]
+        links = [run.links for run in self.participants]
         known = all(map(math.isfinite, links))
         return f"links {_both([*map(words.short, links)])}" if known else ""
 
     @property
     def _trusts(self) -> str:
         """Says that trust is unlike, where leaks of two kinds do not: a number, none, no bound."""
-        kinds = {"ε" if each.bounded else each.leak for each in self.participants}
-        trusts = dict.fromkeys(each.trust or "not known" for each in self.participants)
+        kinds = {"ε" if run.bounded else run.leak for run in self.participants}
+        trusts = dict.fromkeys(run.trust or "not known" for run in self.participants)
         if len(trusts) == 1 or len(kinds) > 1:
             return ""
         return f"trusted: {' and '.join(f'“{trust}”' for trust in trusts)}"
@@ -247,7 +228,7 @@ class Comparison:
 
         Leaks are told with what is seen, but for the ``view`` that the table names.
         """
-        leaks = [with_view(each.leak, each, view) for each in self.participants]
+        leaks = [with_view(run.leak, run, view) for run in self.participants]
         known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
         ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
         return {
@@ -255,8 +236,8 @@ class Comparison:
             "first": self.first,
             "second": self.second,
             "leaks ε": " and ".join(leaks) * all(leaks),
-            "regret, first": words.short(self.first_mean),
-            "regret, second": words.short(self.second_mean),
+            "regret, first": words.short(self.participants[0].mean),
+            "regret, second": words.short(self.participants[1].mean),
             "difference": _signed(self.difference),
             "interval": f"[{_signed(self.lower)}, {_signed(self.upper)}]",
             "per cent": f"{self.percent:+.3g} %" if known[0] else "–",
@@ -265,27 +246,10 @@ class Comparison:
             "p-value, Holm": p_text(self.adjusted),
         }
 
-    def row(self) -> dict[str, Any]:
-        """Returns the record for a CSV file, by names that a program can rely on."""
-        told: dict[str, Any] = {"verdict": self.verdict, **self.question._asdict(), "at": self.at}
-        for side, each in zip(("first", "second"), self.participants, strict=True):
-            told |= {side: each.label, f"{side}_regret": each.mean}
-            told |= {f"{side}_{name}": getattr(each, name) for name in _TAKEN}
-        told |= {name: getattr(self, name) for name in _NUMBERS}
-        absent = "; ".join(f"{why}: {' / '.join(who)}" for why, who in self.absent.items())
-        return told | {"absent": absent, "sentence": self.sentence}
-
-
-_TAKEN = ("seeds", "leak", "view", "accountant", "trust", "links")
-_NUMBERS = (
-    *("difference", "lower", "upper", "percent", "percent_lower", "percent_upper", "p_value"),
-    *("adjusted", "method", "level", "together", "simultaneous"),
-)
-
 
 def tally(comparisons: Sequence[Comparison]) -> str:
     """Counts verdicts, for a heading: "3 comparisons: more regret 2, less 0, not shown 1"."""
-    number = Counter(each.verdict for each in comparisons)
+    number = Counter(pair.verdict for pair in comparisons)
     many = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
     shown = f"more regret {number['more']}, less {number['less']}"
     return f"{many}: {shown}, no difference shown {number['not shown']}"
@@ -298,24 +262,24 @@ def p_text(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
 
 
-def interval_text(found: tuple[float, float, float]) -> str:
+def interval_text(numbers: tuple[float, float, float]) -> str:
     """Writes a number with its interval: "12.3 [11.9, 12.7]"."""
-    return " ".join(with_ends(*found))
+    return " ".join(with_ends(*numbers))
 
 
 def with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
     """Writes a number and its interval with as many decimals as the interval can tell."""
     half = (high - low) / 2
     if math.isinf(half):
-        low_, high_ = (words.short(each).replace("inf", "∞") for each in (low, high))
+        low_, high_ = (words.short(end).replace("inf", "∞") for end in (low, high))
         return words.short(middle), f"[{low_}, {high_}]"
     places = 0 if middle == low == high == round(middle) else 2
     if half > 0:
         places = min(max(0, math.ceil(-math.log10(half))), 6)
     # An end that is not 0 does not read as 0: the reader looks at its sign.
-    while places < 6 and any(each and not round(each, places) for each in (low, high)):
+    while places < 6 and any(end and not round(end, places) for end in (low, high)):
         places += 1
-    texts = [f"{round(each, places) + 0.0:,.{places}f}" for each in (middle, low, high)]
+    texts = [f"{round(end, places) + 0.0:,.{places}f}" for end in (middle, low, high)]
     return texts[0], f"[{texts[1]}, {texts[2]}]"
 
 

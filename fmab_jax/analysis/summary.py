@@ -9,10 +9,10 @@ processor that matrices are multiplied with.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,53 +98,54 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
 
     def scattered(start: int) -> np.ndarray:
         block = np.ascontiguousarray(curves[start : start + ROWS], np.float64) - anchor - offset
-        return _products(block) if full else np.square(block).sum(0)
+        return products(block, _square) if full else np.square(block).sum(0)
 
     scatter = np.zeros((times, times) if full else times)
     starts = range(0, seeds, ROWS)
     with ThreadPoolExecutor(threads) as pool:
-        for found in pool.map(scattered, starts) if threads > 1 else map(scattered, starts):
-            scatter += found
+        for part in pool.map(scattered, starts) if threads > 1 else map(scattered, starts):
+            scatter += part
     return Moments(seeds, anchor, offset, scatter)
 
 
-def _products(block: np.ndarray) -> np.ndarray:
+def products(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
     """Returns block.T @ block of at most ROWS rows, the same bytes whoever multiplies.
 
     A library of matrices adds up in an order of its own, by threads and processor. Each column is
     cut to two parts of BITS bits below its largest value, whose products and sums are exact; what
     is cut off is less than 2^-44 of that value.
+
+    Args:
+        block: [row, time].
+        square: Returns parts.T @ parts, whose sums are exact in any order.
+        xp: NumPy, or JAX's.
     """
-    rows, times = block.shape
-    _, exponent = np.frexp(np.abs(block).max(0))
-    # Rows of zeros add nothing.
-    parts = np.zeros((-(-rows // _TILE) * _TILE, 2 * times))
-    high, low = parts[:rows, :times], parts[:rows, times:]
+    times = block.shape[1]
+    _, exponent = xp.frexp(xp.abs(block).max(0))
     # Added to a number and taken off again, they leave it rounded to a multiple of 2^-52 of theirs.
-    coarse = np.ldexp(1.5, exponent + (52 - BITS))
-    fine = np.ldexp(1.5, exponent + (52 - 2 * BITS - 1))
-    np.add(block, coarse, out=high)
-    np.subtract(high, coarse, out=high)
-    np.subtract(block, high, out=low)
-    np.add(low, fine, out=low)
-    np.subtract(low, fine, out=low)
-    found = _squared(parts)
-    cross = found[:times, times:]
-    return found[:times, :times] + (cross + cross.T) + found[times:, times:]
+    coarse = xp.ldexp(1.5, exponent + (52 - BITS))[None]
+    fine = xp.ldexp(1.5, exponent + (52 - 2 * BITS - 1))[None]
+    high = (block + coarse) - coarse
+    low = ((block - high) + fine) - fine
+    sums = square(xp.concatenate([high, low], axis=1))
+    cross = sums[:times, times:]
+    return sums[:times, :times] + (cross + cross.T) + sums[times:, times:]
 
 
-def _squared(parts: np.ndarray) -> np.ndarray:
-    """Returns parts.T @ parts, whose sums are exact in any order, a tile at a time."""
-    columns = parts.shape[1]
-    stacked = parts.reshape(-1, _TILE, columns)
-    found = np.empty((columns, columns))
+def _square(parts: np.ndarray) -> np.ndarray:
+    """Returns parts.T @ parts, a tile at a time."""
+    rows, columns = parts.shape
+    # Rows of zeros add nothing.
+    stacked = np.zeros((-(-rows // _TILE), _TILE, columns))
+    stacked.reshape(-1, columns)[:rows] = parts
+    sums = np.empty((columns, columns))
     for left in range(0, columns, _TILE):
-        rows = stacked[:, :, left : left + _TILE].transpose(0, 2, 1)
+        turned = stacked[:, :, left : left + _TILE].transpose(0, 2, 1)
         for right in range(left, columns, _TILE):
-            tile = np.matmul(rows, stacked[:, :, right : right + _TILE]).sum(0)
-            found[left : left + _TILE, right : right + _TILE] = tile
-            found[right : right + _TILE, left : left + _TILE] = tile.T
-    return found
+            tile = np.matmul(turned, stacked[:, :, right : right + _TILE]).sum(0)
+            sums[left : left + _TILE, right : right + _TILE] = tile
+            sums[right : right + _TILE, left : left + _TILE] = tile.T
+    return sums
 
 
 def merge(first: Moments, second: Moments) -> Moments:
@@ -183,14 +184,14 @@ def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def tallied(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the distinct whole numbers among ``values`` and how often each occurs."""
-    found, counts = np.unique(values, return_counts=True)
-    return found.astype(np.int64), counts.astype(np.int64)
+    distinct, counts = np.unique(values, return_counts=True)
+    return distinct.astype(np.int64), counts.astype(np.int64)
 
 
 def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the sum of (values, counts) pairs; exact in any order."""
     parts = list(parts)
-    values = np.concatenate([found for found, _ in parts])
+    values = np.concatenate([part for part, _ in parts])
     counts = np.concatenate([count for _, count in parts])
     distinct, place = np.unique(values, return_inverse=True)
     total = np.zeros(len(distinct), np.int64)

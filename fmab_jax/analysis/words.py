@@ -50,15 +50,9 @@ def label_text(label: Any) -> str:
     if isinstance(label, str):
         return shortened(label)
     number = float(label)
-    if number.is_integer():
-        return str(int(number))
-    text = epsilon_text(number)
-    return text if math.isinf(number) or float(text) == number else repr(number)
-
-
-def epsilon_text(value: float) -> str:
-    """Writes a privacy parameter; infinity is no noise."""
-    return "none" if math.isinf(value) else f"{value:.4g}"
+    if math.isinf(number):
+        return "none"
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def whole(number: Any) -> str:
@@ -109,10 +103,10 @@ def name_of(coordinate: xr.DataArray) -> str:
 
 def grouped(words: Mapping[str, Any]) -> dict[Any, str]:
     """Returns, by what is said of some labels, these labels."""
-    found: dict[Any, list[str]] = {}
-    for label, told in words.items():
-        found.setdefault(told, []).append(label)
-    return {told: " / ".join(labels) for told, labels in found.items()}
+    groups: dict[Any, list[str]] = {}
+    for label, text in words.items():
+        groups.setdefault(text, []).append(label)
+    return {text: " / ".join(labels) for text, labels in groups.items()}
 
 
 def privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
@@ -160,30 +154,30 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     settings, titles, others = _settings(data)
     known = {name: value for name, value in (data.attrs | single).items() if name not in varied}
     title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
-    found = [title] if title else []
+    lines = [title] if title else []
     epsilon: Any = known.get("epsilon")
     ledger = said(data, "ledger")
     if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
-        found += [settings["epsilon"]] if "epsilon" in settings else []
+        lines += [settings["epsilon"]] if "epsilon" in settings else []
     elif epsilon == "none" or is_number(epsilon):
-        found.append(privacy(epsilon, ledger))
+        lines.append(privacy(epsilon, ledger))
         message = data.attrs.get("epsilon_message", message)
         known_leak = is_number(message) and math.isfinite(message) and message != epsilon
         if leaks and known_leak and _covered(data):
-            found[-1] += f" ({_exact(message)} per message)"
+            lines[-1] += f" ({_exact(message)} per message)"
     elif "epsilon" in settings and "epsilon" not in varied:
-        found.append(settings["epsilon"])
-    sizes = [each for each in _SIZES if is_number(known.get(each[0]))]
-    found += [quantity(symbol, known[name], noun) for name, symbol, noun in sizes]
+        lines.append(settings["epsilon"])
+    sizes = [size for size in _SIZES if is_number(known.get(size[0]))]
+    lines += [quantity(symbol, known[name], noun) for name, symbol, noun in sizes]
     done = {"epsilon", *(name for name, _, _ in sizes), *_DERIVED}
     for name in (name for name in single if name in known and name not in done):
         settings[name] = told(data[name], single[name])
-    found += [words for name, words in settings.items() if name not in {*varied, *done}]
-    found += others
+    lines += [words for name, words in settings.items() if name not in {*varied, *done}]
+    lines += others
     if data.attrs.get("root_seed", 0):
-        found.append(f"root seed {data.attrs['root_seed']}")
-    return [shortened(each) for each in found]
+        lines.append(f"root seed {data.attrs['root_seed']}")
+    return [shortened(line) for line in lines]
 
 
 def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
@@ -195,8 +189,8 @@ def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
     settings = said(data, "settings")
     titles, others = "", []
     for dim, by_label in said(data, "settings_by").items():
-        labels = [str(each) for each in data[dim].values.reshape(-1)] if dim in data.coords else []
-        left = {each: dict(by_label[each]) for each in labels if each in by_label} or by_label
+        labels = map(str, data[dim].values.reshape(-1)) if dim in data.coords else ()
+        left = {label: dict(by_label[label]) for label in labels if label in by_label} or by_label
         for name in dict.fromkeys(name for own in left.values() for name in own):
             words = {own.get(name) for own in left.values()}
             if len(words) == 1 and name != "title":
@@ -212,7 +206,7 @@ def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
         if titled:
             titles = ", ".join(listed)
         else:
-            others += [told for told, (_, own) in zip(listed, owned, strict=True) if own]
+            others += [text for text, (_, own) in zip(listed, owned, strict=True) if own]
     return settings, titles, others
 
 

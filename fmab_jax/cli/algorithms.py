@@ -29,8 +29,8 @@ def execute(call: Call) -> None:
     shown = plain_table()
     for heading in ("name", "source", "who is heard", "who is trusted", "parameters"):
         shown.add_column(heading, overflow="fold")
-    for each in list_algorithms():
-        texts = (each[name] for name in ("name", "source", "heard", "trusted"))
-        shown.add_row(*texts, ", ".join(each["parameters"]))
+    for row in list_algorithms():
+        texts = (row[name] for name in ("name", "source", "heard", "trusted"))
+        shown.add_row(*texts, ", ".join(row["parameters"]))
     show_table(shown, whole=False)
     print(f"Reward laws, for --rewards: {usages()}")

@@ -12,7 +12,6 @@ Examples:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,17 +61,15 @@ def _covered() -> dict[str, Any]:
     from fmab_jax.algorithms.base import known
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
 
+    bases = [vars(base) for base in Paper.__mro__]
     equations = {
-        name
-        for base in Paper.__mro__
-        for name, value in vars(base).items()
-        if isinstance(value, staticmethod)
+        n for names in bases for n, value in names.items() if isinstance(value, staticmethod)
     }
     return {
         name: owner
         for name, owner in known().items()
         if issubclass(owner, Paper)
-        and all(getattr(owner, each) is getattr(Paper, each) for each in equations)
+        and all(getattr(owner, n) is getattr(Paper, n) for n in equations)
     }
 
 
@@ -110,23 +107,20 @@ def execute(call: Call) -> None:
     if algorithm.rounds is not None:
         how |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
     epsilon = algorithm.privacy(config.exchange)["epsilon"]
-    found = [
+    columns = [
         bound(gaps, config.exchange, config.horizon, epsilon, **how)
         for bound in (theory.bounds, theory.closed_form)
     ]
-    made = xr.Dataset(attrs=grid.attributes_of(study))
-    print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
-    table: list[tuple[str, ...]] = [("", "epoch by epoch", "closed form")]
-    for name, values in _rows(found):
-        capped = (" (capped)" * (name == "regret" and _capped(each)) for each in found)
-        table.append(
-            (name, *(_written(value) + c for value, c in zip(values, capped, strict=True)))
-        )
+    results = xr.Dataset(attrs=grid.attributes_of(study))
+    print(", ".join([*words.facts(results, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
+    table = [["", "epoch by epoch", "closed form"]]
+    for name, values in _rows(columns):
+        capped = (" (capped)" * (name == "regret" and _is_capped(bound)) for bound in columns)
+        table.append([name, *(_written(v) + mark for v, mark in zip(values, capped, strict=True))])
     # Two numbers stand apart, however long they are.
     wide = max(20, *(2 + len(cell) for row in table for cell in row[1:]))
-    print(
-        "\n".join(f"{name:<24}" + "".join(f"{c:>{wide}}" for c in cells) for name, *cells in table)
-    )
+    for name, *cells in table:
+        print(f"{name:<24}" + "".join(f"{cell:>{wide}}" for cell in cells))
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
         alone = config.exchange.alone
         least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
@@ -140,20 +134,19 @@ def _written(value: float) -> str:
     return short(value) if value < 1e15 else "unbounded"
 
 
-def _capped(bounds: Any) -> bool:
+def _is_capped(bounds: Any) -> bool:
     """Tells whether regret is bounded by what a run can lose at all, not by its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
     return bounds.regret < (1 - 1e-9) * sum(parts)
 
 
-def _rows(found: list[Any]) -> list[tuple[str, list[float]]]:
+def _rows(columns: list[Any]) -> list[tuple[str, list[float]]]:
     """Returns the bounds, a row for each; what is kept by meter has a row for each meter."""
     rows = []
-    for field in found[0]._fields:
-        name, values = field.replace("_", " "), [getattr(each, field) for each in found]
-        if isinstance(values[0], Mapping):
-            for meter in values[0]:
-                rows.append((f"{name}, {meter}", [float(each[meter]) for each in values]))
+    for field in columns[0]._fields:
+        name, values = field.replace("_", " "), [getattr(bound, field) for bound in columns]
+        if field == "links":
+            rows += [(f"{name}, {meter}", [v[meter] for v in values]) for meter in values[0]]
         else:
-            rows.append((name, [float(value) for value in values]))
+            rows.append((name, values))
     return rows

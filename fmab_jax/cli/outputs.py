@@ -28,8 +28,8 @@ def execute(call: Call) -> None:
     shown = plain_table()
     for heading in ("name", "what it is", "over", "unit", "comes out"):
         shown.add_column(heading, overflow="fold")
-    asked = [(each, f"--outputs {each.name}") for each in further().values()]
-    for output, when in [*((each, "always") for each in USUAL), *asked]:
+    asked = [(output, f"--outputs {output.name}") for output in further().values()]
+    for output, when in [*((output, "always") for output in USUAL), *asked]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):
             over = ", ".join(name for name, _ in output.over)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
-from fmab_jax.cli.tables import MOST_CURVES, arms_run, print_ledger, print_results
+from fmab_jax.cli.tables import MOST_CURVES, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
 from fmab_jax.files import is_blank, refuse_taken
 from fmab_jax.parameters import Real
@@ -90,7 +90,7 @@ def execute(call: Call) -> None:
         plots.save_figure(figure, figure_path, overwrite=options.overwrite)
         call.written.extend(plots.files_of(figure, figure_path))
     level = None if study.until else options.level
-    print_results(data, options, level=level, arms=arms_run(options.means, data))
+    print_results(data, options, level=level)
     print_ledger(data)
     print()
     programs = data.attrs["compilations"]

@@ -9,7 +9,6 @@ Examples:
   fmab show runs/eps --sort regret --select participation=1
   fmab show runs/eps --where "links<=500" --sort regret
   fmab show runs/eps --format latex --columns epsilon regret interval links
-  fmab show runs/films --means films.npz
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
-from fmab_jax.cli.tables import Reading, arms_of, opened, print_results, selected
+from fmab_jax.cli.tables import Reading, opened, print_results, selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,17 +24,15 @@ class Options(Reading):
     """A table of what was found, with intervals."""
 
     sort: str | None = option(None, metavar="COLUMN", shown="order of the grid")
-    """A swept parameter, or regret, rounds, cost, seeds, lost, worse."""
+    """A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links, links_METER."""
     descending: bool = option(False)
     """Largest first."""
     where: tuple[str, ...] = option((), metavar="CONDITION", shown="all")
-    """Only rows of which this holds, such as "links<=500" or "regret<1e5": a column as in --sort,
-    leak, links or links_METER; one of < <= > >=; a number."""
+    """Only rows of which this holds, such as "links<=500" or "regret<1e5": a column as in --sort;
+    one of < <= > >=; a number."""
     columns: tuple[str, ...] = option((), metavar="COLUMN", shown="all")
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
-    seeds, lost, worse, arm. csv has all of them."""
-    means: str | None = option(None, metavar="FILE.npz", shown="arms have no names")
-    """The file of ratings that was run on: the table says by name what most seeds play at T."""
+    seeds, lost, worse. csv has all of them."""
     format: str = option("text", metavar="{text,latex,html,markdown,csv}")
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""
@@ -45,7 +42,6 @@ def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
     data = opened(options)
-    arms = arms_of(options.means, data) if options.means is not None else None
     print_results(
         selected(data, options.select),
         options,
@@ -55,5 +51,4 @@ def execute(call: Call) -> None:
         form=options.format,
         where=options.where,
         columns=options.columns or None,
-        arms=arms,
     )

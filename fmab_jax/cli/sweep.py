@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, as_word, called, option
-from fmab_jax.cli.tables import Reading, arms_run, print_results
-from fmab_jax.errors import refuse
+from fmab_jax.cli.tables import Reading, print_results
+from fmab_jax.errors import TOML, Spelling, refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
@@ -154,11 +154,9 @@ def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None
     elapsed = data.attrs["elapsed_s"]
     print(f"{out}: {quantity(len(study.points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
-        means = document.get("problem", {}).get("means")
-        files = [means] if isinstance(means, str) else []
-        print_results(data, Reading(folder=out), arms=arms_run(files, data))
-    plugin = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
-    print(f"next: fmab show {as_word(out)}{plugin}, fmab plot {as_word(out)} --help")
+        print_results(data, Reading(folder=out))
+    own = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
+    print(f"next: fmab show {as_word(out)}{own}, fmab plot {as_word(out)} --help")
 
 
 class _Planned(Progress):

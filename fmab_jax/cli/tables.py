@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -59,22 +58,11 @@ def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> x
     from fmab_jax.sweeps import results
 
     with called(store=field, path=field):
+        data = results.read(path, partial=partial)
         try:
-            return held(results.read(path, partial=partial))
+            return held(data)
         except Refusal as error:
-            side, _, part = error.field.partition(".")
-            if side == "data" and part:
-                named = f"{part}s are" if part in ("seed", "meter", "slot") else f"{part} is"
-                allowed = f"one whose {named} {error.allowed}"
-                raise Refusal(field, path, allowed, error.remedy) from None
-            if "partial=True" not in error.remedy:
-                raise
-            remedy = "resume it, or look at what is there with fmab show"
-            raise Refusal(error.field, error.value, error.allowed, remedy) from None
-
-
-def _dims(data: xr.Dataset) -> list[str]:
-    return [str(name) for name in data.seeds.dims]
+            raise Refusal.line(f"{visible(path)}: {error}") from None
 
 
 def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") -> xr.Dataset:
@@ -87,7 +75,7 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
     """
     from fmab_jax.analysis.words import label_text
 
-    dims = _dims(data)
+    dims = [str(name) for name in data.seeds.dims]
     places: dict[str, set[int]] = {}
     for text in select:
         name, _, value = text.partition("=")
@@ -97,56 +85,18 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
             remedy = did_you_mean(name, dims, "write NAME=VALUE" if dims else "drop it", str)
             raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; {remedy}")
         labels = data[name].values.tolist()
-        matches = [i for i, label in enumerate(labels) if _same(label, value)]
-        if not matches:
-            listed = ", ".join(map(label_text, labels))
-            told = f"must be one of {listed[:200]}; choose one"
-            raise Refusal.line(f"{option} {visible(text)}: {told}")
-        places.setdefault(name, set()).add(matches[0])
-    return data.isel({name: sorted(found) for name, found in places.items()})
+        place = next((i for i, label in enumerate(labels) if _same(label, value)), None)
+        if place is None:
+            listed = ", ".join(map(label_text, labels))[:200]
+            raise Refusal.line(f"{option} {visible(text)}: must be one of {listed}; choose one")
+        places.setdefault(name, set()).add(place)
+    return data.isel({name: sorted(at) for name, at in places.items()})
 
 
 def _same(label: Any, text: str) -> bool:
-    if str(label) == text or (label == "none" and text.lower() in ("none", "inf")):
-        return True
-    return not isinstance(label, str) and number_of(text) == label
-
-
-def arms_of(path: str, data: xr.Dataset) -> tuple[str, ...] | None:
-    """Returns what a file calls the arms of results; None where these do not keep what is played.
-
-    Args:
-        path: That the results were run on, as ``--means``.
-        data: Results.
-
-    Raises:
-        Refusal: If the file has no names, or the results were run on another table.
-    """
-    from fmab_jax.core import tables
-    from fmab_jax.core.problems import Problem
-    from fmab_jax.run.attributes import said
-
-    names = tables.read(path).arm_labels
-    if names is None:
-        allowed = "a file in which arms have names, as fmab_jax.ratings writes it"
-        raise Refusal("means", path, allowed, "give the one that was run on, or leave it out")
-    ran = said(data, "settings").get("means")
-    if Problem.from_file(path).settings().get("means") != ran:
-        remedy = "give the file that they were run on, as --means"
-        raise Refusal("means", path, "the table of ratings of these results", remedy)
-    return names if "chosen_arm" in data else None
-
-
-def arms_run(means: Sequence[str], data: xr.Dataset) -> tuple[str, ...] | None:
-    """Returns the names of the arms of what has just been run; None where they have none.
-
-    Args:
-        means: Files; several are compared by other things than their arms.
-        data: Results.
-    """
-    with suppress(Refusal):  # the file has changed since
-        return arms_of(means[0], data) if len(means) == 1 else None
-    return None
+    if isinstance(label, str):
+        return label == text or (label == "none" and text.lower() in ("none", "inf"))
+    return str(label) == text or number_of(text) == label
 
 
 def line_width() -> int:
@@ -191,52 +141,34 @@ def plain_table(title: str | None = None) -> Any:
     return Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False)
 
 
-def print_results(
-    data: xr.Dataset,
-    options: Any,
-    *,
-    level: float | None = None,
-    sort: str | None = None,
-    descending: bool = False,
-    form: str = "text",
-    where: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
-) -> None:
+def print_results(data: xr.Dataset, options: Any, *, form: str = "text", **how: Any) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
     Args:
         data: Results of a sweep, or of a run.
         options: Whose prices, and whose spelling of refusals.
-        level: Confidence level.
-        sort: Column to sort by.
-        descending: Largest first.
         form: One of `FORMATS`; all but "text" are the table alone.
-        where: Conditions that rows fulfil.
-        columns: Columns wanted; None for all.
-        arms: Names of the arms, if they have any.
+        how: Arguments of `overview`.
     """
     from fmab_jax.analysis.overview import overview
 
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    how: dict[str, Any] = {"sort": sort, "descending": descending}
-    how |= {"where": where, "columns": columns, "arms": arms}
-    found = overview(data, level=level, **how, **prices)
-    if where and not found.rows:
-        told = Shown(" ".join(map(visible, where)))
-        refuse("where", told, "true of at least one row", "loosen it")
+    table = overview(data, **how, **prices)
+    if how.get("where") and not table.rows:
+        conditions = Shown(" ".join(map(visible, how["where"])))
+        refuse("where", conditions, "true of at least one row", "loosen it")
     if form != "text":
-        print(found.write(form))
-        if found.remarks:
-            print("\n".join(found.remarks), file=sys.stderr)
+        print(table.write(form))
+        if table.remarks:
+            print("\n".join(table.remarks), file=sys.stderr)
         return
-    shown = plain_table(found.title)
-    for heading in found.headings:
+    shown = plain_table(table.title)
+    for heading in table.headings:
         shown.add_column(heading, justify="right", overflow="fold")
-    for cells in found.rows:
+    for cells in table.rows:
         shown.add_row(*cells)
     show_table(shown)
-    print("\n".join([found.legend, *found.remarks]))
+    print("\n".join([table.legend, *table.remarks]))
 
 
 def print_ledger(data: xr.Dataset) -> None:

@@ -152,34 +152,6 @@ def test_each_cell_is_that_of_numpy():
     assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.named[:2]]
 
 
-def test_the_arm_that_most_seeds_play_has_its_name():
-    """Would catch -1, still exploring, that is the last arm; seeds that have not been run; the
-    names of another configuration; a tie that goes by chance."""
-    data = result()
-    data.chosen_arm[0, 0] = [2, 1, 1, 2, 0]
-    data.chosen_arm[0, 1] = [-1, -1, 2, -1, 2]
-    data.chosen_arm[1, 0] = [0, 1, 1, 1, 1]
-    names = ["Drama", "Sci\x1b-Fi", "a & b"]
-    found = fmab.overview(data, arms=names)
-    assert found.headings[-1] == "arm at T\nof most seeds"
-    arms = [row[-1] for row in found.rows]
-    assert arms == ["Sci?-Fi (40 %)", "undecided (75 %)", "Drama (100 %)"]
-    named = [(row["arm_at_T"], row["arm_at_T_seeds"]) for row in found.named]
-    assert named == [("Sci\x1b-Fi", 2), ("undecided", 3), ("Drama", 1)]
-    assert len({len(row) for row in found.rows} | {len(found.headings)}) == 1
-    without = fmab.overview(data)
-    assert [row[:-1] for row in found.rows] == list(without.rows)
-    data.chosen_arm[0, 0] = 2
-    assert "a \\& b (100 \\%)" in fmab.overview(data, arms=tuple(names)).write("latex")
-    for bad in (names[:2], "abc", [1, 2, 3], np.array(names)):
-        with pytest.raises(ValueError, match="must be the names of 3 arms; "):
-            fmab.overview(data, arms=bad)
-    with pytest.raises(ValueError, match="must be left out with results that do not keep each"):
-        fmab.overview(summed_up(data), arms=names)
-    with pytest.raises(ValueError, match="must be left out where numbers of arms differ"):
-        fmab.overview(data.drop_attrs(deep=False), arms=names)
-
-
 @pytest.mark.parametrize(
     "law, words",
     [
@@ -281,6 +253,8 @@ def test_a_look_draws_as_far_out_as_its_level(monkeypatch):
         ("seeds", "seeds"),
         ("lost", "best_arm_lost"),
         ("worse", "worse_arm_played"),
+        ("leak", "leak_epsilon"),
+        ("links_bound", "links_bound"),
         ("epsilon", "epsilon"),
     ],
 )
@@ -434,7 +408,7 @@ def test_where_agents_differ(rows, settings, differ):
         ("± ε δ ∞", r"$\pm$ $\varepsilon$ $\delta$ $\infty$"),
         ("2–3, 4×10⁻⁶", r"2--3, 4$\times$10$^{-6}$"),
         ("10¹⁰ of 10⁴", "10$^{10}$ of 10$^{4}$"),
-        ("plain_1", "plain_1"),
+        ("plain_1 & {2} %", r"plain\_1 \& \{2\} \%"),
     ],
 )
 def test_letters_in_latex(text, written):
@@ -492,7 +466,8 @@ def test_columns_are_those_that_are_wanted():
         ({"where": ["links<=1e400"]}, "where='links<=1e400': must be a condition such as"),
         ({"where": ["link<=5"]}, "where='link<=5': must be about one of epsilon, regret, rounds"),
         ({"where": [5]}, "where=5: must be a condition such as links<=500"),
-        ({"columns": ["regrets"]}, "columns='regrets': must be among epsilon, leak, regret"),
+        ({"sort": "regrets"}, "sort='regrets': must be about one of epsilon, regret, rounds"),
+        ({"columns": ["regrets"]}, "columns='regrets': must be about one of epsilon, leak, regret"),
     ],
 )
 def test_conditions_and_columns_that_are_none(how, line):

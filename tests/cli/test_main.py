@@ -587,7 +587,9 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
     fmab.save(other, "short.nc")
     _, err = said(capsys, "compare py.nc short.nc", 2)
-    assert err.startswith("fmab: short.nc: time 9000: must be 10000, the first's last slot; ")
+    assert err.startswith(
+        "fmab: short.nc: second.time=9000: must be 10000, the first's last slot; "
+    )
     for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
         fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
     out, _ = said(capsys, "show whole.nc")
@@ -596,10 +598,10 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     expected.attrs = {n: value for n, value in data.attrs.items() if n != "epsilon_message"}
     check_rows(out, expected)
     _, err = said(capsys, "show twice.nc", 2)
-    assert err.startswith("fmab: twice.nc: must be one whose seeds are distinct; ")
+    assert err.startswith("fmab: twice.nc: data.seed='repeated': must be distinct; ")
     fmab.save(data.assign_coords(seed=data.seed + 0.5), "half.nc")
     _, err = said(capsys, "compare py.nc half.nc", 2)
-    assert err.startswith("fmab: half.nc: must be one whose seeds are whole numbers, 0 or more; ")
+    assert err.startswith("fmab: half.nc: data.seed=0.5: must be whole numbers, 0 or more; ")
 
 
 def test_main_as_a_function_leaves_jax_as_it_is(capsys):
@@ -610,29 +612,14 @@ def test_main_as_a_function_leaves_jax_as_it_is(capsys):
     assert {name: value for name, value in before.items() if after[name] is not value} == {}
 
 
-@pytest.mark.parametrize("words", ["", "--agents 70 --arms 5 --horizon 1e6 --seeds 1e5 --times 7"])
-@pytest.mark.parametrize("name", ["cdp", "ddp"])
-def test_doctor_shows_the_estimate(words, name, capsys):
-    """Would catch an estimate of another run than the one asked for."""
-    chosen = "" if name == "cdp" else f" --algorithm {name}"
-    out, err = said(capsys, f"doctor {words}{chosen}")
+def test_doctor_says_what_results_depend_on(capsys):
+    """Would catch a version that is left out, and the precision of somebody else's program."""
+    out, err = said(capsys, "doctor")
     assert err == ""
-    agents, arms, horizon, seeds, points = (
-        (70, 5, 10**6, 10**5, 7) if words else (50, 100, 10**5, 1000, 100)
-    )
-    assert (
-        f"fmab run {name}, agents M = {agents}, arms K = {arms}, slots T = {horizon:,}, "
-        f"{points} of them recorded, seeds {seeds:,}:\n" in out
-    )
-    config = bind(base.named(name)(1.0), fmab.Problem.uniform(agents, arms), horizon, times=points)
-    needs = config.needs(seeds, tuple(jax.local_devices()))
-    line = re.search(r"^(\S+) x (\S+) seeds; curves of (\S+) GB fit into memory$", out, re.M)
-    assert line is not None
-    assert (number(line[1]), number(line[2])) == (needs.batches, needs.batch)
-    assert number(line[3]) == pytest.approx(needs.result_bytes / 1e9, rel=5e-3)
     for package, version in resources.versions().items():
         assert re.search(rf"^{package} +{re.escape(version)}$", out, re.M)
     assert re.search(r"^precision +float64 in simulations, float32 elsewhere$", out, re.M)
+    assert re.search(r"^memory available +\S+ GB$", out, re.M)
 
 
 def test_doctor_tells_how_much_of_a_gpu_is_for_jax(monkeypatch, capsys):
@@ -647,8 +634,8 @@ def test_doctor_tells_how_much_of_a_gpu_is_for_jax(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
-    """Would catch a doctor that promises a run which is then refused, or the other way round."""
+def test_simulate_refuses_what_does_not_fit(fits, monkeypatch):
+    """Would catch a run that fits and is refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
     config = bind(fmab.cdp_mab(1.0), problem, 10**5)
     needs = config.needs(1000, tuple(jax.local_devices()), None)
@@ -664,8 +651,6 @@ def test_doctor_and_simulate_agree_on_what_fits(fits, monkeypatch, capsys):
         raise Started
 
     monkeypatch.setattr(compilation, "compile_program", compile_program)
-    out, _ = said(capsys, "doctor --algorithm cdp")
-    assert f" GB {'fit' if fits else 'do not fit'} into memory\n" in out
     with pytest.raises(Started if fits else ValueError):
         fmab.simulate(fmab.cdp_mab(1.0), problem, 10**5, 1000)
 
@@ -679,7 +664,7 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
     examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
-    assert 2 <= len(examples) <= 6
+    assert 1 <= len(examples) <= 6
     for example in examples:
         words = shlex.split(example)
         module, found = cli.find(words[1:])

@@ -12,6 +12,7 @@ from spoken import said
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
+from fmab_jax.analysis.remarks import remarks_of
 from fmab_jax.cli import bounds
 
 SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
@@ -80,7 +81,7 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     assert lines[0].startswith(r"\begin{tabular}{") and lines[-1] == r"\end{tabular}"
     rows = [line for line in lines if line.endswith(r"\\")]
     assert len(rows) == 5
-    columns = lines[0].count("r}") and len(lines[0].split("{")[-1].rstrip("}"))
+    columns = len(lines[0].split("{")[-1].rstrip("}"))
     assert {line.count("&") for line in rows} == {columns - 1}
     assert not [line for line in rows if "%" in line.replace(r"\%", "")]
     assert overviews._latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
@@ -89,7 +90,7 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
 def test_markdown_and_other_words(written, capsys):
     """Would catch a format that is not refused by name, or Markdown without its rule."""
     lines = shown(capsys, written, "markdown").rstrip().split("\n")
-    assert set(lines[3]) == {"|", "-"} and lines[2].startswith("|   spread |")
+    assert set(lines[3]) == {"|", "-", " "} and lines[2].startswith("| spread |")
     err = said(capsys, f"show {written} --format docx", 2).err
     assert "one of text, latex, html, markdown, csv" in err
 
@@ -107,24 +108,24 @@ def test_arms_lost_by_agents_that_differ_are_explained(swept):
     for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
         table = fmab.final_table(swept)
         table.best_arm_lost[spread, 0] = lost
-        told = [line for line in overviews._remarks(table, swept) if "agents differ" in line]
+        told = [line for line in remarks_of(table, swept) if "agents differ" in line]
         assert len(told) == wanted
     table = fmab.final_table(swept.isel(spread=1))
     table.best_arm_lost[0] = 2
-    assert "agents differ" in overviews._remarks(table, swept)[-1]
+    assert "agents differ" in remarks_of(table, swept)[-1]
 
 
 def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
     low, high = float(shares.min()), float(shares.max())
-    told = overviews._remarks(fmab.final_table(swept), swept)
+    told = remarks_of(fmab.final_table(swept), swept)
     assert high > low and told == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
         "To see a choice, take a longer horizon or fewer arms."
     ]
     decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
-    assert overviews._remarks(fmab.final_table(decided), decided) == []
+    assert remarks_of(fmab.final_table(decided), decided) == []
 
 
 def test_bounds_say_that_they_are_capped(capsys):
@@ -137,7 +138,7 @@ def test_bounds_say_that_they_are_capped(capsys):
         for bound in (theory.bounds, theory.closed_form):
             found = bound(np.array([0, 0.3, 0.4]), table, horizon, 1.0)
             parts = [getattr(found, name) for name in found._fields if name.startswith("regret_")]
-            assert bounds._capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
+            assert bounds._is_capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
             assert found.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))
 
 

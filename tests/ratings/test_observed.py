@@ -1,7 +1,6 @@
 """Observed ratings against hand counts, pandas' own tables, and tastes that are known."""
 
 import importlib.util
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,7 +14,6 @@ from refusals import refused, refuses
 import fmab_jax as fmab
 from fmab_jax import ratings
 from fmab_jax.cli.main import main
-from fmab_jax.cli.tables import arms_run
 from fmab_jax.ratings import from_table
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/ratings"
@@ -322,56 +320,34 @@ def test_the_summary_says_what_was_kept(folder):
 # --- the command ---
 
 
-def test_tables_name_the_arms_of_the_file_that_was_run_on(folder, capsys, monkeypatch):
-    """Catches names of another table put to arms, and a table lost with its file."""
-    genres = from_table("ratings.csv", "userId", "genres", items="movies.csv", fill="arm")
-    genres.save("genres.npz")
-    from_table("ratings.csv", "userId", "genres", items="movies.csv", fill="arm", smoothing=1).save(
-        "o.npz"
-    )
-    settings = genres.problem.settings()
-    dims = ("seed",)
-    data = xr.Dataset(
-        {
-            "regret": ((*dims, "time"), [[1.0], [2.0], [3.0]]),
-            "links": ((*dims, "time", "meter"), np.ones((3, 1, 1))),
-            "rounds_made": (dims, [1, 1, 1]),
-            "chosen_arm": (dims, [1, 1, 0]),
-            "seeds": 3,
-        },
-        {
-            **{"seed": [0, 1, 2], "time": [1000], "meter": ["server"]},
-            **{"side": ("meter", ["server"]), "priced": ("meter", [True])},
-            **{"counts": ("meter", ["links"])},
-            **{name: (dims, [False] * 3) for name in ("best_arm_lost", "worse_arm_played")},
-        },
-        {
-            **{"title": "CDP-MAB", "agents": 3, "arms": 2, "horizon": 1000},
-            "settings": json.dumps(settings),
-        },
-    )
-    monkeypatch.setattr("fmab_jax.cli.show.opened", lambda _: data)
-    assert main(["show", "x.nc", "--means", "genres.npz"]) == 0
+_DRY = ("--horizon", "100", "--seeds", "2", "--dry-run")
+
+
+def test_the_command_writes_what_runs_read(folder, capsys):
+    """Would catch an option that is not passed on, or a file that holds another problem."""
+    words = "problem ratings.csv --agent userId --arm genres --items movies.csv --fill arm"
+    words += " --levels 1 2 3 4 5"
+    more = " --smoothing 0.5 --toward uniform --most-arms 2 --least-per-cell 2 --out p.npz"
+    assert main((words + more).split()) == 0
     out = capsys.readouterr().out
-    assert "Drama (67 %)" in out and "A regret of 1 is 4 rating points, from 1 to 5." in out
-    assert main(["show", "x.nc", "--means", "genres.npz", "--format", "csv"]) == 0
-    head, row = capsys.readouterr().out.splitlines()
-    cells = dict(zip(head.split(","), row.split(","), strict=True))
-    assert (cells["arm_at_T"], cells["arm_at_T_seeds"]) == ("Drama", "2")
-    assert main(["show", "x.nc", "--means", "o.npz"]) == 2
-    assert capsys.readouterr().err == (
-        "fmab: --means o.npz: must be the table of ratings of these results; "
-        "give the file that they were run on, as --means\n"
-    )
-    Path("bare.csv").write_text("0.5,0.4\n")
-    assert main(["show", "x.nc", "--means", "bare.csv"]) == 2
-    told = "fmab: --means bare.csv: must be a file in which arms have names, "
-    assert capsys.readouterr().err.startswith(told)
-    assert arms_run(["genres.npz"], data) == ("Comedy", "Drama")
-    assert arms_run(["bare.csv"], data) is None
-    assert arms_run(["genres.npz", "genres.npz"], data) is None
-    Path("genres.npz").unlink()
-    assert arms_run(["genres.npz"], data) is None and arms_run([], data) is None
+    options = {"levels": [1, 2, 3, 4, 5], "fill": "arm", "smoothing": 0.5, "toward": "uniform"}
+    options |= {"most_arms": 2, "least_per_cell": 2}
+    due = from_table("ratings.csv", "userId", "genres", items="movies.csv", **options)
+    assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
+    assert fmab.Problem.from_file("p.npz") == due.problem
+    one = "problem one.csv --agent agent --arm arm --value value --out one.npz"
+    Path("one.csv").write_text("agent,arm,value\na,x,1\na,y,2\n")
+    assert main(one.split()) == 0
+    command = capsys.readouterr().out.rstrip().rpartition("run it with fmab ")[2]
+    assert command == "run cdp --means one.npz --agents 50" and main([*command.split(), *_DRY]) == 0
+    capsys.readouterr()
+    assert main((words + " --out p.npz").split()) == 2
+    assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; ")
+    assert main(f"{words} --groups 9".split()) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("fmab: --groups 9: must be at most 3, the agents; ")
+    assert main("problem ratings.csv --agent userId --arm genre --items movies.csv".split()) == 2
+    assert " genres?" in capsys.readouterr().err
 
 
 def test_the_page_runs_and_shows_the_summary_that_it_prints(folder, capsys, monkeypatch):

@@ -1,0 +1,260 @@
+"""The epochs of the paper's elimination on the good event of docs/theory.md, and when it fails.
+
+The good event: in no completed epoch do the aggregates of a best arm b and of another arm k differ
+by 2 C(r) more, or less, than their means do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from fmab_jax.algorithms.families import schedule
+from fmab_jax.analysis.lower_bounds import numbers_by_arm
+from fmab_jax.core.instances import TIE
+from fmab_jax.errors import NONE, count, privacy, real, refuse
+
+# More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
+_EPOCHS = 64
+
+
+class Epochs(NamedTuple):
+    """The schedule of epochs r = 1, 2, ..., whichever arms are active, on the good event.
+
+    Attributes:
+        target: Dt_r.
+        arms: Largest possible number of active arms at the epoch's start.
+        fewest_pulls: Smallest possible S_r. Cut past the horizon, as in `schedule`.
+        most_pulls: Largest possible S_r. Likewise.
+        radius: Largest possible C(r).
+    """
+
+    target: Float[np.ndarray, " epoch"]
+    arms: Int[np.ndarray, " epoch"]
+    fewest_pulls: Float[np.ndarray, " epoch"]
+    most_pulls: Float[np.ndarray, " epoch"]
+    radius: Float[np.ndarray, " epoch"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The arguments, checked, and the epochs that they give."""
+
+    gaps: Float[np.ndarray, " arm"]
+    horizon: int
+    epsilon: float
+    rounds: float
+    schedule_gap: float
+    ratio: float
+    table: Epochs
+
+
+def epochs(
+    gaps: Any,
+    reporting: int,
+    horizon: int,
+    epsilon: float | None,
+    *,
+    rounds: int | None = None,
+    schedule_gap: float | None = None,
+) -> Epochs:
+    """Returns S(r), C(r) and the active arms of every epoch, at their worst on the good event.
+
+    Which arms are active is random, and S(r) and C(r) depend on how many. Two arms in play from
+    the second epoch on give the fewest pulls, all that can still be there the most. The radius is
+
+        C(r) <= min(Dt_r / 4, sqrt(log(8 K r^2 T) / (2 N S))) + r sqrt(8 log(8 K r^2 T))
+                / (N^1.5 epsilon S),    S = fewest pulls,
+
+    at most Dt_r / 2, and at most Dt_r / 4 without noise, wherever the epoch fits into the horizon.
+
+    Args:
+        gaps: [arm].
+        reporting: N.
+        horizon: T, in slots.
+        epsilon: Privacy parameter, or None.
+        rounds: Round budget R, or None; so many epochs are returned, or 64.
+        schedule_gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Algorithm 1, lines 3-5; section IV-B; proof of Theorem 1, step 2.2.
+
+    Example:
+        >>> from fmab_jax.analysis import theory
+        >>> found = theory.epochs([0.0, 0.2, 0.4], reporting=5, horizon=10**6, epsilon=1.0)
+        >>> bool((found.radius[:3] <= found.target[:3] / 2).all())  # 2 C(r) <= the target gap
+        True
+    """
+    reporting = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
+    return plan_epochs(gaps, reporting, horizon, epsilon, rounds, schedule_gap).table
+
+
+def pair_failure(
+    arms: int, reporting: int, epsilon: float | None, horizon: int, epochs: int
+) -> float:
+    """Bounds the probability that one arm ever overtakes another by 2 C(r) beyond their means.
+
+    "Ever" is any of the first ``epochs`` completed epochs. For arms j and b, y_j - y_b deviates in
+    one given direction by at least 2 C(r) only if the rewards' part of it deviates by 2 c(r) or the
+    noise's by 2 h(r), where c + h = C.
+
+    * Rewards: with a active arms and S pulls, Hoeffding's inequality for the *difference* of two
+      averages of N S rewards gives (8 a r^2 T)^-2. Which a and S occur depends on the rewards, so
+      all of them are added up: 2 <= a <= K and a S <= T. In epoch 1 only a = K occurs.
+    * Noise: 2 N r Laplace variables of one scale. Chernoff's bound is minimised exactly, in place
+      of the tail the paper cites, which needs N > log(8 a r^2 T).
+
+    A best arm is lost with at most K - 1 times this probability.
+
+    Args:
+        arms: K.
+        reporting: N.
+        epsilon: Privacy parameter, or None.
+        horizon: T, in slots.
+        epochs: Number of epochs that may complete.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Replaces step 1 of the proof of Theorem 1.
+
+    Example:
+        >>> from fmab_jax.analysis import theory
+        >>> failure = theory.pair_failure(100, 50, epsilon=1.0, horizon=10**6, epochs=20)
+        >>> failure < 2.7e-10  # 2.7e-4 / T
+        True
+    """
+    arms = count("arms", arms, 1, 10**6, "give the number of arms K")
+    reporting = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
+    horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    epochs = count("epochs", epochs, 0, 10**12, "give the number of epochs")
+    noise_free = math.isinf(privacy("epsilon", epsilon))
+    if arms == 1 or epochs == 0:
+        return 0.0
+    K, N, T = arms, reporting, float(horizon)
+    # Later terms fall like r^-4 and faster; the rest of the series is below 1 / (3 r^3).
+    r = np.arange(1.0, min(epochs, 1000) + 1)
+    a = np.arange(2.0, K + 1)
+    later = float((r[1:] ** -4).sum()) + (len(r) < epochs) / (3 * len(r) ** 3)
+    rewards = (8 * K * T) ** -2 + later * float((a**-3).sum()) / (64 * T)
+    if noise_free:
+        return min(1.0, rewards)
+    # The sum is r times that of one epoch's noise, and so is the threshold: a power of one tail.
+    threshold = 2 * np.sqrt(8 * N * np.log(8 * K * r**2 * T))
+    tilt = threshold / (2 * N + np.hypot(2 * N, threshold))
+    tail = np.exp(-r * (tilt * threshold + 2 * N * np.log1p(-(tilt**2))))
+    # From epoch 2 on a term is at most the first one's square, cube, ...: a geometric rest.
+    rest = (len(r) < epochs) * float(tail[0]) ** len(r) / max(1 - float(tail[0]), 1e-300)
+    return min(1.0, rewards + float(tail.sum()) + rest)
+
+
+def crossover_epsilon(
+    epoch: int, active: int, *, arms: int, reporting: int, horizon: int, ratio: float = 0.5
+) -> float:
+    """Returns the epsilon below which the noise, not the rewards, decides how long an epoch is.
+
+    The two terms of S(r) are equal, and so are the two of C(r) up to rounding, at
+    r Dt_r sqrt(2 log(8 K r^2 T)) / (sqrt(N) log(8 a r^2 T)). Below it S(r) is proportional to
+    1 / epsilon.
+
+    Args:
+        epoch: r = 1, 2, ...
+        active: a, in [1, arms].
+        arms: K.
+        reporting: N.
+        horizon: T, in slots.
+        ratio: Factor by which the target gap shrinks, in (0, 1].
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Algorithm 1, line 4; section IV-C, "privacy-regret trade-off", with its constant.
+
+    Example:
+        At the paper's setting the noise decides no epoch where epsilon is 0.1 or more:
+
+        >>> from fmab_jax.analysis import theory
+        >>> setting = {"arms": 100, "reporting": 50, "horizon": 10**4}
+        >>> epochs = [(r, a) for r in range(1, 5) for a in (2, 100)]
+        >>> max(theory.crossover_epsilon(r, a, **setting) for r, a in epochs) < 0.034
+        True
+    """
+    r = count("epoch", epoch, 1, 10**5, "count epochs from 1")
+    K = count("arms", arms, 1, 10**6, "give the number of arms K")
+    a = count("active", active, 1, K, "give the number of active arms")
+    N = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
+    T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    rho = real("ratio", ratio, 0, 1, "1/2, or gap^(1/R)", open_low=True)
+    noise = r * rho**r * math.sqrt(2 * math.log(8 * K * r**2 * T))
+    return noise / (math.sqrt(N) * math.log(8 * a * r**2 * T))
+
+
+def plan_epochs(
+    gaps: Any, reporting: int, horizon: Any, epsilon: Any, rounds: Any, schedule_gap: Any
+) -> Schedule:
+    """Returns the schedule of checked arguments; these are as in `epochs`."""
+    remedy = "subtract every global mean from the largest"
+    array = numbers_by_arm("gap", gaps, remedy)
+    if not ((array >= 0) & (array <= 1)).all() or array.min() >= TIE:
+        refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
+    array = np.where(array < TIE, 0.0, array)
+    horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    epsilon = privacy("epsilon", epsilon)
+    if rounds is not None:
+        rounds = count("rounds", rounds, 1, 10**5, f"give a round budget, or {NONE} for none")
+    if schedule_gap is None:
+        schedule_gap = float(np.min(array, where=array > 0, initial=1.0))
+    else:
+        remedy = f"give the smallest gap to resolve, or {NONE} for the instance's own"
+        schedule_gap = real("schedule_gap", schedule_gap, 0, 1, remedy, open_low=True)
+    budget = math.inf if rounds is None else float(rounds)
+    K, T, ordered = len(array), float(horizon), np.sort(array)
+    # An epoch takes at least one slot, so there are at most T epochs.
+    wanted = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
+    # Lengths in powers of two, so that few are compiled.
+    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
+    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
+    with jax.enable_x64(True):
+        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
+        common = {name: jnp.float64(value) for name, value in numbers.items()}
+        noise_free = common | {"epsilon": jnp.float64(math.inf)}
+        ratio = schedule.shrink_ratio(jnp.float64(schedule_gap), jnp.float64(budget))
+        target = np.asarray(jax.vmap(schedule.target_gap, (None, 0))(ratio, jnp.asarray(r)))
+        start = np.zeros_like(r)
+        fewest = _grown(_by_epoch(schedule.pulls_per_arm, common, few, r, target, start), r)
+        radius_of = schedule.confidence_radius
+        rewards = np.asarray(_by_epoch(radius_of, noise_free, every, r, fewest))
+        noise = np.asarray(_by_epoch(radius_of, common, every, r, fewest)) - rewards
+        # The rewards' part is at most Dt/4 however many arms are active.
+        radius = np.minimum(target / 4, rewards) + noise
+        # An arm with a gap of 4 C(r) or more is gone after epoch r.
+        surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
+        arms = np.concatenate([[K], surviving[:-1]])
+        active = np.maximum(arms, few)
+        most = _grown(_by_epoch(schedule.pulls_per_arm, common, active, r, target, start), r)
+    table = Epochs(*(row[:wanted] for row in (target, arms, fewest, most, radius)))
+    return Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_epoch(equation: Callable[..., Array], common: dict[str, Array], *rows: Array) -> Array:
+    """Returns what an equation of `schedule` gives in every epoch."""
+    return jax.vmap(partial(equation, **common))(*rows)
+
+
+def _grown(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
+    """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
+    return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch

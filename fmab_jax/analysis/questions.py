@@ -1,0 +1,115 @@
+"""Which configurations are compared with which: those of one question, and what they are called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.analysis import words
+from fmab_jax.run.attributes import study_at
+
+ALL_PAIRS = 5
+"""So many configurations are compared each with each; of more, one parameter at a time."""
+
+QUESTIONS = (
+    *("horizon", "agents", "arms", "problem", "spread", "instance_gap"),
+    *("fixed_instance", "rewards"),
+)
+"""Parameters whose values are different questions, not better or worse answers."""
+
+UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
+"""What is said where runs answer different questions."""
+
+
+def reference(coordinate: xr.DataArray) -> int:
+    """Returns the place of the value that others are compared with: none, the largest, the first.
+
+    Args:
+        coordinate: Of a swept parameter.
+    """
+    values = coordinate.values.tolist()
+    unlimited = [i for i, value in enumerate(values) if value in ("none", math.inf)]
+    if unlimited:
+        return unlimited[0]
+    if all(words.is_number(value) for value in values):
+        return int(np.argmax(values))
+    return 0
+
+
+def question_of(data: xr.Dataset) -> dict[str, Any]:
+    """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
+
+    A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
+    its seeds.
+
+    Args:
+        data: A result of one configuration.
+    """
+    study = study_at(data)
+    problem = study.pop("problem", None)
+    if isinstance(problem, dict):
+        study |= problem
+        study["problem"] = problem.get("means", problem.get("probabilities", "drawn"))
+    if problem == "Drawn":
+        seed = study.get("fixed_instance")
+        fixed = f"the instance of seed {seed} under root seed {study.get('root_seed')}"
+        study["problem"] = "drawn" if seed is None else fixed
+    for name in ("agents", "arms"):  # a maker of one's own may choose them
+        size = data.coords.get(name, xr.DataArray(data.attrs.get(name))).item()
+        if words.is_number(size):  # else a label, whose value the study states
+            study[name] = int(size)
+    question = {name: study[name] for name in QUESTIONS if name in study}
+    slots = data["slot"] if "slot" in data.coords else data["time"]
+    question["horizon"] = int(slots.values.reshape(-1)[-1])
+    return question
+
+
+def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tells whether two runs were asked the same, as far as both say so; see `question_of`."""
+    return not differences(one, other)
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Returns the names in which two questions differ, as far as both say so."""
+    return [name for name in one if name in other and one[name] != other[name]]
+
+
+def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Returns the places of the configurations that are compared, in pairs.
+
+    Args:
+        data: Results with ``seeds`` over the swept parameters.
+    """
+    dims = [str(name) for name in data.seeds.dims]
+    base = tuple(reference(data[name]) for name in dims)
+    still = [i for i, name in enumerate(dims) if name in QUESTIONS]
+    if data.seeds.size <= ALL_PAIRS:
+        places = list(np.ndindex(*(data.sizes[name] for name in dims)))
+        pairs = combinations(places, 2)
+        return [(a, b) for a, b in pairs if all(a[i] == b[i] for i in still)]
+    return [
+        ((*base[:i], value, *base[i + 1 :]), base)
+        for i, name in enumerate(dims)
+        if i not in still
+        for value in range(data.sizes[name])
+        if value != base[i]
+    ]
+
+
+def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None = None) -> str:
+    """Writes the swept values of a configuration, such as "ε = 0.1, p = 0.4".
+
+    Args:
+        data: Results with ``seeds`` over the swept parameters.
+        place: Of the configuration.
+        names: Parameters to tell; all that have several values by default.
+    """
+    dims = [str(name) for name in data.seeds.dims]
+    names = [name for name in dims if data.sizes[name] > 1] if names is None else names
+    at = dict(zip(dims, place, strict=True))
+    return ", ".join(words.told(data[n], data[n].values.tolist()[at[n]]) for n in names)
