@@ -7,10 +7,10 @@ docs/ratings.md, and in the summary of every table.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,15 +19,13 @@ from scipy.cluster.vq import ClusterError, kmeans2
 
 from fmab_jax.core import tables
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.rating_tables import RatingTable, join_tables, parse_ratings
 from fmab_jax.core.rewards import checked_levels
 from fmab_jax.errors import (
-    Refusal,
     array_of,
     choice,
     count,
-    did_you_mean,
     real,
-    reason_of,
     refuse,
 )
 from fmab_jax.files import checked_path, refuse_taken, whole_file
@@ -35,8 +33,6 @@ from fmab_jax.resources import affordable
 
 __all__ = ["ObservedRatings", "from_table"]
 
-# What people and programs write in place of a rating.
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
 # What MovieLens writes where it knows no genre.
 _NO_GENRE = "(no genres listed)"
 # Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
@@ -277,7 +273,7 @@ def from_table(
     points = None if levels is None else checked_levels(levels)
 
     names = (agent, arm, value)
-    table, notes = _join_tables(path, {"users": users, "items": items}, names)
+    table, notes = join_tables(path, {"users": users, "items": items}, names)
     rows, points, dropped, parts = _usable_rows(table, names, points, split)
     counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
     agents = tables.order_labels("path", table.name, counts["agent"].unique(), "agent")
@@ -291,10 +287,7 @@ def from_table(
     lacks = cells.sum(axis=2) < least[2]
     filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
     if filled and fill is None:
-        few = "no rating" if least[2] == 1 else f"fewer than {least[2]:,} ratings"
-        where = f"{agent} {filled[0][0]} with {arm} {filled[0][1]}"
-        allowed = f"'arm', since {len(filled):,} of {lacks.size:,} cells have {few} ({where})"
-        refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
+        _refuse_gaps(names, filled, lacks.size, least[2])
     labels = {"agent": agents, "arm": arms, "level": list(points)}
     return ObservedRatings(
         problem=Problem.ratings(points, _probabilities(cells, lacks, smoothing, toward)),
@@ -341,6 +334,15 @@ def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> floa
     return real("smoothing", smoothing, 0.0, 1e9, "give the ratings to add to every cell, or 0")
 
 
+def _refuse_gaps(
+    names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int, least: int
+) -> None:
+    few = "no rating" if least == 1 else f"fewer than {least:,} ratings"
+    where = " with ".join(f"{name} {label}" for name, label in zip(names, gaps[0], strict=False))
+    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have {few} ({where})"
+    refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
+
+
 def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
     sizes = [f"{size:,}" for size in pd.Series(members).value_counts()]
     sizes = sizes if len(sizes) <= 12 else [*sizes[:11], "...", sizes[-1]]
@@ -355,119 +357,11 @@ def _describe_smoothing(smoothing: float, toward: str) -> str:
     return f"{number} added to every cell, {like}"
 
 
-# --- tables that pandas reads ---
-
-
-class _Table(NamedTuple):
-    name: str  # in messages
-    columns: list[str]  # all that it has
-    cells: pd.DataFrame  # of those that are kept: texts without spaces around them, none empty
-
-
-def _join_tables(
-    path: Any, beside: Mapping[str, Any], names: Sequence[Any]
-) -> tuple[_Table, list[str]]:
-    """Returns the ratings with columns of tables beside them, and notes on these columns."""
-    others = {kind: _read(kind, given) for kind, given in beside.items() if given is not None}
-    wanted = {name for name in names if isinstance(name, str)}
-    table = _read("path", path, wanted.union(*(other.columns for other in others.values())))
-    known, notes = list(table.columns), list[str]()
-    for kind, other in others.items():
-        shared = [column for column in other.columns if column in table.columns]
-        if len(shared) != 1:
-            listed = " and ".join(key[:20] for key in shared[:4]) or "none"
-            allowed = f"a table that shares one column with {table.name}, not {listed}"
-            refuse(kind, other.name, allowed, "rename or drop columns")
-        key = shared[0]
-        rows = table.cells[key].cat
-        for name in wanted & {*other.columns} - {key}:
-            labels = other.cells[[key, name]].dropna(subset=key).drop_duplicates().set_index(key)
-            if not labels.index.is_unique:
-                twice = labels.index[labels.index.duplicated()][0]
-                where = f"{other.name}, {key} {twice[:40]}"
-                refuse(kind, where, f"one {name} for each {key}", "drop one of the two rows")
-            joined = labels[name].astype(object).reindex(rows.categories)
-            table.cells[name] = _relabel(rows.codes, joined.where(joined.notna(), None))
-            notes.insert(0, f"{name} from {other.name}")
-        known += other.columns
-    for option, name in zip(("agent", "arm", "value"), names, strict=True):
-        if not isinstance(name, str) or name not in table.cells:
-            listed = ", ".join(column[:20] for column in known[:12]) + ", ..." * (len(known) > 12)
-            remedy = did_you_mean(name, known, "give the name of one")
-            refuse(option, name, f"a column of {table.name}: {listed}", remedy)
-    return table, notes
-
-
-def _read(field: str, source: Any, names: Collection[str] = ()) -> _Table:
-    """Reads a data frame or a file, of which columns with these names are kept; of none, all."""
-    name = "a data frame"
-    try:
-        if not isinstance(frame := source, pd.DataFrame):
-            file = checked_path(field, source)
-            name = file.name
-            if not file.is_file():
-                refuse(field, str(file), "a readable file", "check the path")
-            frame = _read_file(file, names)
-        frame = frame.rename(columns=lambda column: str(column).strip())
-        columns = list(frame.columns)
-        twice = frame.columns[frame.columns.duplicated()]
-        if len(twice):
-            refuse(field, name, "a table with one column of each name", f"rename one {twice[0]!r}")
-        kept = [column for column in columns if column in names or not names]
-        texts = pd.DataFrame({column: _as_texts(frame[column]) for column in kept})
-    except ImportError:
-        remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
-        refuse(field, name, "no .parquet file, since pyarrow is not installed", remedy)
-    except Refusal:
-        raise
-    except Exception as error:  # pandas and pyarrow report damaged files by many types
-        remedy = f"save it again ({reason_of(error)})"
-        refuse(field, name, "a table of texts, numbers and dates", remedy)
-    return _Table(name, columns, texts)
-
-
-def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
-    ending = Path(file.name.lower().removesuffix(".gz")).suffix
-    if ending == ".parquet":
-        # Nullable types keep whole numbers whole where cells are missing.
-        return pd.read_parquet(file, dtype_backend="numpy_nullable")
-    form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ","}
-    # A column that is not wanted, such as a time, may have a million different texts.
-    form |= {"dtype": dict.fromkeys(names, str) if names else str}
-    frame = pd.read_csv(file, keep_default_na=False, **form)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError("rows have more cells than the header")
-    return frame
-
-
-def _as_texts(cells: pd.Series) -> pd.Categorical:
-    """Returns cells as texts without spaces around them; empty ones are missing."""
-    codes, values = pd.factorize(cells)
-    if values.dtype.kind == "f":
-        # NumPy's floats know how many digits they have.
-        values = np.asarray(values, getattr(values.dtype, "numpy_dtype", None))
-    return _relabel(codes, map(_text_of, values))
-
-
-def _relabel(codes: Any, texts: Iterable[str | None]) -> pd.Categorical:
-    """Returns [row] labels; some texts may be equal, or empty for none; a code of -1 is none."""
-    places, labels = pd.factorize(np.array([text or None for text in texts], object))
-    return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
-
-
-def _text_of(cell: Any) -> str:
-    if not isinstance(cell, (float, np.floating)):
-        return str(cell).strip()
-    if 2.0**53 <= abs(float(cell)) < math.inf:
-        raise ValueError(f"{cell} stands for several whole numbers: store them as such")
-    return str(cell).removesuffix(".0")
-
-
 # --- rows and counts ---
 
 
 def _usable_rows(
-    table: _Table, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
+    table: RatingTable, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
 ) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, int], pd.DataFrame]:
     """Returns rows of (agent, label, level), the levels, dropped rows, and (label, arm) pairs.
 
@@ -475,7 +369,7 @@ def _usable_rows(
     """
     agent, arm, value = names
     who, what = table.cells[agent].array, table.cells[arm].array
-    points = _parse_ratings(table.name, table.cells[value].array)
+    points = parse_ratings(table.name, table.cells[value].array)
     parts = pd.DataFrame(
         [(i, part) for i, text in enumerate(what.categories) for part in _parts_of(text, split)],
         columns=["label", "arm"],
@@ -504,19 +398,6 @@ def _parts_of(label: str, separator: str | None) -> list[str]:
     """Returns the parts of a label, without what says that there is none."""
     parts = label.split(separator) if separator else [label]
     return list(dict.fromkeys(p.strip() for p in parts if p.strip() and p != _NO_GENRE))
-
-
-def _parse_ratings(source: str, cells: Any) -> np.ndarray:
-    """Returns [row] ratings, NaN where one is missing."""
-    numbers = []
-    for code, text in enumerate(cells.categories):
-        number = math.nan if text.lower() in _MISSING else tables.plain_number(text)
-        if number is None:
-            row = int((cells.codes == code).argmax()) + 1
-            remedy = "mend it, or leave it empty; decimals stand after a point"
-            refuse("value", f"{source}, row {row:,}, {text[:30]!r}", "a number", remedy)
-        numbers.append(number + 0.0)
-    return np.array([*numbers, math.nan])[cells.codes]
 
 
 def _count_ratings(

@@ -14,13 +14,10 @@ from matplotlib.colors import LogNorm, Normalize, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from fmab_jax.analysis.words import facts, is_number, told, value_label, written
-from fmab_jax.errors import did_you_mean, refuse
-from fmab_jax.plots import captions, style
+from fmab_jax.analysis.words import is_number, told, value_label, written
+from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.style import FONT, text_size, wrapped
 
-# The metric "rounds" is not called so in the table: there the name belongs to the round budget.
-_VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 _HEIGHT = 1.9
 # Of the numbers in a map, by their power of ten.
 _UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
@@ -68,12 +65,13 @@ def plot_parameter(
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    check(finals, [metric], {"x": x, "hue": hue})
+    tables.check(finals, [metric], {"x": x, "hue": hue})
     dims = [x, *([hue] if hue else [])]
-    _refuse_other_parameters(finals, dims)
+    tables.refuse_other_parameters(finals, dims)
     ticks = _ticks(finals[x])
     mean, lower, upper = (
-        each.reshape(finals.sizes[x], -1)[ticks.order] for each in triple(finals, metric, dims)
+        each.reshape(finals.sizes[x], -1)[ticks.order]
+        for each in tables.triple(finals, metric, dims)
     )
 
     figure, (axes,) = style.panels([_HEIGHT])
@@ -94,7 +92,7 @@ def plot_parameter(
         drawn = np.array(mean[:, index])
         if ticks.broken:
             places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
-        label = told(finals[hue], values_of(finals[hue])[index]) if hue else "mean"
+        label = told(finals[hue], tables.values_of(finals[hue])[index]) if hue else "mean"
         handles += axes.plot(places, drawn, label=label, **own)
     _scale_parameter(axes, ticks)
     style.scale_values(axes, "y", mean)
@@ -104,10 +102,10 @@ def plot_parameter(
         if not upper.any():
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
-    axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
+    axes.set_ylabel(tables.metric_label(finals, metric, _HEIGHT))
     short = [f"Points: means; bars: {captions.band_of(finals)}"]
     long = [f"Points: means over the seeds; bars: {finals.attrs['description']}"]
-    caption = caption_of(finals, short, long, paid=metric == "cost")
+    caption = tables.caption_of(finals, short, long, paid=metric == "cost")
     fit = functools.partial(_fit_horizontal, axes, ticks)
     return style.finish(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
 
@@ -142,14 +140,14 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    check(finals, [metric], {"x": x, "y": y})
-    _refuse_other_parameters(finals, [x, y])
+    tables.check(finals, [metric], {"x": x, "y": y})
+    tables.refuse_other_parameters(finals, [x, y])
     across, up = (
         ticks._replace(places=np.arange(float(len(ticks.labels))), broken=False)
         for ticks in (_ticks(finals[x]), _ticks(finals[y]))
     )
     mean, lower, upper = (
-        each[np.ix_(up.order, across.order)] for each in triple(finals, metric, [y, x])
+        each[np.ix_(up.order, across.order)] for each in tables.triple(finals, metric, [y, x])
     )
     height = min(max(0.26 * len(mean), 0.9), 3.2)
 
@@ -173,7 +171,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         power = numbers()[1]
         unit = 10.0**power
         bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value / unit)))
-        name, *rest = metric_label(finals, metric, style.WIDTH).split("\n")
+        name, *rest = tables.metric_label(finals, metric, style.WIDTH).split("\n")
         bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
 
     def caption() -> style.Caption:
@@ -191,7 +189,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
             f"{shown}: means over the seeds" + "; numbers rounded" * bool(texts),
             f"Band: {finals.attrs['description']}; its half-width is at most {widest} of the mean",
         ]
-        return caption_of(finals, short, long, paid=metric == "cost")
+        return tables.caption_of(finals, short, long, paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 
@@ -211,115 +209,9 @@ def _draw_scale(axes: Axes, mesh: Any, height: float) -> Axes:
     return bar
 
 
-def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
-    """Refuses what is not a complete table of final values, and unknown names."""
-    for metric in metrics:
-        if metric not in _VARIABLES:
-            refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
-    remedy = "pass the final values of a sweep unchanged"
-    if not isinstance(finals, xr.Dataset):
-        refuse("finals", type(finals).__name__, "a table of final values", remedy)
-    means = [*(_VARIABLES[metric] for metric in metrics), *captions.EVENTS]
-    needed = [*(name + end for name in means for end in ("", "_lower", "_upper")), "seeds"]
-    attrs = {"level", "description"}
-    attrs |= {"server_price", "peer_price"} if "cost" in metrics else set()
-    missing = [name for name in needed if name not in finals] + sorted(attrs - set(finals.attrs))
-    dims = captions.swept(finals)
-    missing += [f"coordinate {name}" for name in dims if name not in finals.coords]
-    if missing:
-        refuse("finals", f"without {', '.join(missing)}", "a table of final values", remedy)
-    if {"seed", "time"} & set(dims):
-        refuse("finals", tuple(dims), "without dimensions seed and time", remedy)
-    if 0 in finals.sizes.values():
-        refuse("finals", "empty", "at least one configuration", "select less narrowly")
-    for name in needed:
-        bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
-        if bad:
-            remedy = "complete the sweep, with 2 seeds or more"
-            refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
-    names = [name for name in chosen.values() if name is not None]
-    for field, parameter in chosen.items():
-        if (parameter is not None or field != "hue") and parameter not in dims:
-            allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
-            remedy = "choose a swept one" if dims else "sweep a parameter first"
-            refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))
-    if len(set(names)) < len(names):
-        refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
-    hue = chosen.get("hue")
-    if hue and finals.sizes[hue] > style.MOST:
-        allowed = f"a parameter of at most {style.MOST} values"
-        refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
-
-
-def values_of(coordinate: xr.DataArray) -> list[Any]:
-    """Returns the values of a parameter as plain Python objects; no limit is infinite."""
-    unlimited = bool(coordinate.attrs.get("none"))
-    return [math.inf if unlimited and v == "none" else v for v in coordinate.values.tolist()]
-
-
-def triple(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
-    """Returns a metric's mean and the ends of its band over these dimensions, and no others."""
-    names = [_VARIABLES[metric] + end for end in ("", "_lower", "_upper")]
-    return [values.astype(float) for values in captions.arrays(finals, names, dims)]
-
-
-def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
-    """Writes name and unit of a metric in lines no longer than the limit in inches."""
-    if metric == "rounds":
-        return "rounds completed by T"
-    name, unit = "cumulative regret at T", "(reward, summed over M agents)"
-    if metric == "cost":
-        server, peer = (written(finals.attrs[f"{side}_price"]) for side in ("server", "peer"))
-        unit = f"(price: {server} per server link, {peer} per peer link)"
-        name = "communication cost at T"
-    if text_size(unit)[0] > limit:
-        unit = unit.replace(", ", ",\n")
-    return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
-
-
-def caption_of(
-    finals: xr.Dataset, short: Sequence[str], long: Sequence[str], *, paid: bool
-) -> style.Caption:
-    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck.
-
-    ``short`` and ``long`` are sentences on what is drawn, for the caption of that name.
-    """
-    varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
-    exposure, exploring = captions.exposure_of_cells(finals), list[str]()
-    if "undecided" in finals:
-        exploring = captions.exploring(finals.undecided, finals.seeds)
-    meters = captions.meters(finals) if paid else ""
-    size = captions.size(seeds.replace(" per configuration", " each"), [finals])
-    rest = ", ".join(fact for fact in made if fact not in size)
-    return style.caption(
-        [size, *short, *exposure[:1], *captions.wrong_in_all([finals]), rest],
-        [
-            ", ".join([*made, seeds]),
-            *long,
-            *exposure,
-            f"Peer links are counted on the {meters}" * bool(meters),
-            *captions.events_of_cells(finals),
-            *exploring,
-        ],
-    )
-
-
-def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
-    """Refuses several values of a parameter that the figure does not show."""
-    others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
-    if others:
-        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)
-        name = others[0]
-        example = finals[name].values.tolist()[0]
-        allowed = f"one value of every parameter except {', '.join(dims)}"
-        remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"
-        refuse("finals", value, allowed, remedy)
-
-
 def _ticks(coordinate: xr.DataArray) -> _Ticks:
     """Decides where the values of a parameter stand on an axis."""
-    values = values_of(coordinate)
+    values = tables.values_of(coordinate)
     labels = [value_label(coordinate, value) for value in values]
     finite = [value for value in values if is_number(value) and math.isfinite(value)]
     infinite = [value for value in values if is_number(value) and value == math.inf]

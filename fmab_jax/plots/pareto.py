@@ -14,9 +14,9 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.words import quantity, told
-from fmab_jax.plots import captions, parameters, style
+from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.labels import label_points
-from fmab_jax.plots.parameters import values_of
+from fmab_jax.plots.tables import values_of
 
 # Labels of the front.
 _LABELLED = 8
@@ -52,12 +52,11 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         >>> len(figure.axes)
         1
     """
-    parameters.check(finals, ["regret", "cost"], {"hue": hue})
+    tables.check(finals, ["regret", "cost"], {"hue": hue})
     dims = captions.swept(finals)
     # [mean, lower or upper end, cell]
     cost, regret = (
-        np.reshape(parameters.triple(finals, metric, dims), (3, -1))
-        for metric in ("cost", "regret")
+        np.reshape(tables.triple(finals, metric, dims), (3, -1)) for metric in ("cost", "regret")
     )
     leak = _leaks(finals, dims)
     trusts = [exposure_of(cell).trust for cell in captions.cells_of(finals, dims)]
@@ -79,8 +78,8 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     axes.margins(0.12)
     style.scale_values(axes, "x", cost[0])
     style.scale_values(axes, "y", regret[0])
-    axes.set_xlabel(parameters.metric_label(finals, "cost", style.WIDTH))
-    axes.set_ylabel(parameters.metric_label(finals, "regret", _HEIGHT))
+    axes.set_xlabel(tables.metric_label(finals, "cost", style.WIDTH))
+    axes.set_ylabel(tables.metric_label(finals, "regret", _HEIGHT))
     if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
@@ -113,7 +112,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
             f"Points: means; bars: {captions.band_of(finals)}",
             "Filled: the Pareto front" + " of cost, regret and leak at the same trust" * unlike,
         ]
-        return parameters.caption_of(finals, short, long, paid=True)
+        return tables.caption_of(finals, short, long, paid=True)
 
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
 
