@@ -63,6 +63,8 @@ def _read_edges(content: bytes, path: str, field: str, has_commas: bool) -> nx.G
             if not source or not target:
                 raise ValueError("a label is missing")
             weight = _parse_weight(" ".join(rest))
+            if weight == 0:
+                raise ValueError("an adjacency matrix? write a line for each edge")
             # The usual weight is left out: there may be millions.
             graph.add_edge(source, target, **({} if weight == 1.0 else {"weight": weight}))
     except (ValueError, SyntaxError, AttributeError, TypeError, csv.Error) as error:
