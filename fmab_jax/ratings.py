@@ -6,14 +6,11 @@ docs/ratings.md, and in the summary of every table.
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import math
-import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,38 +19,25 @@ from scipy.cluster.vq import ClusterError, kmeans2
 
 from fmab_jax.core import tables
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.rating_tables import RatingTable, join_tables, parse_ratings
 from fmab_jax.core.rewards import checked_levels
 from fmab_jax.errors import (
-    Refusal,
     array_of,
     choice,
     count,
-    did_you_mean,
     real,
-    reason_of,
     refuse,
-    shown,
 )
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.resources import affordable
 
 __all__ = ["ObservedRatings", "from_table"]
 
-CHUNK = 1_000_000
-"""Rows of a text file that are read at once."""
-
-# What people and programs write in place of a rating.
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
 # What MovieLens writes where it knows no genre.
 _NO_GENRE = "(no genres listed)"
-# Types of cells that have only one text.
-_PLAIN = (
-    *(str, bool, np.bool_, int, np.integer, float, np.floating, decimal.Decimal),
-    *(datetime.date, datetime.time, datetime.timedelta, uuid.UUID),
-)
 # Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
 _HALF = 2
-# Starts of the clustering, of which the best one counts, and the most steps of each.
+# Starts of the clustering, of which the best one counts, and the steps of each.
 _STARTS = 5
 _STEPS = 50
 
@@ -194,7 +178,7 @@ class ObservedRatings:
         ]
 
     def __str__(self) -> str:
-        lines = [(_legible(head), _legible(text)) for head, text in self.lines()]
+        lines = self.lines()
         width = max(len(head) for head, _ in lines) + 2
         return "\n".join(f"{head:<{width}}{text}" for head, text in lines)
 
@@ -289,17 +273,17 @@ def from_table(
     points = None if levels is None else checked_levels(levels)
 
     names = (agent, arm, value)
-    table, notes = _read_tables(path, {"users": users, "items": items}, names)
+    table, notes = join_tables(path, {"users": users, "items": items}, names)
     rows, points, dropped, parts = _usable_rows(table, names, points, split)
     counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
-    agents = list(tables.numbered("path", table.name, counts["agent"].unique(), "agent"))
-    arms = list(tables.numbered("path", table.name, counts["arm"].unique(), "arm"))
+    agents = tables.order_labels("path", table.name, counts["agent"].unique(), "agent")
+    arms = tables.order_labels("path", table.name, counts["arm"].unique(), "arm")
     members, words = None, f"of {agent}"
     if groups is not None:
         members = _group_agents(counts, agents, arms, points, groups, groups_seed)
         agents = [f"group {g + 1}" for g in range(groups)]
-        words = _group_words(agent, members, groups_seed)
-    cells = _dense(counts, agents, arms, len(points))
+        words = _describe_groups(agent, members, groups_seed)
+    cells = _count_cells(counts, agents, arms, len(points))
     lacks = cells.sum(axis=2) < least[2]
     filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
     if filled and fill is None:
@@ -312,7 +296,7 @@ def from_table(
         levels=points,
         counts=xr.DataArray(cells, labels, tuple(labels), "counts"),
         members=members,
-        rows=len(table.cells[value]),
+        rows=len(table.cells),
         dropped=dropped,
         left_out=left_out,
         filled=filled,
@@ -321,7 +305,7 @@ def from_table(
             "agents": words,
             "arms": arm,
             "split": arm if parts["label"].duplicated().any() else "",
-            "smoothing": _smoothing_words(smoothing, toward),
+            "smoothing": _describe_smoothing(smoothing, toward),
         },
     )
 
@@ -342,17 +326,30 @@ def _check_counts(*numbers: Any) -> list[Any]:
 
 
 def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> float:
-    remedy = "give the number of ratings to add to every cell; 0 adds none"
-    number = real("smoothing", smoothing, 0.0, 1e9, remedy)
     choice("toward", toward, ("arm", "uniform"), "choose what added ratings are like")
     if fill is not None:
         choice("fill", fill, ("arm",), "leave it out to refuse cells without data")
     if split is not None and not (isinstance(split, str) and split):
         refuse("split", split, "a text that separates parts, or none", "'|' is usual")
-    return number
+    return real("smoothing", smoothing, 0.0, 1e9, "give the ratings to add to every cell, or 0")
 
 
-def _smoothing_words(smoothing: float, toward: str) -> str:
+def _refuse_gaps(
+    names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int, least: int
+) -> None:
+    few = "no rating" if least == 1 else f"fewer than {least:,} ratings"
+    where = " with ".join(f"{name} {label}" for name, label in zip(names, gaps[0], strict=False))
+    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have {few} ({where})"
+    refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
+
+
+def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
+    sizes = [f"{size:,}" for size in pd.Series(members).value_counts()]
+    sizes = sizes if len(sizes) <= 12 else [*sizes[:11], "...", sizes[-1]]
+    return f"groups of {agent} (k-means, seed {seed}), of {', '.join(sizes)}"
+
+
+def _describe_smoothing(smoothing: float, toward: str) -> str:
     if not smoothing:
         return "none: plain frequencies"
     like = "like the arm's by all agents" if toward == "arm" else "uniform over the levels"
@@ -360,175 +357,19 @@ def _smoothing_words(smoothing: float, toward: str) -> str:
     return f"{number} added to every cell, {like}"
 
 
-def _legible(text: str) -> str:
-    """Returns a text without what a terminal would take for a command."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
-# --- tables that pandas reads ---
-
-
-class _Table(NamedTuple):
-    name: str  # in messages
-    columns: list[str]
-    cells: dict[str, pd.Categorical]  # of texts without spaces around them, none of them empty
-
-
-def _read_tables(
-    path: Any, beside: Mapping[str, Any], names: Sequence[Any]
-) -> tuple[_Table, list[str]]:
-    """Returns the ratings with columns of tables beside them, and notes on these columns."""
-    others = {kind: _read(kind, given) for kind, given in beside.items() if given is not None}
-    keys = {key for other in others.values() for key in other.columns}
-    table = _read("path", path, {name for name in names if isinstance(name, str)} | keys)
-    known, notes = list(table.columns), list[str]()
-    for kind, other in others.items():
-        shared = [column for column in other.columns if column in table.columns]
-        if len(shared) != 1:
-            listed = " and ".join(_legible(key)[:20] for key in shared[:4]) or "none"
-            allowed = f"a table that shares one column with {table.name}, not {listed}"
-            refuse(kind, other.name, allowed, "rename or drop columns")
-        key = shared[0]
-        for name in set(names) & set(other.columns) - {key}:
-            labels: dict[str, str] = {}
-            for row, label in zip(other.cells[key], other.cells[name], strict=True):
-                if labels.setdefault(row, label) is not label and labels[row] != label:
-                    where = f"{other.name}, {key} {str(row)[:40]}"
-                    refuse(kind, where, f"one {name} for each {key}", "drop one of the two rows")
-            rows = table.cells[key]
-            table.cells[name] = _relabel(rows.codes, [labels.get(row) for row in rows.categories])
-            notes.insert(0, f"{name} from {other.name}")
-        known += other.columns
-    for option, name in zip(("agent", "arm", "value"), names, strict=True):
-        if not isinstance(name, str) or name not in table.cells:
-            listed = ", ".join(_legible(column)[:20] for column in known[:12])
-            allowed = f"a column of {table.name}: {listed}" + ", ..." * (len(known) > 12)
-            refuse(option, name, allowed, did_you_mean(name, known, "give the name of one"))
-    return table, notes
-
-
-def _read(field: str, source: Any, names: Collection[str] = ()) -> _Table:
-    """Reads a data frame or a file, of which columns with these names are kept; of none, all."""
-    is_frame = isinstance(source, pd.DataFrame)
-    file = Path() if is_frame else checked_path(field, source)
-    name = where = "a data frame" if is_frame else _legible(file.name)
-    ending = Path(file.name.lower().removesuffix(".gz")).suffix
-    if not is_frame:
-        with tables.opened(file, field):  # refuses folders, and pipes before somebody waits
-            pass
-    try:
-        if is_frame:
-            columns = [str(column) for column in source.columns]
-            cells = {column: source.iloc[:, i] for i, column in enumerate(columns)}
-        elif ending == ".parquet":
-            columns, cells = _read_parquet(file, names)
-        else:
-            columns, cells = _read_text(file, "\t" if ending == ".tsv" else ",", names)
-        tables.refuse_twice(name, columns, field)
-        labels = {}
-        for column in _kept(columns, names):
-            where = f"{name}, column {_legible(column)}"
-            labels[column] = _as_texts(cells[column])
-    except Refusal:
-        raise
-    except ImportError:
-        remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
-        refuse(field, str(file), "no .parquet file, since pyarrow is not installed", remedy)
-    except Exception as error:  # whatever pandas, a file or a cell raises
-        remedy = f"save it again ({_legible(reason_of(error))})"
-        refuse(field, where, "a table of texts, numbers and dates", remedy)
-    return _Table(name, columns, labels)
-
-
-def _kept(columns: Sequence[str], names: Collection[str]) -> list[str]:
-    return [column for column in columns if column in names or not names]
-
-
-def _read_parquet(file: Path, names: Collection[str]) -> tuple[list[str], dict[str, pd.Series]]:
-    from pyarrow import parquet
-
-    columns = list(parquet.read_schema(file).names)
-    # Nullable types keep whole numbers whole where cells are missing.
-    kept = _kept(columns, names)
-    frame = pd.read_parquet(file, columns=kept, dtype_backend="numpy_nullable")
-    return columns, {column: frame[column] for column in kept}
-
-
-def _read_text(
-    file: Path, separator: str, names: Collection[str], engine: Any = "c"
-) -> tuple[list[str], dict[str, pd.Series]]:
-    form: Any = {"sep": separator, "dtype": str, "keep_default_na": False, "engine": engine}
-    header = pd.read_csv(file, header=None, nrows=1, **form)
-    columns = [name.strip() for name in header.iloc[0]]
-    chunks: dict[str, list[pd.Series]] = {column: [] for column in _kept(columns, names)}
-    places = range(len(columns))
-    with pd.read_csv(file, names=places, header=0, chunksize=CHUNK, **form) as reader:
-        for chunk in reader:
-            if not isinstance(chunk.index, pd.RangeIndex):
-                raise ValueError(f"rows have more cells than the header, which has {len(columns)}")
-            last = chunk.iloc[:, -1]
-            # Only the slow engine tells a cell that is not there from an empty one.
-            if engine == "c" and (last == "").any():
-                return _read_text(file, separator, names, "python")
-            if last.isna().any():
-                row = chunk.index[last.isna()][0] + 1
-                raise ValueError(f"row {row:,} has fewer cells than the header")
-            for column, cells in chunks.items():
-                cells.append(chunk[columns.index(column)].astype("category"))
-    joined = {name: pd.Series(pd.api.types.union_categoricals(c)) for name, c in chunks.items()}
-    for cell in (cell for cells in joined.values() for cell in cells.cat.categories):
-        if "\0" in cell or not tables.is_plain(cell):
-            raise ValueError(f"{shown(cell)} has a NUL, a mark of UTF-8, or a space before a quote")
-    return columns, joined
-
-
-def _as_texts(cells: pd.Series) -> pd.Categorical:
-    """Returns cells as texts without spaces around them; empty ones are missing."""
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        codes, values = cells.cat.codes.to_numpy(), cells.cat.categories
-    else:
-        if cells.dtype == object:
-            cells = cells.map(_text_of)  # True equals 1, but not its text
-        codes, values = pd.factorize(cells)
-        if values.dtype.kind == "f":
-            # NumPy's floats know how many digits they have.
-            values = np.asarray(values, getattr(values.dtype, "numpy_dtype", None))
-    return _relabel(codes, [_text_of(value).strip() for value in values])
-
-
-def _relabel(codes: np.ndarray, texts: Iterable[str | None]) -> pd.Categorical:
-    """Returns [row] labels; some texts may be equal, or empty for none; a code of -1 is none."""
-    places, labels = pd.factorize(np.array([text or None for text in texts], object))
-    return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
-
-
-def _text_of(cell: Any) -> str:
-    if cell is None or cell is pd.NA or cell is pd.NaT:
-        return ""
-    if not isinstance(cell, _PLAIN):
-        raise TypeError(f"a cell is {shown(cell)}")
-    if isinstance(cell, (float, np.floating, decimal.Decimal)) and math.isnan(cell):
-        return ""
-    if not isinstance(cell, (float, np.floating)):
-        return str(cell)
-    # Beyond these floats stand for several whole numbers each.
-    if 2.0 ** (np.finfo(type(cell)).nmant + 1) < abs(float(cell)) < math.inf:
-        raise ValueError(f"{cell} stands for several whole numbers: store them as such")
-    return str(cell).removesuffix(".0")
-
-
 # --- rows and counts ---
 
 
 def _usable_rows(
-    table: _Table, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
+    table: RatingTable, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
 ) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, int], pd.DataFrame]:
     """Returns rows of (agent, label, level), the levels, dropped rows, and (label, arm) pairs.
 
     A label stands for one or more arms.
     """
     agent, arm, value = names
-    who, what, points = table.cells[agent], table.cells[arm], _ratings_of(table, value)
+    who, what = table.cells[agent].array, table.cells[arm].array
+    points = parse_ratings(table.name, table.cells[value].array)
     parts = pd.DataFrame(
         [(i, part) for i, text in enumerate(what.categories) for part in _parts_of(text, split)],
         columns=["label", "arm"],
@@ -557,20 +398,6 @@ def _parts_of(label: str, separator: str | None) -> list[str]:
     """Returns the parts of a label, without what says that there is none."""
     parts = label.split(separator) if separator else [label]
     return list(dict.fromkeys(p.strip() for p in parts if p.strip() and p != _NO_GENRE))
-
-
-def _ratings_of(table: _Table, name: str) -> np.ndarray:
-    """Returns [row] ratings, NaN where one is missing."""
-    cells = table.cells[name]
-    numbers = []
-    for code, text in enumerate(cells.categories):
-        number = math.nan if text.lower() in _MISSING else tables.plain_number(text)
-        if number is None:
-            row = int((cells.codes == code).argmax()) + 1
-            remedy = "write decimals after a point" if "," in text else "mend it, or leave it empty"
-            refuse("value", f"{table.name}, row {row:,}, {text[:30]!r}", "a number", remedy)
-        numbers.append(number + 0.0)
-    return np.array([*numbers, math.nan])[cells.codes]
 
 
 def _count_ratings(
@@ -612,7 +439,7 @@ def _count_ratings(
     return counts, {reason: number for reason, number in left_out.items() if number}
 
 
-def _dense(
+def _count_cells(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: int
 ) -> np.ndarray:
     """Returns [agent, arm, level] numbers of ratings."""
@@ -630,17 +457,6 @@ def _places(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     return pd.Index(agents).get_indexer(counts["agent"]), pd.Index(arms).get_indexer(counts["arm"])
-
-
-def _refuse_gaps(
-    names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int, least: int
-) -> None:
-    few = "no rating" if least == 1 else f"fewer than {least:,} ratings"
-    first = " with ".join(
-        f"{name} {_legible(label)[:40]}" for name, label in zip(names, gaps[0], strict=False)
-    )
-    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have {few} ({first})"
-    refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
 
 
 def _probabilities(cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str) -> Any:
@@ -690,12 +506,6 @@ def _group_agents(
     return members
 
 
-def _group_words(agent: str, members: Mapping[str, str], seed: int) -> str:
-    sizes = [f"{size:,}" for size in pd.Series(members).value_counts()]
-    sizes = sizes if len(sizes) <= 12 else [*sizes[:11], "...", sizes[-1]]
-    return f"groups of {agent} (k-means, seed {seed}), of {', '.join(sizes)}"
-
-
 def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
     """Returns the cluster of each point [point, coordinate], 0 for the largest, by k-means.
 
@@ -709,12 +519,7 @@ def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
     for start in range(_STARTS):
         rng = np.random.default_rng([seed, start])
         try:
-            centres, place = kmeans2(points, groups, 1, minit="++", missing="raise", rng=rng)
-            for _ in range(_STEPS - 1):
-                before = place
-                centres, place = kmeans2(points, centres, 1, minit="matrix", missing="raise")
-                if (place == before).all():
-                    break
+            centres, place = kmeans2(points, groups, _STEPS, minit="++", missing="raise", rng=rng)
         except ClusterError:  # a cluster has lost all its points
             continue
         distance = float(((points - centres[place]) ** 2).sum())

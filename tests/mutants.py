@@ -42,7 +42,7 @@ TESTS = {
     "fmab_jax/elimination.py": ("tests/algorithms", "tests/run"),
     "fmab_jax/layouts": ("tests/algorithms",),
     "fmab_jax/draws": ("tests/algorithms",),
-    "fmab_jax/core": ("tests/core", REFUSALS),
+    "fmab_jax/core": ("tests/core", "tests/ratings", REFUSALS),
     "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py", REFUSALS),
     "fmab_jax/run": ("tests/run", "tests/algorithms", REFUSALS),
     "fmab_jax/analysis": ("tests/analysis", REFUSALS),

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.stated import file_name, identity
-from fmab_jax.cli.tables import MOST_CURVES, Reading, default_figure, opened, selected
-from fmab_jax.errors import Refusal, did_you_mean
+from fmab_jax.cli.tables import Reading, default_figure, opened, selected
+from fmab_jax.errors import Refusal
 from fmab_jax.plots.kinds import KINDS, flags
 
 if TYPE_CHECKING:
@@ -70,18 +70,18 @@ def execute(call: Call) -> None:
     from fmab_jax.plots import runs as plots
 
     options = call.options
-    kind = _checked_kind(options)
-    named = [default_figure(options.folder), *kind]
+    kind = _kind(options)
+    axes = [name for name in (options.x, options.y, options.hue) if name is not None]
     path = options.out
     if path is None:
+        named = [default_figure(options.folder), *[kind] * (kind != "parameter"), *axes]
         shaping = {each.name for each in dataclasses.fields(options)}
         settings = identity("", options, shaping - {"plugin", "out", "overwrite"})
         path = file_name("-".join(named), options, _UNNAMED, settings) + ".png"
     data = selected(opened(options), options.select)
-    _check_dims(options, data)
     with called(path="out"):
         try:
-            figure = _figure(options, data)
+            figure = _figure(options, kind, data)
         except Refusal as error:
             owner, _, part = error.field.partition(".")
             if owner != "finals":
@@ -95,66 +95,31 @@ def execute(call: Call) -> None:
 
 
 def _kind(options: Any) -> str:
-    """Returns the kind of figure that options ask for; "" where they ask for none."""
-    given = [name for name in flags() if getattr(options, name)]
-    if len(given) + (options.x is not None) > 1:
-        raise Refusal.line(f"{_ONE_OF}; drop one")
-    axis = "" if options.x is None else "parameter" if options.y is None else "heat"
-    return given[0] if given else axis
-
-
-def _checked_kind(options: Any) -> list[str]:
-    """Returns the words for the kind of figure that options ask for.
+    """Returns the kind of figure that options ask for.
 
     Raises:
-        Refusal: If they ask for several, or what they add fits none.
+        Refusal: If they ask for none or several, or what they add fits none.
     """
-    kind = _kind(options)
-    if options.y is not None and options.x is None:
-        raise Refusal.line(f"--y {visible(options.y)}: must be given with --x; add it")
-    if options.hue is not None and kind and "hue" not in KINDS[kind].takes:
-        other = "y" if kind == "heat" else kind
+    kinds = [name for name in flags() if getattr(options, name)]
+    if options.x is not None:
+        kinds.append("parameter" if options.y is None else "heat")
+    if len(kinds) != 1:
+        raise Refusal.line(f"{_ONE_OF}; see fmab plot --help")
+    for name, value, usual in (("y", options.y, None), ("metric", options.metric, "regret")):
+        if value != usual and options.x is None:
+            raise Refusal.line(f"--{name} {visible(value)}: must be given with --x; add it")
+    if options.hue is not None and "hue" not in KINDS[kinds[0]].takes:
+        other = "y" if kinds[0] == "heat" else kinds[0]
         told = f"must be left out with --{other}; drop one"
         raise Refusal.line(f"--hue {visible(options.hue)}: {told}")
-    if options.metric != "regret" and options.x is None:
-        raise Refusal.line(f"--metric {visible(options.metric)}: must be given with --x; drop one")
-    named = [name for name in (options.x, options.y, options.hue) if name is not None]
-    return [kind] * (kind not in ("", "parameter")) + named
+    return kinds[0]
 
 
-def _check_dims(options: Any, data: xr.Dataset) -> None:
-    from fmab_jax.analysis.words import label_text
-
-    dims = [str(name) for name in data.seeds.dims]
-    kind = _kind(options)
-    if not kind:
-        swept = f"--x may be {' or '.join(dims)}" if dims else "nothing is swept for --x"
-        raise Refusal.line(f"{_ONE_OF}; {swept}")
-    chosen = {"x": options.x, "y": options.y, "hue": options.hue}
-    for flag, name in chosen.items():
-        if name is not None and name not in dims:
-            allowed = "one of " + ", ".join(dims) if dims else "left out, as nothing is swept"
-            remedy = did_you_mean(name, dims, "see --help", str)
-            raise Refusal.line(f"--{flag} {visible(name)}: must be {allowed}; {remedy}")
-    left = [name for name in dims if data.sizes[name] > 1 and name not in chosen.values()]
-    if options.x is not None and left:
-        many = ", ".join(f"{name} ({data.sizes[name]} values)" for name in left)
-        example = " ".join(f"{name}={label_text(data[name].values.tolist()[0])}" for name in left)
-        told = f"must leave no parameter open, but {many}; add --select {example}"
-        raise Refusal.line(f"--x {options.x}: {told}")
-    if KINDS[kind].curves and data.seeds.size > MOST_CURVES:
-        told = f"must show at most {MOST_CURVES} of {data.seeds.size} configurations"
-        raise Refusal.line(f"--{kind}: {told}; add --select")
-
-
-def _figure(options: Any, data: xr.Dataset) -> Any:
+def _figure(options: Any, name: str, data: xr.Dataset) -> Any:
     from fmab_jax.analysis.tables import final_table
 
-    name, asked = _kind(options), vars(options)
-    kind = KINDS[name]
+    kind, asked = KINDS[name], vars(options)
     if kind.curves:
         return kind.draw(data, asked | {"level": 0.95 if options.level is None else options.level})
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    table = final_table(data, level=options.level, **prices)
-    table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
-    return kind.draw(table, asked)
+    return kind.draw(final_table(data, level=options.level, **prices), asked)

@@ -78,10 +78,6 @@ def _selected(results: Mapping[str, xr.Dataset], select: Sequence[str]) -> dict[
     known = {str(name) for data in results.values() for name in data.seeds.dims}
     kept = {}
     for label, data in results.items():
-        names = {*map(str, data.seeds.dims)} | ({*_names(select)} - known)
-        kept[label] = selected(data, [t for t in select if t.partition("=")[0] in names])
+        others = known - {*map(str, data.seeds.dims)}
+        kept[label] = selected(data, [t for t in select if t.partition("=")[0] not in others])
     return kept
-
-
-def _names(select: Sequence[str]) -> list[str]:
-    return [text.partition("=")[0] for text in select]

@@ -64,7 +64,7 @@ def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
 
     The random graphs are redrawn, each time with the next sub-seed of ``seed``, until connected.
 
-    Files: ``.graphml`` (no DTD), and edge lists, one edge a line: two labels separated by blanks
+    Files: ``.graphml``, and edge lists, one edge a line: two labels separated by blanks
     (``.txt``, ``.edgelist``) or a comma (``.csv``), with or without a header ``source,target``. A
     trailing weight or networkx data ``{...}`` is ignored, and so are what follows a ``#`` and lines
     that begin with a ``%``.

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.costs import Cost, exposure_of, leak_text, shared_view, with_view
+from fmab_jax.analysis.costs import exposure_of, leak_text, shared_view, with_view
 from fmab_jax.analysis.words import grouped, is_number, name_of, quantity, told, whole
 
 # Leaks that a caption lists one by one.
-_LEAKS = 8
-# Parameters that may say a leak.
-_PRIVACY = ("epsilon_message", "epsilon")
+_MOST_LISTED = 8
 # Events of single seeds that a mean hides, and the caption's words for them.
 EVENTS = {
     "best_arm_lost": "lost the best arm",
@@ -102,176 +98,68 @@ def meters(data: xr.Dataset) -> str:
     return " + ".join(f"meter {name}: {told}" for name, told in pairs)
 
 
-class Leaks(NamedTuple):
-    """What configurations leak that differ in it, in the order of configurations.
-
-    Attributes:
-        costs: Leak, view and trust of each.
-        texts: The leaks in words, with what is seen where that differs.
-        is_epsilon: Whether a privacy parameter says the leak.
-        view: What is seen, where it is the same for all.
-    """
-
-    costs: list[Cost]
-    texts: list[str]
-    is_epsilon: list[bool]
-    view: str
-
-    @property
-    def meaning(self) -> str:
-        """What the numbers are."""
-        return f"leak ε of one reward in {self.view or 'what is sent'}"
-
-    @property
-    def numbers(self) -> list[str]:
-        """The leaks in few letters, to stand beside points."""
-        return [leak_number(each) for each in self.costs]
-
-    @property
-    def signs(self) -> str:
-        """What `numbers` have where there is no number, in brackets; "" for nothing."""
-        some = {leak_number(each): each for each in self.costs if not each.bounded}
-        signs = [f"{sign}: {_leak_text(each)}" for sign, each in sorted(some.items())]
-        return f" ({'; '.join(signs)})" * bool(signs)
-
-    def list_by_name(self, names: Sequence[str], places: Sequence[int]) -> str:
-        """Says what each of some configurations leaks, by names for them."""
-        alike = [place for place in places if self.is_epsilon[place] and self.costs[place].bounded]
-        pairs = zip(names, places, strict=True)
-        texts = {name: self.texts[place] for name, place in pairs if place not in alike}
-        if len(texts) > _LEAKS:
-            low, *_, high = sorted(self.costs, key=lambda each: each.leak)
-            return f"{_leak_text(low)} to {_leak_text(high)}"
-        sentence = "; ".join(f"{text} ({words})" for text, words in grouped(texts).items())
-        return sentence + "; ε elsewhere" * bool(alike)
-
-
-def leaks_of(cells: Sequence[xr.Dataset]) -> Leaks | None:
-    """Returns what some configurations leak; None where all leak alike, or parameters say it.
-
-    Args:
-        cells: Results of each, or rows of a table of final values.
-    """
-    costs = [exposure_of(cell) for cell in cells]
-    view = shared_view(costs)
-    # Where views differ, epsilon alone does not say which one it is about.
-    clear = bool(view) or not any(each.bounded for each in costs)
-    pairs = zip(cells, costs, strict=True)
-    is_epsilon = [(clear or not own.bounded) and _is_epsilon(cell, own.leak) for cell, own in pairs]
-    texts = [with_view(_leak_text(each), each, view) for each in costs]
-    alike = len({(str(each.leak), each.view) for each in costs}) < 2
-    return None if alike or all(is_epsilon) else Leaks(costs, texts, is_epsilon, view)
-
-
 def cells_of(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
     """Returns the configurations of a result or of a table, the last parameter varying first."""
     # A parameter of one value may still be a dimension.
-    own = data.get("seeds", data).sizes
-    data = data.squeeze([name for name in own if name not in dims and own[name] == 1])
+    others = {*data.dims} - {*dims, "seed", "time", "meter"}
+    data = data.squeeze([name for name in others if data.sizes[name] == 1])
     places = np.ndindex(*(data.sizes[name] for name in dims))
     return [data.isel(dict(zip(dims, place, strict=True))) for place in places]
 
 
-def _is_epsilon(cell: xr.Dataset, leak: float) -> bool:
-    """Tells whether the privacy parameter of a configuration is its leak."""
-    # What follows from other parameters has no symbol.
-    swept = [n for n in _PRIVACY if n in cell.coords and "symbol" in cell[n].attrs]
-    name = swept[0] if swept else "epsilon"
-    value: Any = cell[name].item() if name in cell.coords else cell.attrs.get(name)
-    if is_number(value) and math.isfinite(value):
-        return math.isclose(value, leak, rel_tol=1e-9)
-    # "no noise" is the word of a swept parameter.
-    return bool(swept) and math.isinf(leak)
+def exposure_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
+    """Says what runs leak, and who is trusted by whom, where they differ in it."""
+    costs = {label: exposure_of(data) for label, data in runs.items()}
+    view, sentences = shared_view(costs.values()), []
+    texts = {k: with_view(leak_text(cost) or "not known", cost, view) for k, cost in costs.items()}
+    if len(leaks := grouped(texts)) > 1:
+        listed = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
+        if len(leaks) > _MOST_LISTED:
+            low, *_, high = sorted(costs, key=lambda label: costs[label].leak)
+            listed = f"{texts[low]} to {texts[high]}"
+        sentences.append(f"Leak ε of one reward in {view or 'what is sent'}: {listed}")
+    trusts = grouped({label: cost.trust for label, cost in costs.items()})
+    if len(trusts) > 1 and "" not in trusts:
+        few = len(costs) <= _MOST_LISTED
+        quotes = [f"“{trust}”" + f" ({labels})" * few for trust, labels in trusts.items()]
+        sentences.append(f"Trusted: {'; '.join(quotes)}")
+    return sentences
 
 
-def leak_sentences(data: xr.Dataset) -> list[str]:
+def exposure_of_cells(data: xr.Dataset) -> list[str]:
     """Says what the configurations of a table leak, and who is trusted, where they differ in it."""
     dims = swept(data)
-    cells = cells_of(data, dims)
-    sentences = []
-    if (leaks := leaks_of(cells)) is not None:
-        keys = [f"{text} {own}" for text, own in zip(leaks.texts, leaks.is_epsilon, strict=True)]
-        names = leaks.list_by_name(*_distinct(data, dims, keys))
-        sentences.append(f"{capitalize(leaks.meaning)}: {names}")
-    trusts = [exposure_of(cell).trust for cell in cells]
-    labels, places = _distinct(data, dims, trusts)
-    return sentences + trust_sentences(labels, [trusts[place] for place in places])
-
-
-def trust_sentences(labels: Sequence[str], trusts: Sequence[str]) -> list[str]:
-    """Says who is trusted by whom, where that differs and is known."""
-    by_trust = grouped(dict(zip(labels, trusts, strict=True)))
-    if len(by_trust) < 2 or "" in by_trust:
-        return []
-    few = len(labels) <= _LEAKS
-    quotes = [f"“{trust}”" + f" ({names})" * few for trust, names in by_trust.items()]
-    return [f"Trusted: {'; '.join(quotes)}"]
-
-
-def _distinct(
-    data: xr.Dataset, dims: Sequence[str], texts: Sequence[str]
-) -> tuple[list[str], list[int]]:
-    """Returns names and places of configurations, without parameters with which no text changes."""
-    kept, table = list(dims), np.reshape(texts, [data.sizes[name] for name in dims])
-    places = np.arange(table.size).reshape(table.shape)
-    for axis, name in reversed(list(enumerate(dims))):
-        if (table == table.take([0], axis)).all():
-            table, places = np.asarray(table.take(0, axis)), np.asarray(places.take(0, axis))
-            kept.remove(name)
-    words = [[told(data[n], value) for value in data[n].values.tolist()] for n in kept]
-    return [", ".join(each) for each in product(*words)], places.reshape(-1).tolist()
-
-
-def capitalize(text: str) -> str:
-    """Writes the first letter of a sentence large."""
-    return text[:1].upper() + text[1:]
-
-
-def leak_label(cost: Cost, view: str) -> str:
-    """Writes a leak for a label: with what is seen, where that is another than the view named."""
-    text = with_view(_leak_text(cost), cost, view)
-    return f"leak ε = {text}" if cost.bounded else f"leak: {text}"
-
-
-def leak_number(cost: Cost) -> str:
-    """Writes a leak beside a point, in few letters."""
-    if cost.bounded:
-        return f"{cost.leak:.3g}"
-    return {0.0: "0", math.inf: "∞"}.get(cost.leak, "?")
-
-
-def _leak_text(cost: Cost) -> str:
-    return leak_text(cost) or "not known"
+    cells, shape = cells_of(data, dims), [data.sizes[name] for name in dims]
+    places = np.arange(len(cells)).reshape(shape)
+    texts = np.reshape([str(exposure_of(cell)) for cell in cells], shape)
+    # A parameter with which nothing changes is no part of a name.
+    for axis, name in reversed([*enumerate(dims)]):
+        if (texts == texts.take([0], axis)).all():
+            texts, places = np.asarray(texts.take(0, axis)), np.asarray(places.take(0, axis))
+            dims.remove(name)
+    words = [[told(data[name], value) for value in data[name].values.tolist()] for name in dims]
+    chosen = [cells[place] for place in places.ravel().tolist()]
+    return exposure_sentences(dict(zip(map(", ".join, product(*words)), chosen, strict=True)))
 
 
 def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
     """Says for each run how many seeds lost the best arm, and how many play a worse arm at T."""
-    sentences = []
     note = f"{_percent(next(iter(bands.values())))} Clopper–Pearson interval"
+    sentences = []
     for event, words in EVENTS.items():
-        found = {label: _befell(band, event) for label, band in bands.items()}
-        (common, often), *_ = Counter(found.values()).most_common(1)
-        share, ends = common
-        if often == len(bands) and ends:
-            seeds = " seeds" * bool(note or often > 1) + " of every run" * (often > 1)
-            sentences.append(f"{share}{seeds} {words} ({f'{note} {ends}'.strip()})")
-        else:
-            if often > 1:
-                found = {k: v for k, v in found.items() if v != common} | {"all others": common}
-            listed = "; ".join(
-                f"{label}: {share}" + f" ({ends})" * bool(ends)
-                for label, (share, ends) in found.items()
-            )
-            sentences.append(f"Seeds that {words}{f' ({note})' * bool(note)}: {listed}")
-        note = ""  # the next sentence's numbers are of the same kind
+        shares = grouped({label: _befell(band, event) for label, band in bands.items()})
+        whose = [f"{labels}: " * (len(shares) > 1) for labels in shares.values()]
+        listed = "; ".join(map("".join, zip(whose, shares, strict=True)))
+        sentences.append(f"Seeds that {words} ({note}): {listed}")
     return sentences
 
 
-def _befell(band: xr.Dataset, event: str) -> tuple[str, str]:
-    """Returns how many of a run's seeds an event befell, and the interval if that is known."""
+def _befell(band: xr.Dataset, event: str) -> str:
+    """Writes how many of a run's seeds an event befell, and the interval."""
     if event not in band:
-        return "not recorded", ""
-    return _share(band[event], band.seeds), _range(band[f"{event}_lower"], band[f"{event}_upper"])
+        return "not recorded"
+    ends = _range(band[f"{event}_lower"], band[f"{event}_upper"])
+    return f"{_share(band[event], band.seeds)} ({ends})"
 
 
 def events_of_cells(finals: xr.Dataset) -> list[str]:

@@ -16,19 +16,14 @@ from fmab_jax.plots.style import FONT, text_size
 
 # How far away from its point a label may stand, in points.
 _DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
-BELOW_LEFT, ABOVE = -0.75 * math.pi, 0.5 * math.pi
-"""Where a label stands by preference, as an angle."""
+# Directions, as angles: below left first, then those next to it.
+_TURNS = [
+    math.pi * (step / 8 - 0.75) for step in (0, *(s * n for n in range(1, 8) for s in (1, -1)), 8)
+]
 
 
 def label_points(
-    axes: Axes,
-    points: np.ndarray,
-    chosen: Sequence[int],
-    texts: Sequence[str],
-    most: int,
-    reach: float = math.inf,
-    angle: float = BELOW_LEFT,
-    colours: Sequence[Any] | None = None,
+    axes: Axes, points: np.ndarray, chosen: Sequence[int], texts: Sequence[str], most: int
 ) -> int:
     """Labels points where there is room, evenly among those that are chosen; returns how many.
 
@@ -41,9 +36,6 @@ def label_points(
         chosen: Which of them may get a label; the first ones have the choice of places.
         texts: Their labels.
         most: How many labels there may be.
-        reach: How far away from its point a label may stand, in points of type.
-        angle: Where labels stand by preference.
-        colours: Of the labels; black by default.
     """
     point = axes.figure.dpi / 72
     inside = axes.get_window_extent().padded(-2 * point)
@@ -51,56 +43,34 @@ def label_points(
     # What a label had better not cover: lines, bars, and lines from other labels to their points.
     strokes = [np.linspace(start, end, 30) for start, end in _strokes(axes)]
     covers = np.concatenate([np.empty((0, 2)), *strokes])
-    ways = [(math.cos(turn), math.sin(turn)) for turn in _turns(angle)]
     boxes: list[Bbox] = []
-    colours = colours or ["black"] * len(texts)
     even = np.linspace(0, len(texts) - 1, min(most, len(texts)))
     for index in sorted({round(place) for place in even.tolist()}):
-        cell, text = chosen[index], texts[index]
-        at = pixels[cell]
-        size = np.array(text_size(text)) * axes.figure.dpi + 2 * point
-        best: tuple[float, Bbox, np.ndarray] | None = None
-        for distance, way in itertools.product(_DISTANCES, ways):
-            if distance > reach or (best is not None and best[0] <= distance):
-                break  # nothing further away is better
-            middle = at + way * (distance * point + size / 2)
+        at = pixels[chosen[index]]
+        size = np.array(text_size(texts[index])) * axes.figure.dpi + 2 * point
+        places = []
+        for distance, turn in itertools.product(_DISTANCES, _TURNS):
+            middle = at + np.array([math.cos(turn), math.sin(turn)]) * (distance * point + size / 2)
             box = Bbox([middle - size / 2, middle + size / 2])
             leader = np.linspace(at, middle, 20)
-            if not (inside.contains(*box.min) and inside.contains(*box.max)):
-                continue
-            if any(box.overlaps(other) or other.count_contains(leader) for other in boxes):
-                continue
-            if box.padded(2 * point).count_contains(pixels):
-                continue  # no label hides a point
-            loss = 5 * box.count_contains(covers) + distance
-            if best is None or loss < best[0]:
-                best = (loss, box, leader)
-        if best is None:
+            hidden = any(box.overlaps(other) or other.count_contains(leader) for other in boxes)
+            # No label hides a point.
+            hidden |= box.padded(2 * point).count_contains(pixels) > 0
+            if not hidden and inside.contains(*box.min) and inside.contains(*box.max):
+                places.append((5 * box.count_contains(covers) + distance, box, leader))
+        if not places:
             continue
-        _, box, leader = best
+        _, box, leader = min(places, key=lambda place: place[0])
         boxes.append(box)
         covers = np.concatenate([covers, leader])
-        axes.annotate(
-            text,
-            (float(points[0, cell]), float(points[1, cell])),
-            xytext=tuple(((leader[-1] - at) / point).tolist()),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=FONT,
-            color=colours[index],
-            linespacing=1.05,
-            parse_math=False,
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.4", "shrinkB": 2},
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3},
-        )
+        x, y = points[:, chosen[index]].tolist()
+        place: dict[str, Any] = {"xytext": tuple(((leader[-1] - at) / point).tolist())}
+        place |= {"textcoords": "offset points", "ha": "center", "va": "center"}
+        font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.05, "parse_math": False}
+        arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.4", "shrinkB": 2}
+        paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3}
+        axes.annotate(texts[index], (x, y), arrowprops=arrow, bbox=paper, **place, **font)
     return len(boxes)
-
-
-def _turns(angle: float) -> list[float]:
-    """Returns 16 directions, those next to an angle first."""
-    steps = [0, *(sign * step for step in range(1, 8) for sign in (1, -1)), 8]
-    return [step * math.pi / 8 + angle for step in steps]
 
 
 def _strokes(axes: Axes) -> Iterator[Any]:

@@ -14,17 +14,11 @@ from matplotlib.colors import LogNorm, Normalize, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from fmab_jax.analysis.words import facts, is_number, told, value_label, written
-from fmab_jax.errors import did_you_mean, refuse
-from fmab_jax.plots import captions, style
-from fmab_jax.plots.labels import ABOVE, label_points
+from fmab_jax.analysis.words import is_number, told, value_label, written
+from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.style import FONT, text_size, wrapped
 
-# The metric "rounds" is not called so in the table: there the name belongs to the round budget.
-_VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 _HEIGHT = 1.9
-# Points that have their leak beside them, and how far away it may stand, in points of type.
-_NUMBERED, _REACH = 40, 15
 # Of the numbers in a map, by their power of ten.
 _UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
 
@@ -44,8 +38,7 @@ def plot_parameter(
 ) -> Figure:
     """Draws a final value against one swept parameter, one line per value of another.
 
-    Where configurations leak unlike, and no privacy parameter says it, the leak is printed at the
-    points. Numbers of a parameter stand in their true distances, on a logarithmic axis where they
+    Numbers of a parameter stand in their true distances, on a logarithmic axis where they
     are positive and span more than a factor of 10; strings, and numbers among strings, stand evenly
     spaced in the order of the table. An infinite number, or "none", stands at the end, behind a
     break of the axis. The vertical axis is logarithmic where the values span more than a factor of
@@ -72,12 +65,13 @@ def plot_parameter(
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    check(finals, [metric], {"x": x, "hue": hue})
+    tables.check(finals, [metric], {"x": x, "hue": hue})
     dims = [x, *([hue] if hue else [])]
-    _refuse_other_parameters(finals, dims)
+    tables.refuse_other_parameters(finals, dims)
     ticks = _ticks(finals[x])
     mean, lower, upper = (
-        each.reshape(finals.sizes[x], -1)[ticks.order] for each in triple(finals, metric, dims)
+        each.reshape(finals.sizes[x], -1)[ticks.order]
+        for each in tables.triple(finals, metric, dims)
     )
 
     figure, (axes,) = style.panels([_HEIGHT])
@@ -98,7 +92,7 @@ def plot_parameter(
         drawn = np.array(mean[:, index])
         if ticks.broken:
             places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
-        label = told(finals[hue], values_of(finals[hue])[index]) if hue else "mean"
+        label = told(finals[hue], tables.values_of(finals[hue])[index]) if hue else "mean"
         handles += axes.plot(places, drawn, label=label, **own)
     _scale_parameter(axes, ticks)
     style.scale_values(axes, "y", mean)
@@ -108,28 +102,12 @@ def plot_parameter(
         if not upper.any():
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
-    axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
-    leaks = captions.leaks_of(captions.cells_of(finals, dims))
-
-    def caption() -> style.Caption:
-        short = [f"Points: means; bars: {captions.band_of(finals)}"]
-        words = [f"Points: means over the seeds; bars: {finals.attrs['description']}"]
-        if leaks is not None:
-            points = np.concatenate([line.get_xydata() for line in handles]).T
-            points = points[:, np.isfinite(points[1])]  # nothing stands at a break of the axis
-            numbers = np.reshape(leaks.numbers, (-1, lines))[ticks.order].T.ravel().tolist()
-            colours = np.repeat([line.get_color() for line in handles], len(ticks.order)).tolist()
-            every = range(len(numbers))
-            how: dict[str, Any] = {"reach": _REACH, "angle": ABOVE, "colours": colours}
-            labels = label_points(axes, points, every, numbers, _NUMBERED, **how)
-            where = f"{labels} of {len(numbers)} points" if labels < len(numbers) else "points"
-            short = [f"Numbers at {where}: {leaks.meaning}{leaks.signs}", *short]
-            words.append(f"Numbers at {where}: the leak ε{leaks.signs}")
-        return caption_of(finals, short, words, paid=metric == "cost")
-
-    legend = handles if hue else []
+    axes.set_ylabel(tables.metric_label(finals, metric, _HEIGHT))
+    short = [f"Points: means; bars: {captions.band_of(finals)}"]
+    long = [f"Points: means over the seeds; bars: {finals.attrs['description']}"]
+    caption = tables.caption_of(finals, short, long, paid=metric == "cost")
     fit = functools.partial(_fit_horizontal, axes, ticks)
-    return style.finish(figure, legend, caption, fit=fit, height=_HEIGHT)
+    return style.finish(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
 
 
 def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> Figure:
@@ -162,37 +140,25 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    check(finals, [metric], {"x": x, "y": y})
-    _refuse_other_parameters(finals, [x, y])
+    tables.check(finals, [metric], {"x": x, "y": y})
+    tables.refuse_other_parameters(finals, [x, y])
     across, up = (
         ticks._replace(places=np.arange(float(len(ticks.labels))), broken=False)
         for ticks in (_ticks(finals[x]), _ticks(finals[y]))
     )
     mean, lower, upper = (
-        each[np.ix_(up.order, across.order)] for each in triple(finals, metric, [y, x])
+        each[np.ix_(up.order, across.order)] for each in tables.triple(finals, metric, [y, x])
     )
-    rows, columns = mean.shape
-    leaks = captions.leaks_of(captions.cells_of(finals, [y, x]))
-    # A cell may have a second line.
-    height = min(max((0.26 if leaks is None else 0.34) * rows, 0.9), 3.2)
+    height = min(max(0.26 * len(mean), 0.9), 3.2)
 
     figure, (axes,) = style.panels([height])
     axes.grid(False)
     axes.spines[:].set_visible(False)
-    edges = [np.arange(size + 1) - 0.5 for size in (columns, rows)]
+    edges = [np.arange(size + 1) - 0.5 for size in reversed(mean.shape)]
     mesh = axes.pcolormesh(*edges, mean, cmap="cividis", norm=_norm(mean))
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(captions.axis_label(finals[y]))
-    thin = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
-    bar = figure.colorbar(mesh, ax=axes, location="top", **thin).ax
-    style.dress(bar)
-    bar.grid(False)
-    bar.xaxis.labelpad = 4
-    if isinstance(mesh.norm, LogNorm):
-        bar.xaxis.set_major_locator(style.log_locator(mean.min(), mean.max()))
-        bar.xaxis.set_minor_locator(NullLocator())
-    elif not isinstance(mesh.norm, SymLogNorm):
-        bar.xaxis.set_major_locator(MaxNLocator(4))
+    bar = _draw_scale(axes, mesh, height)
 
     def numbers() -> tuple[list[list[str]] | None, int]:
         box = axes.get_window_extent()
@@ -205,153 +171,47 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         power = numbers()[1]
         unit = 10.0**power
         bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value / unit)))
-        name, *rest = metric_label(finals, metric, style.WIDTH).split("\n")
+        name, *rest = tables.metric_label(finals, metric, style.WIDTH).split("\n")
         bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
 
     def caption() -> style.Caption:
-        texts, power = numbers()
-        words, second = "Colours", []
-        if texts is not None and leaks is not None:
-            epsilons = np.reshape(leaks.numbers, mean.shape)[np.ix_(up.order, across.order)]
-            pairs = zip(np.ravel(texts), epsilons.ravel(), strict=True)
-            both = np.reshape([f"{text}\nε {epsilon}" for text, epsilon in pairs], mean.shape)
-            box = axes.get_window_extent()
-            room = np.array([0.92 * box.width / columns, box.height / rows]) / figure.dpi
-            if (np.max([text_size(text) for text in both.flat], axis=0) <= room).all():
-                texts, second = both.tolist(), [f"Second number: {leaks.meaning}{leaks.signs}"]
-        if texts is not None:
-            for (row, column), value in np.ndenumerate(mean):
-                light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
-                colour = "black" if light > 0.45 else "white"
-                place: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
-                axes.text(column, row, texts[row][column], fontsize=FONT, color=colour, **place)
-            words = "Colours and numbers"
+        texts, _ = numbers()
+        for (row, column), value in np.ndenumerate(mean if texts else mean[:0]):
+            light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
+            how: dict[str, Any] = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
+            how |= {"ha": "center", "va": "center_baseline"}
+            axes.text(column, row, texts[row][column], **how)  # type: ignore[index]
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        short = [f"{words}: means, ± at most {widest} ({captions.band_of(finals)})", *second]
-        rounded = "; numbers rounded" * (texts is not None)
+        shown = "Colours and numbers" if texts else "Colours"
+        short = [f"{shown}: means, ± at most {widest} ({captions.band_of(finals)})"]
         long = [
-            f"{words}: means over the seeds{rounded}",
+            f"{shown}: means over the seeds" + "; numbers rounded" * bool(texts),
             f"Band: {finals.attrs['description']}; its half-width is at most {widest} of the mean",
         ]
-        return caption_of(finals, short, [*long, *second], paid=metric == "cost")
+        return tables.caption_of(finals, short, long, paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 
 
-def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
-    """Refuses what is not a complete table of final values, and unknown names."""
-    for metric in metrics:
-        if not isinstance(metric, str) or metric not in _VARIABLES:
-            refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
-    remedy = "pass the final values of a sweep unchanged"
-    if not isinstance(finals, xr.Dataset):
-        refuse("finals", type(finals).__name__, "a table of final values", remedy)
-    needed = [
-        f"{name}{end}"
-        for name in (*(_VARIABLES[metric] for metric in metrics), *captions.EVENTS)
-        for end in ("", "_lower", "_upper")
-    ] + ["seeds"]
-    attrs = {"level", "description"}
-    attrs |= {"server_price", "peer_price"} if "cost" in metrics else set()
-    missing = [name for name in needed if name not in finals] + sorted(attrs - set(finals.attrs))
-    dims = captions.swept(finals)
-    missing += [f"coordinate {name}" for name in dims if name not in finals.coords]
-    if missing:
-        refuse("finals", f"without {', '.join(missing)}", "a table of final values", remedy)
-    if {"seed", "time"} & set(dims):
-        refuse("finals", tuple(dims), "without dimensions seed and time", remedy)
-    empty = [name for name in dims if finals.sizes[name] == 0]
-    if empty:
-        allowed = "at least one configuration"
-        refuse("finals", f"no value of {empty[0]}", allowed, "select less narrowly")
-    for name in needed:
-        bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
-        if bad:
-            allowed = "finite in every configuration"
-            refuse(
-                f"finals.{name}",
-                f"{bad} not finite",
-                allowed,
-                "complete the sweep, with 2 seeds or more",
-            )
-    names = [name for name in chosen.values() if name is not None]
-    for field, parameter in chosen.items():
-        given = parameter is not None or field != "hue"
-        if given and (not isinstance(parameter, str) or parameter not in dims):
-            allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
-            remedy = "choose a swept one" if dims else "sweep a parameter first"
-            refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))
-    if len(set(names)) < len(names):
-        refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
-    hue = chosen.get("hue")
-    if hue and finals.sizes[hue] > style.MOST:
-        allowed = f"a parameter of at most {style.MOST} values"
-        refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
-
-
-def values_of(coordinate: xr.DataArray) -> list[Any]:
-    """Returns the values of a parameter as plain Python objects; no limit is infinite."""
-    unlimited = bool(coordinate.attrs.get("none"))
-    return [math.inf if unlimited and v == "none" else v for v in coordinate.values.tolist()]
-
-
-def triple(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
-    """Returns a metric's mean and the ends of its band over these dimensions, and no others."""
-    names = [_VARIABLES[metric] + end for end in ("", "_lower", "_upper")]
-    return [values.astype(float) for values in captions.arrays(finals, names, dims)]
-
-
-def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
-    """Writes name and unit of a metric in lines no longer than the limit in inches."""
-    if metric == "rounds":
-        return "rounds completed by T"
-    name, unit = "cumulative regret at T", "(reward, summed over M agents)"
-    if metric == "cost":
-        server, peer = (written(finals.attrs[f"{side}_price"]) for side in ("server", "peer"))
-        unit = f"(price: {server} per server link, {peer} per peer link)"
-        name = "communication cost at T"
-    if text_size(unit)[0] > limit:
-        unit = unit.replace(", ", ",\n")
-    return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
-
-
-def caption_of(
-    finals: xr.Dataset, short: Sequence[str], long: Sequence[str], *, paid: bool
-) -> style.Caption:
-    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck.
-
-    ``short`` and ``long`` are sentences on what is drawn, for the caption of that name.
-    """
-    varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
-    said = [", ".join([*made, seeds]), *long, *captions.leak_sentences(finals)]
-    if paid and (meters := captions.meters(finals)):
-        said.append(f"Peer links are counted on the {meters}")
-    said += captions.events_of_cells(finals)
-    if "undecided" in finals:
-        said += captions.exploring(finals.undecided, finals.seeds)
-    size = captions.size(seeds.replace(" per configuration", " each"), [finals])
-    rest = ", ".join(fact for fact in made if fact not in size)
-    drawn = [size, *short, *captions.wrong_in_all([finals]), rest]
-    return style.Caption(drawn, ". ".join(said) + ".")
-
-
-def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
-    """Refuses several values of a parameter that the figure does not show."""
-    others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
-    if others:
-        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)
-        name = others[0]
-        example = finals[name].values.tolist()[0]
-        allowed = f"one value of every parameter except {', '.join(dims)}"
-        remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"
-        refuse("finals", value, allowed, remedy)
+def _draw_scale(axes: Axes, mesh: Any, height: float) -> Axes:
+    """Draws the colour bar above a map; returns its axes."""
+    thin: dict[str, Any] = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
+    bar = axes.figure.colorbar(mesh, ax=axes, location="top", **thin).ax
+    style.dress(bar)
+    bar.grid(False)
+    bar.xaxis.labelpad = 4
+    if isinstance(mesh.norm, LogNorm):
+        bar.xaxis.set_major_locator(style.log_locator(*mesh.get_clim()))
+        bar.xaxis.set_minor_locator(NullLocator())
+    elif not isinstance(mesh.norm, SymLogNorm):
+        bar.xaxis.set_major_locator(MaxNLocator(4))
+    return bar
 
 
 def _ticks(coordinate: xr.DataArray) -> _Ticks:
     """Decides where the values of a parameter stand on an axis."""
-    values = values_of(coordinate)
+    values = tables.values_of(coordinate)
     labels = [value_label(coordinate, value) for value in values]
     finite = [value for value in values if is_number(value) and math.isfinite(value)]
     infinite = [value for value in values if is_number(value) and value == math.inf]
@@ -444,22 +304,21 @@ def _fit_vertical(axes: Axes, ticks: _Ticks) -> None:
 
 
 def _numbers(values: np.ndarray, wide: float, tall: float) -> tuple[list[list[str]] | None, int]:
-    """Returns texts that fit the cells of a map of this size, in a power of ten, or None."""
-
-    def text(value: float, digits: int) -> str:
-        size = int(f"{value:.{digits - 1}e}".partition("e")[2])
-        return f"{value:.{max(0, digits - 1 - size)}f}" if value else "0"
-
+    """Returns texts that fit the cells of a map of this size, in a power of ten, or None and 0."""
     rows, columns = values.shape
+    power = 3 * math.floor(math.log10(max(values.max(), 1e-3)) / 3)
+    power = min(power, max(_UNITS))
+    exact = power == 0 and bool((values == np.round(values)).all())
+    scaled = (values / 10.0**power).tolist()
     for digits, share in ((3, 0.85), (2, 0.92)):  # a third digit only where there is ample room
-        fitting = []
-        for power in _UNITS if columns <= 12 else ():
-            scaled = values / 10.0**power
-            exact = power == 0 and bool((values == np.round(values)).all())
-            texts = [[text(v, 1 if exact else digits) for v in row] for row in scaled.tolist()]
-            widest, tallest = np.max([text_size(cell) for row in texts for cell in row], axis=0)
-            if widest <= share * wide / columns and tallest <= 1.05 * tall / rows:
-                fitting.append((widest, abs(power), texts, power))
-        if fitting:
-            return min(fitting, key=lambda choice: choice[:2])[2:]
+        texts = [[_round(value, 1 if exact else digits) for value in row] for row in scaled]
+        widest, tallest = np.max([text_size(text) for row in texts for text in row], axis=0)
+        if columns <= 12 and widest <= share * wide / columns and tallest <= 1.05 * tall / rows:
+            return texts, power
     return None, 0
+
+
+def _round(value: float, digits: int) -> str:
+    """Writes a number with so many digits, or all of its whole part."""
+    size = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return f"{value:.{max(0, digits - 1 - size)}f}" if value else "0"

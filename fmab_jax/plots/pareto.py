@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fmab_jax.analysis.costs import exposure_of, shared_view
+from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.words import quantity, told
-from fmab_jax.plots import captions, parameters, style
+from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.labels import label_points
-from fmab_jax.plots.parameters import values_of
+from fmab_jax.plots.tables import values_of
 
 # Labels of the front.
 _LABELLED = 8
@@ -28,7 +29,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     A configuration is on the front (filled, on the step line) if no other one of the same trust has
     at most its cost, at most its regret and at most its leak, and less of one. Equal ones are on it
     together. Where trust or leaks differ there is no step line: what lies above others may leak
-    less, and labels say the leak. Up to 8 of the front, evenly along it, are labelled with
+    less, and the caption says the leaks. Up to 8 of the front, evenly along it, are labelled with
     their values of the swept parameters (without the hue), where there is room.
 
     Args:
@@ -51,55 +52,35 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         >>> len(figure.axes)
         1
     """
-    parameters.check(finals, ["regret", "cost"], {"hue": hue})
+    tables.check(finals, ["regret", "cost"], {"hue": hue})
     dims = captions.swept(finals)
-    regret, regret_lower, regret_upper, cost, cost_lower, cost_upper = (
-        each.ravel()
-        for metric in ("regret", "cost")
-        for each in parameters.triple(finals, metric, dims)
+    # [mean, lower or upper end, cell]
+    cost, regret = (
+        np.reshape(tables.triple(finals, metric, dims), (3, -1)) for metric in ("cost", "regret")
     )
-    places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
-    colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
-    exposures = [exposure_of(cell) for cell in captions.cells_of(finals, dims)]
-    told_leak, trusts = _leaks(finals, dims), [each.trust for each in exposures]
+    leak = _leaks(finals, dims)
+    trusts = [exposure_of(cell).trust for cell in captions.cells_of(finals, dims)]
     # An unknown leak counts as infinite.
-    leak = np.where(np.isnan(told_leak), np.inf, told_leak)
-    trust = np.unique(trusts, return_inverse=True)[1]
-    several = len(set(trusts)) > 1
-    unlike = several or len(np.unique(told_leak)) > 1
-    front = _front(cost, regret, leak, trust)
+    keys = [np.where(np.isnan(leak), np.inf, leak), np.unique(trusts, return_inverse=True)[1]]
+    front = _front(cost[0], regret[0], *keys)
+    unlike = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
 
     figure, (axes,) = style.panels([_HEIGHT])
     line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
     steps = front[:0] if unlike else front
-    axes.step(cost[steps], regret[steps], where="post", **line)
+    axes.step(cost[0, steps], regret[0, steps], where="post", **line)
+    places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), -1)
     handles = []
-    for index in range(int(colours.max()) + 1):
-        colour = style.COLOURS[index % len(style.COLOURS)]
-        mine = np.flatnonzero(colours == index)
-        thin: dict[str, Any] = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
-        axes.vlines(cost[mine], regret_lower[mine], regret_upper[mine], **thin)
-        axes.hlines(regret[mine], cost_lower[mine], cost_upper[mine], **thin)
-        mark: dict[str, Any] = {
-            "linestyle": "none",
-            "marker": style.MARKERS[index % len(style.MARKERS)],
-            "color": colour,
-            "markersize": 3.5,
-            "markeredgewidth": 0.7,
-            "label": told(finals[hue], values_of(finals[hue])[index]) if hue else "mean",
-        }
-        for chosen, face in (
-            (np.setdiff1d(mine, front), "white"),
-            (np.intersect1d(mine, front), colour),
-        ):
-            axes.plot(cost[chosen], regret[chosen], mfc=face, **mark)
-        handles.append(Line2D([], [], **mark))
+    for index, value in enumerate(values_of(finals[hue]) if hue else [None]):
+        mine = np.flatnonzero(places[dims.index(hue)] == index) if hue else np.arange(len(leak))
+        label = told(finals[hue], value) if hue else "mean"
+        handles.append(_draw_points(axes, cost, regret, mine, front, index, label))
     axes.margins(0.12)
-    style.scale_values(axes, "x", cost)
-    style.scale_values(axes, "y", regret)
-    axes.set_xlabel(parameters.metric_label(finals, "cost", style.WIDTH))
-    axes.set_ylabel(parameters.metric_label(finals, "regret", _HEIGHT))
-    if not cost_upper.any():
+    style.scale_values(axes, "x", cost[0])
+    style.scale_values(axes, "y", regret[0])
+    axes.set_xlabel(tables.metric_label(finals, "cost", style.WIDTH))
+    axes.set_ylabel(tables.metric_label(finals, "regret", _HEIGHT))
+    if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
     def caption() -> style.Caption:
@@ -107,42 +88,56 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         shown = [name for name in varied if name != hue] or varied
         texts = []
         # Equal points lie on one spot and share one label.
-        stacked = np.stack([cost, regret, leak, trust])[:, front]
+        stacked = np.stack([cost[0], regret[0], *keys])[:, front]
         _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
-        for index, others in zip(first.tolist(), (equal - 1).tolist(), strict=True):
-            cell = front[index]
-            at = {name: places[dims.index(name), cell] for name in shown}
-            words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
-            if unlike:
-                known = exposures[cell]._replace(leak=told_leak[cell])
-                words.append(captions.leak_label(known, shared_view(exposures)))
+        for cell, others in zip(front[first], equal - 1, strict=True):
+            at = {name: values_of(finals[name])[places[dims.index(name), cell]] for name in shown}
+            words = [told(finals[name], value) for name, value in at.items()]
             lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
-            texts.append("\n".join(lines) + f"\n(+ {others} equal)" * (others > 0))
-        number = 0
-        if shown or unlike:
-            points = np.stack([cost, regret])
-            number = label_points(axes, points, front[first].tolist(), texts, _LABELLED)
-        labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
-        no_more, where = "no more cost and no more regret", " on the line"
-        price = "where less cost has its price in regret"
+            texts.append("\n".join(lines) + f"\n(+ {others} equal)" * int(others > 0))
+        points = np.stack([cost[0], regret[0]])
+        number = label_points(axes, points, front[first].tolist(), texts, _LABELLED * bool(shown))
+        meaning = "no more cost and no more regret"
         if unlike:
-            no_more, where, price = "no more cost, regret and leak", "", "of cost, regret and leak"
-        if several:
-            no_more, price = f"the same trust, {no_more}", f"{price} at the same trust"
-        beaten = f"Open points: another configuration has {no_more}, and less of one of them"
+            meaning = "the same trust, no more cost, no more regret and no more leak"
+        counts = f"{len(front)} of {quantity('', len(leak), 'configuration')}, {number} labelled"
+        band = finals.attrs["description"]
+        long = [
+            f"Points: means over the seeds; bars: {band}",
+            f"Filled points: the Pareto front; {counts}",
+            f"Open points: another configuration has {meaning}, and less of one of them"
+            * (len(front) < len(leak)),
+        ]
         short = [
             f"Points: means; bars: {captions.band_of(finals)}",
-            "Filled: the Pareto front" + f", {price}" * unlike,
+            "Filled: the Pareto front" + " of cost, regret and leak at the same trust" * unlike,
         ]
-        long = [
-            f"Points: means over the seeds; bars: {finals.attrs['description']}",
-            f"Filled points{where}: the Pareto front, {price}; "
-            f"{len(front)} of {quantity('', cost.size, 'configuration')}, {labelled}",
-            *([beaten] if len(front) < cost.size else []),
-        ]
-        return parameters.caption_of(finals, short, long, paid=True)
+        return tables.caption_of(finals, short, long, paid=True)
 
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
+
+
+def _draw_points(
+    axes: Axes,
+    cost: np.ndarray,
+    regret: np.ndarray,
+    cells: np.ndarray,
+    front: np.ndarray,
+    index: int,
+    label: str,
+) -> Line2D:
+    """Draws the cells of one colour, filled where they are on the front; returns their handle."""
+    colour = style.COLOURS[index % len(style.COLOURS)]
+    thin: dict[str, Any] = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
+    axes.vlines(cost[0, cells], *regret[1:, cells], **thin)
+    axes.hlines(regret[0, cells], *cost[1:, cells], **thin)
+    mark: dict[str, Any] = {"linestyle": "none", "color": colour, "label": label}
+    mark |= {"marker": style.MARKERS[index % len(style.MARKERS)]}
+    mark |= {"markersize": 3.5, "markeredgewidth": 0.7}
+    beaten, best = np.setdiff1d(cells, front), np.intersect1d(cells, front)
+    axes.plot(cost[0, beaten], regret[0, beaten], mfc="white", **mark)
+    axes.plot(cost[0, best], regret[0, best], mfc=colour, **mark)
+    return Line2D([], [], **mark)
 
 
 def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:

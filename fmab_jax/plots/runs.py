@@ -18,9 +18,8 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
-from fmab_jax.analysis.costs import exposure_of
 from fmab_jax.analysis.tables import held
-from fmab_jax.errors import array_of, price, refuse
+from fmab_jax.errors import price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
@@ -29,9 +28,6 @@ _SIDES: dict[str, dict[str, Any]] = {
     "server": {"marker": "o", "markersize": 3, "markeredgewidth": 0.8},
     "peer": {"marker": "s", "markersize": 3, "markeredgewidth": 0.8, "mfc": "white"},
 }
-
-# Of labels that say what a run leaks.
-_LEAK, _MESSAGE = re.compile(r"\bleak( ε = |: )"), "Nε"
 
 
 def plot_runs(
@@ -82,25 +78,20 @@ def plot_runs(
     """
     if not isinstance(runs, (Mapping, xr.Dataset)):
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
-    if isinstance(runs, xr.Dataset):
-        runs = cells(runs)
-    runs = {words.shortened(str(label)): data for label, data in runs.items()}
+    runs = cells(runs) if isinstance(runs, xr.Dataset) else runs
     if not 1 <= len(runs) <= style.MOST:
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
-    runs = {label: _checked(label, data) for label, data in runs.items()}
+    runs = {words.shortened(str(label)): _checked(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
     bands = {
         label: confidence_band(data.get("regret", data), level, kind)
         for label, data in runs.items()
     }
-    allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
-    if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
-        refuse("bounds", bounds, allowed, remedy)
-    bounds = {words.shortened(str(label)): each for label, each in (bounds or {}).items()}
+    bounds = {words.shortened(str(label)): values for label, values in (bounds or {}).items()}
     for label, values in bounds.items():
-        slots = runs[label].time.shape if label in runs else ()
-        if array_of("bounds", values, 10**6, allowed, remedy).shape != slots:
-            refuse("bounds", label, "a run's label, with a value per slot", remedy)
+        if label not in runs or np.shape(values) != runs[label].time.shape:
+            allowed = "a value per slot, by a run's label"
+            refuse("bounds", label, allowed, "see regret_curve")
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
@@ -112,7 +103,7 @@ def plot_runs(
     for index, (label, band) in enumerate(bands.items()):
         own = style.look(index)
         time, lower, mean, upper = (
-            _from(begin, each.values) for each in (band.time, band.lower, band["mean"], band.upper)
+            _from(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
         )
         regret.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
         handles += regret.plot(time, mean, label=label, **own)
@@ -142,8 +133,7 @@ def plot_runs(
 def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Returns the configurations of a sweep as runs by their labels; a run by its title.
 
-    A label says the values of the parameters that have several, and the leak where it differs and
-    no privacy parameter says it.
+    A label says the values of the parameters that have several.
 
     Raises:
         ValueError: If it holds no regret, or two configurations would have the same label.
@@ -156,25 +146,20 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     for name in dims:
         if name not in data.coords:
             refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
-    shape = [data.sizes[dim] for dim in dims]
-    leaks = captions.leaks_of(captions.cells_of(data, dims))
+    number = math.prod(data.sizes[dim] for dim in dims)
+    if number > style.MOST:
+        remedy = "select fewer with .sel(...)"
+        refuse("runs", f"{number} configurations", f"at most {style.MOST}", remedy)
     runs: dict[str, xr.Dataset] = {}
-    for number, place in enumerate(np.ndindex(*shape)):
-        cell = data.isel(dict(zip(dims, place, strict=True)))
+    for cell in captions.cells_of(data, dims):
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
-        if values and leaks is not None and not leaks.is_epsilon[number]:
-            values.append(captions.leak_label(leaks.costs[number], leaks.view))
-        default = next(iter(words.facts(cell)), "run")
-        label = ", ".join(values) or str(default)
+        label = ", ".join(values) or next(iter(words.facts(cell)), "run")
         if label in runs:
             remedy = "pass the runs by labels of your own"
             refuse("runs", label, "configurations whose values differ in six digits", remedy)
         runs[label] = cell
-        if len(runs) > style.MOST:
-            remedy = "select fewer with .sel(...)"
-            refuse("runs", f"{math.prod(shape)} configurations", f"at most {style.MOST}", remedy)
     return runs
 
 
@@ -238,19 +223,16 @@ def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     if not isinstance(data, xr.Dataset):
         refuse(field, type(data).__name__, "a result of simulate", "pass it unchanged")
     summary = "regret" not in data and "regret_mean" in data
-    missing = {"regret_mean", "links_mean"} if summary else {"regret", "links"}
-    missing -= set(data)
-    missing |= {"side", "priced"} - set(data.coords)
+    regret, links = ("regret_mean", "links_mean") if summary else ("regret", "links")
+    missing = [name for name in (links, "priced", regret, "side") if name not in data.variables]
     if not {"title", "algorithm"} & {*data.attrs, *data.coords}:
-        missing.add("title")
+        missing.append("title")
     if missing:
-        value = f"without {', '.join(sorted(missing))}"
+        value = f"without {', '.join(missing)}"
         refuse(field, value, "a result of simulate", "pass it unchanged")
-    dims = data.regret_mean.dims if summary else data.regret.dims
-    if set(dims) != ({"time"} if summary else {"seed", "time"}):
+    if {*data[regret].dims} - {"seed"} != {"time"}:
         remedy = "select one configuration with .sel(...) per run"
-        allowed = "a result with dimensions seed and time, or of a summary time"
-        refuse(field, dims, allowed, remedy)
+        refuse(field, data[regret].dims, "a result with dimensions seed and time", remedy)
     # Where horizons are swept, every configuration has slots of its own.
     return data.assign_coords(time=("time", data.slot.values)) if "slot" in data.coords else data
 
@@ -330,53 +312,45 @@ def _caption(
 ) -> style.Caption:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     facts = {
-        label: [*words.facts(data, leaks=not _LEAK.search(label)), captions.seeds_of(data)]
+        label: [*words.facts(data, leaks=True), captions.seeds_of(data)]
         for label, data in runs.items()
     }
     first, *others = facts.values()
     shared = [fact for fact in first if all(fact in other for other in others)]
-    sentences = [", ".join(shared)] if shared else []
     differing = {}
     for label, own in facts.items():
-        said = {_bare(each) for each in (label, *label.split(", "), *shared)}
-        differing[label] = ", ".join(fact for fact in own if _bare(fact) not in said)
+        known = {_bare(part) for part in (label, *label.split(", "), *shared)}
+        differing[label] = ", ".join(fact for fact in own if _bare(fact) not in known)
     groups = words.grouped(differing).items()
-    listed = [f"{labels}: {said}" for said, labels in groups if said]
-    sentences += ["; ".join(listed)] if listed else []
-    leak = _leak_sentences(runs)
+    leaks = ["Nε: what a message leaks of one reward"] * any("Nε" in label for label in runs)
+    leaks += captions.exposure_sentences(runs)
     band = next(iter(bands.values()))
-    sentences += [*leak, f"Lines: means over the seeds; shaded: {band.attrs['description']}"]
-    trusts = [exposure_of(data).trust for data in runs.values()]
-    sentences += captions.trust_sentences([*runs], trusts)
-    sentences += captions.events_of_runs(bands)
+    paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
+    cost = [paid] * (prices != (1.0, 1.0))
+    exploring = []
     if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
-        sentences += captions.exploring(
+        exploring = captions.exploring(
             [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
-    paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
-    cost = [paid] * (prices != (1.0, 1.0))
-    seeds = captions.spread("", [int(each.seeds) for each in bands.values()], "seed")
+    seeds = captions.spread("", [int(band.seeds) for band in bands.values()], "seed")
     size = captions.size(seeds, runs.values())
     lines = f"Lines: means; shaded: {captions.band_of(band)}"
-    short = [size, lines, *leak, *more, *cost, *captions.wrong_in_all(bands.values())]
     rest = ", ".join(fact for fact in shared if fact not in size)
-    long = [*sentences, *cost, *_link_sentences(runs), *more]
-    return style.Caption([*short, rest], ". ".join(long) + ".")
-
-
-def _leak_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
-    """Says what leaks in labels are, and what runs leak whose labels do not say it."""
-    message = [f"{_MESSAGE}: what a message leaks of one reward"] * any(_MESSAGE in n for n in runs)
-    leaks = captions.leaks_of([*runs.values()])
-    if leaks is None:
-        return message
-    if not any(_LEAK.search(label) for label in runs):
-        names = leaks.list_by_name([*runs], range(len(runs)))
-        return [*message, f"{captions.capitalize(leaks.meaning)}: {names}"]
-    alike = [own and cost.bounded for own, cost in zip(leaks.is_epsilon, leaks.costs, strict=True)]
-    where = "; it is ε where none is told" * any(alike)
-    return [*message, f"Leak ε: {leaks.meaning.removeprefix('leak ε ')}{where}"]
+    return style.caption(
+        [size, lines, *leaks, *more, *cost, *captions.wrong_in_all(bands.values()), rest],
+        [
+            ", ".join(shared),
+            "; ".join(f"{labels}: {text}" for text, labels in groups if text),
+            *leaks,
+            f"Lines: means over the seeds; shaded: {band.attrs['description']}",
+            *captions.events_of_runs(bands),
+            *exploring,
+            *cost,
+            *_link_sentences(runs),
+            *more,
+        ],
+    )
 
 
 def _bare(words: str) -> str:
@@ -386,15 +360,13 @@ def _bare(words: str) -> str:
 
 def _link_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
     """Says on which meter peers are counted, and who builds none."""
-    sentences = []
-    silent = {
-        label: not any(values.any() for values in _links(data).values())
-        for label, data in runs.items()
-    }
     meters = words.grouped({label: captions.meters(data) for label, data in runs.items()})
-    for meter in filter(None, meters):
-        whose = f" ({meters[meter]})" if len(set(meters) - {""}) > 1 else ""
-        sentences.append(f"Peer links are counted on the {meter}{whose}")
-    if any(silent.values()) and len(runs) > 1:
-        sentences.append(f"No links: {words.grouped(silent)[True]}")
+    meters.pop("", None)
+    sentences = [
+        f"Peer links are counted on the {meter}" + f" ({labels})" * (len(meters) > 1)
+        for meter, labels in meters.items()
+    ]
+    silent = [k for k, data in runs.items() if not any(map(np.any, _links(data).values()))]
+    if silent and len(runs) > 1:
+        sentences.append(f"No links: {' / '.join(silent)}")
     return sentences

@@ -9,7 +9,6 @@ import functools
 import io
 import math
 import re
-from bisect import bisect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -67,6 +66,11 @@ class Caption(NamedTuple):
 
 
 NO_CAPTION = Caption()
+
+
+def caption(short: Sequence[str], long: Sequence[str]) -> Caption:
+    """Returns a caption of sentences without full stops; empty ones are left out."""
+    return Caption([*filter(None, short)], ". ".join(filter(None, long)) + ".")
 
 
 def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
@@ -153,16 +157,10 @@ def wrapped(text: str, limit: float) -> str:
         if lines[-1] and text_size(f"{lines[-1]} {word}")[0] > limit:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
-        while text_size(lines[-1])[0] > limit:  # one word longer than a line
-            # By halving: the widths of all beginnings of a long word take minutes.
-            cut = _fitting(lines[-1], limit)
+        while (wide := text_size(lines[-1])[0]) > limit:  # one word longer than a line
+            cut = max(1, int(0.9 * len(lines[-1]) * limit / wide))
             lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return "\n".join(lines).replace(_TIE, " ")
-
-
-def _fitting(word: str, limit: float) -> int:
-    """Returns how many letters fit a line; by halving: all widths of a long word take minutes."""
-    return max(1, bisect(range(1, len(word)), limit, key=lambda n: text_size(word[:n])[0]))
 
 
 LEGEND: dict[str, Any] = {
@@ -256,19 +254,13 @@ def svg(figure: Figure) -> bytes:
 def _legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:
     """Puts a legend at the top of the figure, in as few rows as fit its width."""
     labels = [wrapped(str(handle.get_label()), inner - 0.4) for handle in handles]
-
-    def legend(columns: int) -> Legend:
-        spaces = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
-        made = figure.legend(handles, labels, loc="upper center", ncols=columns, **LEGEND, **spaces)
-        for text in made.get_texts():
-            text.set_parse_math(False)
-        return made
-
-    # As few rows as fit, and with them as few columns as do.
-    for columns in range(len(handles), 1, -1):
-        trial = legend(columns)
-        wide = trial.get_window_extent().width / figure.dpi
-        trial.remove()
-        if wide <= inner:
-            return legend(math.ceil(len(handles) / math.ceil(len(handles) / columns)))
-    return legend(1)
+    # Beside a text are its line, of 2.2 letters, and spaces.
+    widest = max(text_size(label)[0] for label in labels) + 0.38
+    rows = math.ceil(len(handles) / max(1, int((inner + 0.12) / widest)))
+    columns = math.ceil(len(handles) / rows)
+    spaces: dict[str, Any] = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
+    spaces |= {"loc": "upper center", "ncols": columns}
+    legend = figure.legend(handles, labels, **LEGEND, **spaces)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend

@@ -21,9 +21,7 @@ from fmab_jax.analysis.tables import final_table, held
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import said
-from fmab_jax.run.outputs import is_shipped
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.grid import SHARED, attributes_of
 
 MOST_CELLS = 1000
 """Configurations of one report."""
@@ -70,32 +68,19 @@ class Source(NamedTuple):
     @property
     def study(self) -> tuple[str, str]:
         """Its study file, "" where none states it, and a note about it."""
-        study, data = said(self.data, "study"), self.data
-        if not study:
-            return "", "These results do not say how they were made."
+        attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
         try:
-            document = study_file.document_of(study, data.seed.values if "seed" in data else ())
+            document = study_file.document_of(said(self.data, "study"), seeds)
             # Lists on one line; texts hold no line breaks.
             text = re.sub(r",?\n\s*(?=\])|(?<=\[)\n\s*", "", study_file.text_of(document))
             text = re.sub(r",\n\s+", ", ", text)
             if "means" in document["problem"]:
-                missing = "The means are not in the study: put the name of their file for FILE.npz."
-                return text, f"Not checked. {missing}"
-            stated = study_file.study_of(tomllib.loads(text))
-            attrs = attributes_of(stated)
+                return text, "The means are not in it: put the name of their file for FILE.npz."
+            if study_file.study_of(tomllib.loads(text)).hash == attrs.get("study_hash"):
+                return text, ""
         except (Refusal, AttributeError, KeyError, TypeError, ValueError):
-            reason = "They use code, data or seeds of your own that they do not hold."
-            return "", f"No study file makes these results again. {reason}"
-        same = stated.hash == data.attrs.get("study_hash")
-        same &= all(data.attrs.get(n, attrs.get(n)) == attrs.get(n) for n in SHARED)
-        size = math.prod(stated.shape)
-        size_text = f"{size:,} configuration{'s' * (size > 1)} of {stated.seeds:,} seeds"
-        if not same:
-            return text, f"Not checked: it states {size_text}, but of another study."
-        note = f"Checked: it states the study of these results, {size_text}."
-        if not all(map(is_shipped, stated.outputs)):
-            note += " It needs the file of your outputs: add --plugin FILE."
-        return text, note
+            pass  # code of one's own, or results that do not say how they were made
+        return "", "No study file makes these results again: they do not hold all that made them."
 
 
 class Cell(NamedTuple):
@@ -123,13 +108,6 @@ class Cell(NamedTuple):
     def complete(self) -> bool:
         """Whether it has the seeds that an interval needs."""
         return math.isfinite(self.row["regret"])
-
-    def worst(self, event: str) -> float | None:
-        """Returns the largest regret at T of the seeds that an event befell; None for no seed."""
-        if not {"regret", event} <= {*self.data.variables}:
-            return None
-        regret = self.data.regret.isel(time=-1).values[self.data[event].values.astype(bool)]
-        return float(regret.max()) if regret.size else None
 
 
 class Picture(NamedTuple):
@@ -317,30 +295,8 @@ def _question(
     for source in sources:
         varied = [str(n) for n in source.data.seeds.dims if source.data.sizes[n] > 1]
         facts = words.facts(source.data, varied, leaks=True)
-        about = [f"{', '.join(facts)}.", *_problem(said(source.data, "study"))]
-        lines += [source.start + line for line in about]
+        lines.append(f"{source.start}{', '.join(facts)}.")
     return list(dict.fromkeys(lines))
-
-
-def _problem(study: Mapping[str, Any]) -> list[str]:
-    """Says what problem was played, as far as it is not varied."""
-    problem = study.get("problem")
-    if problem == "Drawn":
-        about, (seed, gap) = study, (study.get(n) for n in ("fixed_instance", "instance_gap"))
-        fixed = f"All seeds play the means that seed {seed} draws"
-        line = (fixed if isinstance(seed, int) else "Each seed draws means") + " from U[0, 1]"
-        line += f", with a smallest gap of {gap:g}" if words.is_number(gap) else ""
-        line += ", the same for all agents" * (study.get("spread") == 0)
-    elif isinstance(problem, dict):
-        about, line = problem, "The means are fixed: all seeds play the same problem"
-    else:
-        return []
-    law = about.get("rewards")
-    if not isinstance(law, dict):
-        return [f"{line}."]
-    numbers = [f"{name} {value:g}" for name, value in law.items() if words.is_number(value)]
-    name = str(law["law"]).replace("_", " ").capitalize()
-    return [f"{line}.", f"Rewards: {', '.join([name, *numbers])}."]
 
 
 def _trusts(cells: Sequence[Cell]) -> list[tuple[str, str]]:

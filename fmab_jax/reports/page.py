@@ -21,7 +21,7 @@ from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import short
 from fmab_jax.errors import Refusal, price, real, refuse
-from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
+from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import content
 from fmab_jax.reports.content import Cell, Content
@@ -41,13 +41,7 @@ class Table(NamedTuple):
     heads: Sequence[str]  # of the columns
     rows: Sequence[Sequence[str]]
     first: int = 1  # how many cells of a row are its headings
-    words: bool = False  # whether its cells are words rather than numbers
-    sortable: bool = False  # whether the script may sort it
-
-    @property
-    def kind(self) -> str:
-        """Its classes in a page."""
-        return " ".join(name for name in ("sortable", "words") if getattr(self, name))
+    kind: str = ""  # its class in a page: "words" of texts, "sortable" by the script
 
 
 def check_installed(door: str) -> None:
@@ -135,22 +129,17 @@ def results_of(sources: Any) -> dict[str, xr.Dataset]:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
     if isinstance(sources, Mapping):
         return {str(label): _result(item, allowed) for label, item in sources.items()}
-    results: dict[str, xr.Dataset] = {}
-    paths: list[str] = []
+    results, paths = dict[str, xr.Dataset](), set[str]()
     for item in sources:
         label = ""
         if not isinstance(item, xr.Dataset):
-            whole = Path(os.path.abspath(checked_path("sources", item)))
-            label = whole.stem if whole.suffix == ".nc" else whole.name
-            path = os.path.normpath(os.fspath(item))
-            for other in paths:
-                # The same by another name: a link, or a path that goes round.
-                if same_file(path, other):
-                    remedy = f"it is {other}: " * (path != other) + "name each result once"
-                    refuse("sources", path, "distinct", remedy)
-            paths.append(path)
+            path = Path(os.path.abspath(checked_path("sources", item)))
+            label = path.stem if path.suffix == ".nc" else path.name
             # Files of one name lie in different folders.
-            label = path if label in results else label
+            label = os.path.normpath(item) if label in results else label
+            if str(path) in paths:
+                refuse("sources", os.fspath(item), "distinct", "name each result once")
+            paths.add(str(path))
         elif len(sources) > 1:
             refuse("sources", "several Datasets", "labelled", "write {'label': data}")
         results[label] = _result(item, allowed)
@@ -169,28 +158,32 @@ def _result(item: Any, allowed: str) -> xr.Dataset:
 
 def page(made: Content) -> str:
     """Returns the page as text."""
-    script = _read_file("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    wrong, unlucky = _wrong(made)
-    return _render(
-        "reports/page.html.j2",
-        made=made,
-        percent=f"{100 * made.level:.6g} %",
-        leak_note=costs.LEAK_NOTE,
-        best=_best(made),
-        headlines=_headlines(made.compared),
-        drawn=content.curves(made),
-        ends=[picture for source in made.sources for picture in content.finals(source)],
-        finals=_finals(made),
-        compared=_comparisons(made),
-        tally=statements.tally(made.compared),
-        all_pairs=comparisons.ALL_PAIRS,
-        alone=_alone(made),
-        ledgers=_ledgers(made),
-        wrong=wrong,
-        unlucky=unlucky,
-        digest=digest,
-        script=script,
+    files = resources.files("fmab_jax.reports")
+    script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
+    wrong, total = _wrong(made)
+    return (
+        _templates()
+        .get_template("page.html.j2")
+        .render(
+            made=made,
+            version=__version__,
+            percent=f"{100 * made.level:.6g} %",
+            leak_note=costs.LEAK_NOTE,
+            best=_best(made),
+            headlines=_headlines(made.compared),
+            drawn=content.curves(made),
+            ends=[picture for source in made.sources for picture in content.finals(source)],
+            finals=_finals(made),
+            compared=_comparisons(made),
+            tally=statements.tally(made.compared),
+            all_pairs=comparisons.ALL_PAIRS,
+            ledgers=_ledgers(made),
+            wrong=wrong,
+            unlucky=total,
+            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script=script,
+            style=style,
+        )
     )
 
 
@@ -202,14 +195,12 @@ def _best(made: Content) -> list[str]:
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
     if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
-    whole.sort(key=lambda cell: cell.row["regret"])
     groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in whole:
+    for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
         # Leaks in unlike views are no sizes of one thing.
         view = cell.cost.view if cell.cost.bounded else ""
         groups.setdefault((cell.cost.trust, view), []).append(cell)
-    several = len(groups) > 1
-    return [_least(made, cells, several) for cells in groups.values()]
+    return [_least(made, cells, len(groups) > 1) for cells in groups.values()]
 
 
 def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
@@ -217,37 +208,24 @@ def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
 
     def number(cell: Cell) -> str:
         regret = short(cell.row["regret"])
-        return f"{regret} {_interval(cell.row, 'regret')} ({100 * made.level:.6g} %)"
+        return f"{regret} {_interval(cell.row, 'regret')} ({100 * made.level:.6g} %): {cell.label}"
 
-    best = cells[0]
-    safest = min(cells, key=lambda cell: cell.cost.leak)
-    trust = f"Trusted “{best.cost.trust or 'not known'}”: " * several
+    best, safest = cells[0], min(cells, key=lambda cell: cell.cost.leak)
+    trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if several else "The"
     unlike = len({cell.leak for cell in cells}) > 1
     takes = f", which leaks {best.leak}" * (unlike or (several and best.cost.bounded))
-    start = f"{trust}{'the' if trust else 'The'}"
-    if len(cells) == 1:
-        named = f": {best.label}{takes}" if len(made.cells) > 1 else ""
-        return f"{start} mean regret at the horizon is {number(best)}{named}."
-    sentence = (
-        f"{start} smallest mean regret at the horizon, of {len(cells):,} configurations, is "
-        f"{number(best)}: {best.label}{takes}."
-    )
-    if unlike and safest.leak == best.leak:
-        return f"{sentence} None of them leaks less."
-    if unlike:
-        sentence += f" The smallest leak, {safest.leak}, has {number(safest)}: {safest.label}."
+    many = f"smallest mean regret at the horizon, of {len(cells):,} configurations,"
+    start = many if len(cells) > 1 else "mean regret at the horizon"
+    sentence = f"{trust} {start} is {number(best)}{takes}."
+    if safest.leak != best.leak:
+        sentence += f" The smallest leak, {safest.leak}, has {number(safest)}."
     return sentence
 
 
 def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns a few comparisons to begin with: all, or the largest, of each parameter one first."""
-    if len(compared) <= _HEADLINES:
-        return list(compared)
+    """Returns a few comparisons to begin with: the largest differences."""
     known = [each for each in compared if math.isfinite(each.percent)]
-    known.sort(key=lambda each: -abs(each.percent))
-    first = {each.varied: each for each in reversed(known)}
-    chosen = sorted(known, key=lambda each: each is not first[each.varied])[:_HEADLINES]
-    return sorted(chosen, key=lambda each: -abs(each.percent))
+    return sorted(known, key=lambda each: -abs(each.percent))[:_HEADLINES]
 
 
 def _finals(made: Content) -> Table:
@@ -270,7 +248,7 @@ def _finals(made: Content) -> Table:
         ends = [short(row["cost"]), f"{int(row['seeds']):,}"]
         rows.append([*where, share, short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * several
-    return Table(caption, heads, rows, first, sortable=several)
+    return Table(caption, heads, rows, first, "sortable" * several)
 
 
 def _places(made: Content) -> list[str]:
@@ -282,15 +260,6 @@ def _place(made: Content, cell: Cell) -> list[str]:
     """Returns the texts that name a configuration in a table, a text for each heading."""
     ticks = [cell.ticks[name] or "–" for name in made.axes]
     return [cell.source] * (len(made.sources) > 1) + ticks or [cell.label]
-
-
-def _alone(made: Content) -> str:
-    """Returns why nothing is compared, if nothing is."""
-    if len(made.complete) < 2:
-        return "There is one configuration with seeds, and nothing to compare it with."
-    if len({cell.asked["horizon"] for cell in made.complete}) > 1:
-        return "These configurations have different horizons, and regret grows with time."
-    return "These configurations have different sizes or problems, which are different questions."
 
 
 def _comparisons(made: Content) -> Table:
@@ -324,7 +293,7 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
         listed = [[row[name] for name in columns] for row in rows]
         caption = "What is told of one reward, and to whom"
         caption += f": {source.label}" * bool(source.label)
-        found.append((Table(caption, [*columns.values()], listed, 1 + titles, words=True), notes))
+        found.append((Table(caption, [*columns.values()], listed, 1 + titles, "words"), notes))
     return found
 
 
@@ -334,9 +303,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     first = len(heads)
     view = costs.shared_view(cell.cost for cell in made.cells)
     heads += [costs.leak_heading(view), "seeds"]
-    kept = any("regret" in source.data for source in made.sources)
     for what in captions.EVENTS.values():
-        heads += [what, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
+        heads += [what, f"share, {100 * made.level:.6g} %"]
     heads.append("still exploring")
     rows, total = [], 0
     for cell in (cell for cell in made.cells[:_MOST_ROWS] if cell.complete):
@@ -346,42 +314,21 @@ def _wrong(made: Content) -> tuple[Table, int]:
             total += int(row[event])
             low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
             values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
-            worst = cell.worst(event)
-            values += ["–" if worst is None else short(worst)] * kept
         rows.append([*_place(made, cell), *values, f"{int(row['undecided']):,}"])
-    return Table("Seeds that went wrong", heads, rows, first, sortable=len(rows) > 1), total
+    return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1)), total
 
 
 def _interval(row: Mapping[str, float], name: str) -> str:
     return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
 
 
-def _render(template: str, **given: Any) -> str:
-    """Returns a page of a template of the package; a name that is not given is an error."""
-    return _templates().get_template(template).render(given)
-
-
-def _read_file(name: str) -> str:
-    """Returns a file of this room."""
-    return (resources.files("fmab_jax.reports") / name).read_text("utf-8")
-
-
 @functools.cache
 def _templates() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("fmab_jax", "")
     found = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_keep_percent,
+        loader=PackageLoader("fmab_jax", "reports"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    found.globals |= {"version": __version__, "own": _read_file}
     found.filters["grouped"] = "{:,}".format
     return found
-
-
-def _keep_percent(value: Any) -> Any:
-    """Lets a number keep its per cent sign; what is markup already stays as it is."""
-    if hasattr(value, "__html__"):
-        return value
-    return str(value).replace(" %", "\N{NO-BREAK SPACE}%")

@@ -216,8 +216,8 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     figure, path = drawn.pop()
     assert path.name.startswith("eps-curves-select-")
     lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
-    assert {"ε = 0.5, leak ε = 2", "no noise"} <= set(lines)
-    for label, place in (("ε = 0.5, leak ε = 2", 0), ("no noise", 1)):
+    assert {"ε = 0.5", "no noise"} <= set(lines)
+    for label, place in (("ε = 0.5", 0), ("no noise", 1)):
         slots, means = np.asarray(lines[label].get_xydata()).T
         expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
         kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
@@ -227,11 +227,7 @@ def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
     said(capsys, "plot eps --curves --out x.pdf")
     figure, path = drawn.pop()
     labels = {line.get_label() for line in figure.axes[0].get_lines()}
-    wanted = {
-        f"{e}, {r}{leak}"
-        for e, leak in (("ε = 0.5", ", leak ε = 2"), ("no noise", ""))
-        for r in ("no round budget", "R = 2")
-    }
+    wanted = {f"{e}, {r}" for e in ("ε = 0.5", "no noise") for r in ("no round budget", "R = 2")}
     assert path == Path("x.pdf") and wanted <= labels
 
 
@@ -263,15 +259,15 @@ def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys)
     values = " ".join(map(str, range(1, 30)))
     said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
     _, err = said(capsys, "plot many --curves", 2)
-    assert err.startswith("fmab: --curves: must show at most 28 of 29 configurations; ")
+    assert err.startswith("fmab: runs='29 configurations': must be at most 28; ")
     some = " ".join(f"epsilon={value}" for value in range(1, 29))
     said(capsys, f"plot many --curves --select {some}")
     labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
-    assert {f"ε = {value}, leak ε = {4 * value}" for value in range(1, 29)} <= labels
+    assert {f"ε = {value}" for value in range(1, 29)} <= labels
     assert not any(label.startswith("ε = 29") for label in labels)
     said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
     _, err = said(capsys, "plot one --x epsilon", 2)
-    assert err.startswith("fmab: --x epsilon: must be left out, as nothing is swept; ")
+    assert err.startswith("fmab: --x epsilon: must be left out: nothing is swept; ")
     assert drawn == []
 
 
@@ -298,8 +294,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
 @pytest.mark.parametrize(
     "words, start",
     {
-        "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; "
-        "... epsilon or rounds",
+        "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
         "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
         "plot eps --curves --pareto": "fmab plot: must be given one of",
         "plot eps --curves --y epsilon": "--y epsilon: must be given with --x",
@@ -311,8 +306,8 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --pareto --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be one of",
-        "plot eps --x epsilon": "--x epsilon: must leave no parameter open, but rounds (2 values); "
-        "... --select rounds=none",
+        "plot eps --x epsilon": "eps: 2 values of rounds: must be one value of every "
+        "parameter except epsilon; ... --select rounds=none",
         "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
         "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
         "plot half --x epsilon --hue rounds": "half: regret 2 not finite: must be finite in every",

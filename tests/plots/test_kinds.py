@@ -124,7 +124,7 @@ def test_a_new_kind_of_figure_is_a_file_and_a_line(tmp_path, monkeypatch, capsys
     ((finals, hue),) = drawn
     assert hue == "epsilon" and finals.regret.dims == ("epsilon",)
     assert main(["plot", "a.nc", "--shares", "--pareto"]) == 2
-    assert "one of --x, --curves, --pareto, --shares; drop one" in capsys.readouterr().err
+    assert "one of --x, --curves, --pareto, --shares; see" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", kinds.KINDS)

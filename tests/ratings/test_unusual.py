@@ -1,11 +1,10 @@
-"""Hostile tables of ratings: each is refused in one line that says where, or read as it stands.
+"""Unusual tables of ratings: each is refused in one line that says where, or read as it stands.
 
 What is accepted is written out here row by row, by hand, or counted again by plain Python.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import datetime
 import decimal
@@ -13,7 +12,6 @@ import gzip
 import io
 import os
 import re
-import socket
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -28,7 +26,6 @@ import pytest
 import refusals
 
 from fmab_jax.cli.main import main
-from fmab_jax.errors import Refusal
 from fmab_jax.ratings import from_table
 
 HEAD = b"agent,arm,value\n"
@@ -103,27 +100,6 @@ def many(rows):
     return b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 6, (rows, 3)))
 
 
-class Mute:
-    """A cell that can be neither shown nor compared."""
-
-    def __str__(self):
-        raise RuntimeError("no")
-
-    __repr__ = __str__
-
-
-class Loud:
-    """A cell that raises wherever it is looked for."""
-
-    def __hash__(self):
-        raise RuntimeError("no")
-
-
-def listen():
-    with contextlib.closing(socket.socket(socket.AF_UNIX)) as door:
-        door.bind("t.csv")
-
-
 def link():
     Path("real.csv").write_bytes(HEAD + ROWS)
     os.symlink("real.csv", "t.csv")
@@ -141,7 +117,6 @@ def about(content, due, name="items.csv", **more):
 
 LONG = "w" * 131_073
 ROWS_OF_TEXT = {
-    "a short row": refused(TIMED + b"1,1,4,9\n1,1,964982703\n", "row 2 has fewer cells"),
     "a long row": refused(HEAD + b"a,x,1\na,y,2,9\n", "Expected 3 fields in line 3, saw 4"),
     "a row of one space": read(HEAD + ROWS[:6] + b" \n" + ROWS[6:]),
     "empty lines": read(HEAD + b"\n\n" + ROWS + b"\r\n\n"),
@@ -154,7 +129,6 @@ ROWS_OF_TEXT = {
     "two carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\r\n")),
     "carriage returns alone": read((HEAD + ROWS).replace(b"\n", b"\r")),
     "a carriage return in a row": read(HEAD + b"a,x,1\na,y,2\rb,x,2\nb,y,1\n"),
-    "a carriage return in a label": refused(HEAD + b"a,x\r,1\n" + ROWS, "row 1 has fewer cells"),
     "a carriage return in quotes": read(
         HEAD + ROWS.replace(b"x", b'"x\rz"'), READ.replace("x", "x\rz")
     ),
@@ -164,32 +138,17 @@ ROWS_OF_TEXT = {
     "a quote in a word": read(HEAD + ROWS.replace(b"x", b'x"z'), READ.replace("x", 'x"z')),
     "a quote that nothing closes": refused(HEAD + ROWS + b'"a,x,1\nb,x,2\n', "EOF inside string"),
     "a quote closed too early": read(HEAD + ROWS.replace(b"x", b'"x"z'), READ.replace("x", "xz")),
-    "a quote behind a space": refused(HEAD + ROWS + b'a, "x",1\n', "a space before a quote"),
-    "a comma behind a space and a quote": refused(
-        HEAD + b'a, "x,z",1\n' + ROWS, "rows have more cells"
-    ),
-    "a header of two lines": refused(b'agent,"a\nrm",value\n' + ROWS, "arm='arm': must be "),
     "a header in quotes": read(b'"agent","arm","value"\n' + ROWS),
     "a header twice": refused(b"agent,arm,arm \n" + ROWS, "rename one 'arm'"),
-    "two columns without names": refused(b"agent,arm,value,,\na,x,1,,\n", "rename one ''"),
     "a header alone": refused(HEAD, "no row is left"),
     "a header without its end": refused(HEAD[:-1], "no row is left"),
     "spaces alone": read(b"   \n" + HEAD + ROWS),
-    "a huge header": refused(b",".join(b"%d" % i for i in range(9**5)), "7, 8, 9, 10, 11, ...;"),
-    "a header of commands": refused(b"a\x1b[2J,\x1b]0;x\x07,c\n1,2,3\n", "a?[2J"),
 }
 
 LETTERS = {
     "a mark of UTF-8": read(b"\xef\xbb\xbf" + HEAD + ROWS),
-    "two marks of UTF-8": refused(b"\xef\xbb\xbf" * 2 + HEAD + ROWS, "must be a column of t.csv"),
-    "two files in one": refused(HEAD + ROWS + b"\xef\xbb\xbf" + ROWS, "a mark of UTF-8"),
     "UTF-16": refused((HEAD + ROWS).decode().encode("utf-16"), "must be a table of text"),
-    "UTF-16 without a mark": refused((HEAD + ROWS).decode().encode("utf-16le"), "a table of text"),
-    "UTF-32": refused((HEAD + ROWS).decode().encode("utf-32"), "must be a table of text"),
     "Latin-1": refused(HEAD + ROWS + b"a,\xe9,1\n", "UnicodeDecodeError"),
-    "a NUL": refused(HEAD + b"a,x,1\na,y\0,2\n" + ROWS, "has a NUL"),
-    "a NUL far down": refused(HEAD + many(90_000) + b"\0\n", "row 90,001 has fewer cells"),
-    "an archive of another kind": refused(b"PK\x03\x04\x14\0\0\0", "column of t.csv: PK?"),
     "accents": read(HEAD + ROWS.replace(b"x", "é".encode()), READ.replace("x", "é")),
     "a space that does not break": read(HEAD + ROWS.replace(b"x", "x\xa0".encode())),
     "a line separator": read(
@@ -230,9 +189,6 @@ LABELS = {
     "one number of 19 digits": refused(
         HEAD + b"1%s,x,1\n01%s,x,2\n2,y,1\n" % (b"0" * 18, b"0" * 18), "same number"
     ),
-    "numbers as a spreadsheet shortens them": refused(
-        HEAD + ROWS + b"9.78014E+12,x,1\n", "agent 9.78014E+12': must be whole labels"
-    ),
     "numbers beyond 2^53": read(
         HEAD + b"%d,x,1\n%d,y,2\n" % (WIDE, WIDE + 1), f"{WIDE} x 1, {WIDE + 1} y 2"
     ),
@@ -248,20 +204,9 @@ LABELS = {
 }
 
 FILES = {
-    "a folder": Case(there(lambda: Path("t.csv").mkdir()), "check the path (is a directory)"),
-    "a pipe": Case(there(lambda: os.mkfifo("t.csv")), "it is a pipe or a device"),
-    "a socket": Case(there(listen), "it is a pipe or a device"),
-    "a device": Case(lambda: "/dev/zero", "it is a pipe or a device"),
-    "a link in a circle": Case(there(lambda: os.symlink("t.csv", "t.csv")), "must be a readable"),
-    "a link to nowhere": Case(there(lambda: os.symlink("none.csv", "t.csv")), "(no such file"),
     "a link to a table": Case(there(link), READ, True),
     "no path": Case(lambda: None, "path=None: must be a path"),
     "a number": Case(lambda: 3, "must be a path"),
-    "an empty path": Case(lambda: "", "must be a readable file"),
-    "a long path": Case(lambda: "x" * 5000 + ".csv", "at most 4,000 bytes"),
-    "a NUL in a path": Case(lambda: "t\0.csv", "NUL"),
-    "a name with a line's end": refused(HEAD, "no row is left", "a\nb.csv"),
-    "a name with a command": refused(HEAD, "no row is left", "a\x1b[2Jb.csv"),
     "HTML": refused(b"<!DOCTYPE html>\n<html>\n", "column of t.csv: <!DOCTYPE"),
     "nothing": refused(b"", "No columns"),
 }
@@ -284,14 +229,8 @@ ARCHIVES = {
 KINDS = b"arm,kind\nx,p\ny,q\n"
 BESIDE = {
     "items": about(KINDS, READ.replace("x", "p").replace("y", "q"), read=True),
-    "items with a short row": about(KINDS + b"z\n", "row 3 has fewer cells"),
     "items in Latin-1": about(KINDS + b"z,\xe9\n", "items='items.csv': must be a table"),
     "items of one arm twice": about(KINDS + b"x,q\n", "items='items.csv, arm x': must be one kind"),
-    "items that are a folder": Case(
-        lambda: (Path("i.csv").mkdir(), beside(KINDS)())[1],
-        "items='i.csv': must be a readable ",
-        options={"arm": "kind", "items": "i.csv"},
-    ),
     "items that are a number": Case(
         beside(KINDS), "items=3: must be a path", options={"arm": "kind", "items": 3}
     ),
@@ -339,16 +278,12 @@ PARQUET = {
     ),
     "floats for whole numbers": agents([1.0, 2.0, float("nan"), None], 1, 2, None, None),
     "floats beyond 2^53": bad("several whole numbers", agent=[1.0, 2.0, 3.0, float(2 * WIDE)]),
-    "short floats beyond 2^24": bad(
-        "several whole numbers", agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())
-    ),
     "short floats as ratings": values(pa.array([3.7, 2, 2, 1], pa.float32()), 3.7, 2, 2, 1),
     "decimals as ratings": values(PRICES, 1, 2.5, 2.5, 1),
     "decimals as agents": agents(NUMBERS, *NUMBERS),
     "a dictionary": agents(pa.array(list("aabb")).dictionary_encode(), *"aabb"),
     "a dictionary with an unused rating": values(ENCODED([0, 1, 1, 0], [1, 2, 9]), 1, 2, 2, 1),
     "a dictionary with one text twice": agents(ENCODED([0, 1, 2, 2], ["a", "a", "b"]), *"aabb"),
-    "lists": bad("agent", agent=[["a"], ["a"], ["b"], None]),
     "points in names": Case(stored(**{"value.value": [9] * 4, "agent.arm": [8] * 4}), READ, True),
     "moments as ratings": bad(
         "row 1, '2020-01-01", value=[datetime.datetime(2020, 1, 1)] * 2 + [None] * 2
@@ -356,8 +291,6 @@ PARQUET = {
     "days as agents": agents([*DAYS, *DAYS], *map(str, (*DAYS, *DAYS))),
     "nanoseconds as agents": agents(pa.array([1, 1, 2, 2], pa.timestamp("ns")), *MOMENTS),
     "truth values as agents": agents([True, True, False, False], True, True, False, False),
-    "bytes that are text": bad("column agent", agent=[b"a", b"a", b"b", b"b"]),
-    "bytes that are none": bad("agent", agent=[b"a", b"a", b"\xff", b"b"]),
     "large texts": agents(pa.array(list("aabb"), pa.large_string()), *"aabb"),
     "nothing but gaps": bad("no row is left", agent=pa.nulls(4)),
     "texts as ratings": bad("row 3, '1e-400'", value=["1", "2", "1e-400", "1"]),
@@ -368,19 +301,7 @@ PARQUET = {
     "Parquet in gzip": Case(
         lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "ArrowInvalid"
     ),
-    "a folder called Parquet": Case(
-        there(lambda: Path("t.parquet").mkdir(), "t.parquet"), "check the path (is a directory)"
-    ),
 }
-
-
-class FalseFrame:
-    """No data frame, but called so."""
-
-    columns = 5
-
-
-FalseFrame.__name__ = "DataFrame"
 
 
 def series(*cells):
@@ -403,14 +324,6 @@ FRAMES = {
     "objects that are floats beyond 2^53": bad(
         "several whole", False, agent=series(1.0, 2.0, "3", 2.0 * WIDE)
     ),
-    "cells that are lists": bad("a cell is ['a']", False, agent=[["a"], ["a"], ["b"], ["b"]]),
-    "one cell that is a list": bad("a cell is ['b']", False, agent=["a", "a", "b", ["b"]]),
-    "cells that cannot be shown": bad("<Mute that cannot", False, agent=["a", "a", Mute(), "b"]),
-    "cells that cannot be hashed": bad("Loud", False, arm=["x", "y", "x", Loud()]),
-    "cells that are bytes": bad("a cell is b'a'", False, agent=[b"a", "a", "b", "b"]),
-    "huge whole numbers": bad("row 3", False, value=[1, 2, 10**400, 1]),
-    "whole numbers too huge to write": bad("column value", False, value=[1, 2, 10**5000, 1]),
-    "truth and one": agents(series(True, True, 1, 1), True, True, 1, 1, file=False),
     "one and its text": agents(series(1, "1", 2.0, "2"), 1, 1, 2, 2, file=False),
     "categories": agents(KINDS_, "a", "a", None, "b", file=False),
     "categories that are floats": agents(
@@ -422,14 +335,9 @@ FRAMES = {
     "moments": agents(
         pd.to_datetime(["2020-01-01", "2020-01-01", "2021-01-01", None]), *YEARS, file=False
     ),
-    "names of several levels": Case(
-        lambda: pd.concat({"k": FRAME}, axis=1), "must be a column of a data frame"
-    ),
     "names that are numbers and their texts": Case(named(1, "1", "x"), "rename one '1'"),
-    "names that cannot be shown": Case(named(Mute(), 1, 2), "path="),
     "a name twice in a frame": Case(named("agent", "arm", "arm"), "rename one 'arm'"),
     "no rows in a frame": Case(lambda: FRAME[:0], "no row is left"),
-    "no data frame": Case(FalseFrame, "path="),
 }
 
 CATEGORIES = {"rows": ROWS_OF_TEXT, "letters": LETTERS, "values": VALUES, "labels": LABELS}
@@ -473,7 +381,7 @@ def check(case):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_hostile_tables(name):
+def test_unusual_tables(name):
     """Would catch a number that nobody wrote, a row that vanishes, and any other exception."""
     check(CASES[name])
 
@@ -564,34 +472,3 @@ def test_one_table_in_every_format_against_its_rows(seed):
     # Another program reads the same cells in the plainest of the files.
     cells = pd.read_csv("a.csv", dtype=str, keep_default_na=False).values.tolist()
     assert cells == text
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_damage_is_refused_or_changes_nothing_else(seed):
-    """Catches another error for damaged bytes, or more rows altered than they touch."""
-    rng = np.random.default_rng(seed)
-    whole = HEAD + b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 4, (40, 3)))
-    outcomes = Counter()
-    for _ in range(120):
-        content = bytearray(whole)
-        for _ in range(int(rng.integers(1, 3))):
-            place = int(rng.integers(len(HEAD), len(content)))
-            letter = rng.choice([*b"0123456789,\n\r\"' ;.-e\xff\0x", int(rng.integers(256))])
-            content[place : place + int(rng.integers(2))] = bytes([letter])
-        Path("t.csv").write_bytes(content)
-        try:
-            found = from_table("t.csv", **PLAIN)
-        except Refusal as error:
-            assert str(error).isprintable()
-            outcomes[False] += 1
-            continue
-        lines = content.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")[1:]
-        rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
-        assert all(len(row) == 3 for row in rows)
-        kept = [row for row in rows if row[0] and row[1] and row[2] not in ("", "-")]
-        due = Counter((who, what, float(value)) for who, what, value in kept)
-        if b'"' not in content:
-            assert counts_of(found) == due, bytes(content)
-        assert found.rows == len(rows)
-        outcomes[True] += 1
-    assert min(outcomes.values()) >= 20

@@ -1,0 +1,138 @@
+"""Tables of observed ratings, which pandas reads: their columns as texts, joined, as numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fmab_jax.core import tables
+from fmab_jax.errors import Refusal, did_you_mean, reason_of, refuse
+from fmab_jax.files import checked_path
+
+# What people and programs write in place of a rating.
+_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
+
+
+class RatingTable(NamedTuple):
+    """A table as it was read."""
+
+    name: str  # in messages
+    columns: list[str]  # all that it has
+    cells: pd.DataFrame  # of those that are kept: texts without spaces around them, none empty
+
+
+def join_tables(
+    path: Any, beside: Mapping[str, Any], names: Sequence[Any]
+) -> tuple[RatingTable, list[str]]:
+    """Returns the ratings with columns of tables beside them, and notes on these columns."""
+    others = {kind: _read(kind, given) for kind, given in beside.items() if given is not None}
+    wanted = {name for name in names if isinstance(name, str)}
+    table = _read("path", path, wanted.union(*(other.columns for other in others.values())))
+    known, notes = list(table.columns), list[str]()
+    for kind, other in others.items():
+        shared = [column for column in other.columns if column in table.columns]
+        if len(shared) != 1:
+            listed = " and ".join(key[:20] for key in shared[:4]) or "none"
+            allowed = f"a table that shares one column with {table.name}, not {listed}"
+            refuse(kind, other.name, allowed, "rename or drop columns")
+        key = shared[0]
+        rows = table.cells[key].cat
+        for name in wanted & {*other.columns} - {key}:
+            labels = other.cells[[key, name]].dropna(subset=key).drop_duplicates().set_index(key)
+            if not labels.index.is_unique:
+                twice = labels.index[labels.index.duplicated()][0]
+                where = f"{other.name}, {key} {twice[:40]}"
+                refuse(kind, where, f"one {name} for each {key}", "drop one of the two rows")
+            joined = labels[name].astype(object).reindex(rows.categories)
+            table.cells[name] = _relabel(rows.codes, joined.where(joined.notna(), None))
+            notes.insert(0, f"{name} from {other.name}")
+        known += other.columns
+    for option, name in zip(("agent", "arm", "value"), names, strict=True):
+        if not isinstance(name, str) or name not in table.cells:
+            listed = ", ".join(column[:20] for column in known[:12]) + ", ..." * (len(known) > 12)
+            remedy = did_you_mean(name, known, "give the name of one")
+            refuse(option, name, f"a column of {table.name}: {listed}", remedy)
+    return table, notes
+
+
+def _read(field: str, source: Any, names: Collection[str] = ()) -> RatingTable:
+    """Reads a data frame or a file, of which columns with these names are kept; of none, all."""
+    name = "a data frame"
+    try:
+        if not isinstance(frame := source, pd.DataFrame):
+            file = checked_path(field, source)
+            name = file.name
+            if not file.is_file():
+                refuse(field, str(file), "a readable file", "check the path")
+            frame = _read_file(file, names)
+        frame = frame.rename(columns=lambda column: str(column).strip())
+        columns = list(frame.columns)
+        twice = frame.columns[frame.columns.duplicated()]
+        if len(twice):
+            refuse(field, name, "a table with one column of each name", f"rename one {twice[0]!r}")
+        kept = [column for column in columns if column in names or not names]
+        texts = pd.DataFrame({column: _as_texts(frame[column]) for column in kept})
+    except ImportError:
+        remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
+        refuse(field, name, "no .parquet file, since pyarrow is not installed", remedy)
+    except Refusal:
+        raise
+    except Exception as error:  # pandas and pyarrow report damaged files by many types
+        remedy = f"save it again ({reason_of(error)})"
+        refuse(field, name, "a table of texts, numbers and dates", remedy)
+    return RatingTable(name, columns, texts)
+
+
+def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
+    ending = Path(file.name.lower().removesuffix(".gz")).suffix
+    if ending == ".parquet":
+        # Nullable types keep whole numbers whole where cells are missing.
+        return pd.read_parquet(file, dtype_backend="numpy_nullable")
+    form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ","}
+    # A column that is not wanted, such as a time, may have a million different texts.
+    form |= {"dtype": dict.fromkeys(names, str) if names else str}
+    frame = pd.read_csv(file, keep_default_na=False, **form)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError("rows have more cells than the header")
+    return frame
+
+
+def _as_texts(cells: pd.Series) -> pd.Categorical:
+    """Returns cells as texts without spaces around them; empty ones are missing."""
+    codes, values = pd.factorize(cells)
+    if values.dtype.kind == "f":
+        # NumPy's floats know how many digits they have.
+        values = np.asarray(values, getattr(values.dtype, "numpy_dtype", None))
+    return _relabel(codes, map(_text_of, values))
+
+
+def _relabel(codes: Any, texts: Iterable[str | None]) -> pd.Categorical:
+    """Returns [row] labels; some texts may be equal, or empty for none; a code of -1 is none."""
+    places, labels = pd.factorize(np.array([text or None for text in texts], object))
+    return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
+
+
+def _text_of(cell: Any) -> str:
+    if not isinstance(cell, (float, np.floating)):
+        return str(cell).strip()
+    if 2.0**53 <= abs(float(cell)) < math.inf:
+        raise ValueError(f"{cell} stands for several whole numbers: store them as such")
+    return str(cell).removesuffix(".0")
+
+
+def parse_ratings(source: str, cells: Any) -> np.ndarray:
+    """Returns [row] ratings, NaN where one is missing."""
+    numbers = []
+    for code, text in enumerate(cells.categories):
+        number = math.nan if text.lower() in _MISSING else tables.plain_number(text)
+        if number is None:
+            row = int((cells.codes == code).argmax()) + 1
+            remedy = "mend it, or leave it empty; decimals stand after a point"
+            refuse("value", f"{source}, row {row:,}, {text[:30]!r}", "a number", remedy)
+        numbers.append(number + 0.0)
+    return np.array([*numbers, math.nan])[cells.codes]

@@ -1,0 +1,124 @@
+"""What figures of final values share: checks, axis labels and captions of their tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.analysis.words import facts, written
+from fmab_jax.errors import did_you_mean, refuse
+from fmab_jax.plots import captions, style
+from fmab_jax.plots.style import text_size, wrapped
+
+# The metric "rounds" is not called so in the table: there the name belongs to the round budget.
+_VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
+
+
+def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
+    """Refuses what is not a complete table of final values, and unknown names."""
+    for metric in metrics:
+        if metric not in _VARIABLES:
+            refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
+    remedy = "pass the final values of a sweep unchanged"
+    if not isinstance(finals, xr.Dataset):
+        refuse("finals", type(finals).__name__, "a table of final values", remedy)
+    means = [*(_VARIABLES[metric] for metric in metrics), *captions.EVENTS]
+    needed = [*(name + end for name in means for end in ("", "_lower", "_upper")), "seeds"]
+    attrs = {"level", "description"}
+    attrs |= {"server_price", "peer_price"} if "cost" in metrics else set()
+    missing = [name for name in needed if name not in finals] + sorted(attrs - set(finals.attrs))
+    dims = captions.swept(finals)
+    missing += [f"coordinate {name}" for name in dims if name not in finals.coords]
+    if missing:
+        refuse("finals", f"without {', '.join(missing)}", "a table of final values", remedy)
+    if {"seed", "time"} & set(dims):
+        refuse("finals", tuple(dims), "without dimensions seed and time", remedy)
+    if 0 in finals.sizes.values():
+        refuse("finals", "empty", "at least one configuration", "select less narrowly")
+    for name in needed:
+        bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
+        if bad:
+            remedy = "complete the sweep, with 2 seeds or more"
+            refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
+    names = [name for name in chosen.values() if name is not None]
+    for field, parameter in chosen.items():
+        if (parameter is not None or field != "hue") and parameter not in dims:
+            allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
+            remedy = "choose a swept one" if dims else "sweep a parameter first"
+            refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))
+    if len(set(names)) < len(names):
+        refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
+    hue = chosen.get("hue")
+    if hue and finals.sizes[hue] > style.MOST:
+        allowed = f"a parameter of at most {style.MOST} values"
+        refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
+
+
+def values_of(coordinate: xr.DataArray) -> list[Any]:
+    """Returns the values of a parameter as plain Python objects; no limit is infinite."""
+    unlimited = bool(coordinate.attrs.get("none"))
+    return [math.inf if unlimited and v == "none" else v for v in coordinate.values.tolist()]
+
+
+def triple(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
+    """Returns a metric's mean and the ends of its band over these dimensions, and no others."""
+    names = [_VARIABLES[metric] + end for end in ("", "_lower", "_upper")]
+    return [values.astype(float) for values in captions.arrays(finals, names, dims)]
+
+
+def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
+    """Writes name and unit of a metric in lines no longer than the limit in inches."""
+    if metric == "rounds":
+        return "rounds completed by T"
+    name, unit = "cumulative regret at T", "(reward, summed over M agents)"
+    if metric == "cost":
+        server, peer = (written(finals.attrs[f"{side}_price"]) for side in ("server", "peer"))
+        unit = f"(price: {server} per server link, {peer} per peer link)"
+        name = "communication cost at T"
+    if text_size(unit)[0] > limit:
+        unit = unit.replace(", ", ",\n")
+    return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
+
+
+def caption_of(
+    finals: xr.Dataset, short: Sequence[str], long: Sequence[str], *, paid: bool
+) -> style.Caption:
+    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck.
+
+    ``short`` and ``long`` are sentences on what is drawn, for the caption of that name.
+    """
+    varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
+    made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
+    exposure, exploring = captions.exposure_of_cells(finals), list[str]()
+    if "undecided" in finals:
+        exploring = captions.exploring(finals.undecided, finals.seeds)
+    meters = captions.meters(finals) if paid else ""
+    size = captions.size(seeds.replace(" per configuration", " each"), [finals])
+    rest = ", ".join(fact for fact in made if fact not in size)
+    return style.caption(
+        [size, *short, *exposure[:1], *captions.wrong_in_all([finals]), rest],
+        [
+            ", ".join([*made, seeds]),
+            *long,
+            *exposure,
+            f"Peer links are counted on the {meters}" * bool(meters),
+            *captions.events_of_cells(finals),
+            *exploring,
+        ],
+    )
+
+
+def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
+    """Refuses several values of a parameter that the figure does not show."""
+    others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
+    if others:
+        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)
+        name = others[0]
+        example = finals[name].values.tolist()[0]
+        allowed = f"one value of every parameter except {', '.join(dims)}"
+        remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"
+        refuse("finals", value, allowed, remedy)
