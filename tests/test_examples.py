@@ -15,7 +15,7 @@ import matplotlib.pyplot
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.analysis import likelihood, privacy, theory
+from fmab_jax.analysis import privacy, theory
 from fmab_jax.core import graphs
 
 # What the pages name besides, by where it is.
@@ -23,7 +23,7 @@ BESIDES = (
     *(graphs.make, graphs.components, graphs.diameter),
     *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
     *(theory.pair_failure, theory.crossover_epsilon),
-    *(theory.lai_robbins, theory.private_lower_bound, likelihood.likelihood_bounds),
+    *(theory.lai_robbins, theory.private_lower_bound),
     *(privacy.bits_sum_epsilon, privacy.laplace_share_epsilon),
 )
 PACKAGE = Path(fmab.__file__).parent
