@@ -41,7 +41,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # fmt: off
 ARRAYS = (
     "accounts", "algorithms", "core", "draws", "elimination", "layouts", "run", "analysis.audit",
-    "analysis.device_summary", "analysis.exposures", "analysis.pulls",
+    "analysis.device_summary", "analysis.events", "analysis.exposures", "analysis.pulls",
     "analysis.streams", "analysis.theory", "analysis.uploads",
 )
 # fmt: on
