@@ -282,7 +282,7 @@ def _sides(
 ) -> Iterator[tuple[int, int, Numbers]]:
     """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
     sides = [(stream.without, stream.with_it) for stream in streams]
-    for data in sorted({data for pair in sides for data in pair}):  # type: ignore[type-var]
+    for data in sorted({data for pair in sides for data in pair}):
         drawn = exposure.draw(data, batch)
         for place, stream in enumerate(streams):
             if data in sides[place]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families import index, index_trial
@@ -112,14 +112,7 @@ class _Given(Law):
         usual, number, changed = parameters
         return jnp.where(u == number, changed, usual)
 
-    def total(
-        self,
-        k0: UInt32[Array, ...],
-        k1: UInt32[Array, ...],
-        lane: UInt32[Array, ...],
-        pulls: Float[Array, ...],
-        *parameters: Array,
-    ) -> Float[Array, ...]:
+    def total(self, k0: Array, k1: Array, lane: Array, pulls: Array, *parameters: Array) -> Array:
         """Returns the arm's rewards: in the epoch of these words 1 more, or 1 less of all 1."""
         usual, first, second = parameters
         here = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
@@ -137,15 +130,14 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Actions:
-    """How often the second arm is pulled, stretch by stretch, over a whole run."""
+    """How often the second arm is pulled in some slots of a whole run."""
 
     row: Seen
     trial: Any  # whose rewards are given
     root: np.uint32  # seed
     size: int  # runs of a batch
-    grid: Any  # slots at which regret is looked at
-    stretches: Any  # pairs of places in the grid
-    names: tuple[str, ...]  # of each stretch
+    slots: Any  # that are looked at
+    names: tuple[str, ...]  # of each of them
     data: tuple[_Data, ...]  # that are tried
     words: str  # what is seen
     view: ClassVar[str] = "actions"
@@ -159,14 +151,15 @@ class Actions:
         ]
 
     def draw(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
-        """Returns how often the second arm was pulled in each stretch."""
+        """Returns how many agents pulled the second arm in each slot."""
         place, changed = data
         words = (self.root, np.uint32(2 * place + changed), np.uint32(batch * self.size))
         base, when, value = self.data[place]
-        changed_data = _Data(np.array(base), np.int64(when if changed else 0), np.float64(value))
-        regret = np.asarray(_regret(self.trial, words, changed_data, self.grid, size=self.size))
-        first, last = np.asarray(self.stretches).T
-        return regret[:, last] - regret[:, first]
+        drawn = _Data(np.array(base), np.int64(when if changed else 0), np.float64(value))
+        grid = np.unique([self.slots - 1, self.slots])
+        regret = np.asarray(_regret(self.trial, words, drawn, grid, size=self.size))
+        before, after = (np.searchsorted(grid, at) for at in (self.slots - 1, self.slots))
+        return regret[:, after] - regret[:, before]
 
     def show(self, stream: Stream, batch: Float[np.ndarray, "run number"]) -> Numbers:
         """Returns all of it."""
@@ -214,23 +207,15 @@ def slots_of(
     if exchange.alone:
         exchange = algorithm.exchange(1)
     trial = algorithm.bind(streams.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
-    slots = np.arange(_SLOTS + 1, dtype=np.int64)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
+    values = [(reward, other) for reward in (0.0, 1.0) for other in (0.0, 0.5, 1.0)]
     return Actions(
-        row,
-        replace(trial, law=_Given()),
-        root,
-        max(1, streams.BATCH // exchange.agents),
-        slots,
-        np.stack([slots[:-1], slots[1:]], axis=1),
-        tuple(f"slot {t}" for t in slots[1:]),
-        tuple(
-            _Data((other, reward), first, 1.0 - reward)
-            for reward in (0.0, 1.0)
-            for other in (0.0, 0.5, 1.0)
-        ),
-        f"arms pulled in {_SLOTS} slots, reward of slot {ARM + 1}",
+        *(row, replace(trial, law=_Given()), root, max(1, streams.BATCH // exchange.agents)),
+        slots=np.arange(1, _SLOTS + 1),
+        names=tuple(f"slot {t}" for t in range(1, _SLOTS + 1)),
+        data=tuple(_Data((other, reward), first, 1.0 - reward) for reward, other in values),
+        words=f"arms pulled in {_SLOTS} slots, reward of slot {ARM + 1}",
     )
 
 
@@ -243,32 +228,27 @@ def rounds_of(
     trial, rounds, decisive = _decisive(algorithm, exchange, streams.HORIZON)
     if trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged):
         return "agents that wait act on rewards without noise, which nothing covers"
-    wait = int(exchange.wait)
 
-    def ends() -> np.ndarray:
-        """Returns the last slot of each round."""
+    def slots() -> np.ndarray:
+        """Returns the first slot after each round."""
         number = np.arange(1, decisive[-1] + 2)
-        return ARMS * rounds.pulls[: len(number)].astype(np.int64) + wait * number
+        pulls = rounds.pulls[: len(number)].astype(np.int64)
+        return ARMS * pulls + int(exchange.wait) * number + 1
 
     if decisive:
         # A shorter horizon has shorter epochs, so all of them fit into it.
-        trial, rounds, decisive = _decisive(algorithm, exchange, int(ends()[-1]) + 1)
+        trial, rounds, decisive = _decisive(algorithm, exchange, int(slots()[-1]))
     if not decisive:
         return "no arm can leave in the first rounds"
-    over = ends()
-    slots = np.unique([0, *over, *over + 1])
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
+    trial = replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM)))
     return Actions(
-        row,
-        replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM))),
-        root,
-        max(1, streams.BATCH // trial.elements()),
-        slots,
-        np.searchsorted(slots, np.stack([over, over + 1], axis=1)),
-        tuple(f"after round {r}" for r in range(1, len(over) + 1)),
-        _near_decisions(algorithm, exchange, trial, rounds, decisive),
-        f"arms pulled in {len(over)} rounds, reward of round {{}}",
+        *(row, trial, root, max(1, streams.BATCH // trial.elements())),
+        slots=slots(),
+        names=tuple(f"after round {r}" for r in range(1, decisive[-1] + 2)),
+        data=_near_decisions(algorithm, exchange, trial, rounds, decisive),
+        words=f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -27,8 +26,8 @@ class Stream(NamedTuple):
     """Something that is seen of two data sets."""
 
     words: str  # what is seen, and which reward differs
-    without: Hashable  # names the data set without the reward, for ``draw``
-    with_it: Hashable  # names the neighbouring one
+    without: Any  # names the data set without the reward, for ``draw``
+    with_it: Any  # names the neighbouring one
     rounds: tuple[int, ...] = ()  # or slots, of which something is seen; none for whole runs
 
 

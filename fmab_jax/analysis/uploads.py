@@ -85,7 +85,7 @@ class Uploads:
 
     def show(self, stream: Stream, batch: Messages) -> Numbers:
         """Returns the sums of rewards and noise of each epoch."""
-        rounds, agents, changed = list(stream.rounds), self.agents, stream.with_it
+        rounds, agents = list(stream.rounds), self.agents
         lengths = batch.length[rounds]
         sums = (batch.sent * batch.length[:, None, None])[rounds]
         sums = sums.reshape(len(rounds), -1, agents, ARMS)
@@ -100,8 +100,7 @@ class Uploads:
             for k in range(ARMS)
         ]
         values = np.moveaxis(sums, 1, 0).reshape(sums.shape[1], -1)
-        after = next(place for place, round_ in enumerate(rounds) if round_ >= changed)  # type: ignore[operator]
-        first = after * agents * ARMS + ARM
+        first = int(np.searchsorted(rounds, stream.with_it)) * agents * ARMS + ARM
         return Numbers(values, np.repeat(lengths, agents * ARMS), names, first)
 
 

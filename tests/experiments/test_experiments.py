@@ -833,7 +833,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         "all / 0 / 0 / 0.2500 /  / contradicted / wrong",
         "all / 1 / 0 / 7.2500 / 7.250 / contradicted / two",
         "all / 1 / 0 / 5.9000 / 5.900 / contradicted / high",
-        "all / none / 0 / 7.2500 / 0.000 / none claimed / waits",
+        "all / none / 0 / 7.2500 /  / none claimed / waits",
         "all / 1 / 0 / 0.9000 / 0.900 / within the claim / x",
         f"all / 20 / 0 / 7.2500 / 0.362 / {reach} / same",
         "all / 1 / 0 / 7.2500 / 7.250 / contradicted / twice",
