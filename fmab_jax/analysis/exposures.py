@@ -54,24 +54,24 @@ def exposed(
 
     Call it in `fmab_jax.core.scope.own_settings`.
     """
-    shown: dict[Any, Exposure] = {}
+    exposures: dict[Any, Exposure] = {}
     unseen = []
     of_a_family = _is_of_a_family(algorithm, exchange)
     # Of two rows about the same, the smaller epsilon is the stronger claim.
     for row in sorted(_claims(algorithm, exchange), key=lambda row: row.epsilon):
         ways = _ways(algorithm, exchange, row) if of_a_family else [("", "its loop is its own")]
         for view, way in ways:
-            if way in shown or view not in ("", *views):
+            if way in exposures or view not in ("", *views):
                 continue
-            made = way
+            exposure = way
             if not isinstance(way, str):
                 show, *details = way
-                made = show(algorithm, exchange, row, np.uint32(root), *details)
-            if isinstance(made, str):
-                unseen.append(Unseen(row.who, row.what, float(row.epsilon), made))
+                exposure = show(algorithm, exchange, row, np.uint32(root), *details)
+            if isinstance(exposure, str):
+                unseen.append(Unseen(row.who, row.what, float(row.epsilon), exposure))
             else:
-                shown[way] = made
-    return sorted(shown.values(), key=lambda exposure: VIEWS.index(exposure.view)), unseen
+                exposures[way] = exposure
+    return sorted(exposures.values(), key=lambda each: VIEWS.index(each.view)), unseen
 
 
 def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:

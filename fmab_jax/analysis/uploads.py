@@ -62,17 +62,15 @@ class Uploads:
     def streams(self) -> list[Stream]:
         """Returns single rounds, and all of them with the reward in the first or in the last."""
         (one, several), last = self.words, self.rounds - 1
-        stream = partial(Stream, without=-1)
-        several, whole = f"{last + 1} {several}, reward of round", tuple(range(self.rounds))
-        found = [stream(f"one {one}", with_it=0, rounds=(0,))]
-        if last and self.view == "messages":
-            found.append(stream(f"{several} 1", with_it=0, rounds=whole))
+        result = [Stream(f"one {one}", -1, 0, (0,))]
         if last:
-            found.append(stream(f"{several} {last + 1}", with_it=last, rounds=whole))
+            whole, words = tuple(range(self.rounds)), f"{self.rounds} {several}, reward of round"
+            changed = (0, last) if self.view == "messages" else (last,)
+            result += [Stream(f"{words} {r + 1}", -1, r, whole) for r in changed]
         if last > 1 and self.skips:
-            skipped = "uploads of rounds 1 and 3, reward of round"
-            found += [stream(f"{skipped} {r + 1}", with_it=r, rounds=(0, 2)) for r in (0, 1)]
-        return found
+            words = "uploads of rounds 1 and 3, reward of round"
+            result += [Stream(f"{words} {r + 1}", -1, r, (0, 2)) for r in (0, 1)]
+        return result
 
     def draw(self, data: int, batch: int) -> Messages:
         """Returns a batch of runs in which the reward of one round, -1 for none, is 1."""
