@@ -2,10 +2,8 @@
 
 docs/privacy_audit.md explains. Every row of the table is the finding that tells most of one view:
 single messages, sums over agents, or actions. What is broken must be caught, and what is not must
-stay within its claim. Un-noised waiting, for which nothing is claimed, must be shown to have no
-finite epsilon: that follows from there being no noise, never from runs alone. Broken mechanisms
-keep the ledger, and so the claim, of what they break; or they keep the mechanism, and claim too
-much. A second table lists what no run can show.
+stay within its claim. Broken mechanisms keep the ledger, and so the claim, of what they break; or
+they keep the mechanism, and claim too much. A second table lists what no run can show.
 """
 
 from __future__ import annotations
@@ -135,17 +133,6 @@ class Trusting(CDP):
 
 
 @dataclass(frozen=True)
-class Whole(fmab.dist_dp_se):
-    """Dist-DP-SE that claims for an agent what holds for the server."""
-
-    name: ClassVar[str] = "dist_whole"
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Returns epsilon for everybody."""
-        return tuple(row._replace(epsilon=self.noise_level) for row in super().ledger(exchange))
-
-
-@dataclass(frozen=True)
 class Hasty(CDP):
     """CDP-MAB that claims the epsilon of sums at a tenth for every delta."""
 
@@ -196,7 +183,7 @@ class Case(NamedTuple):
 
 
 ONE = 1.0 / FEW_AGENTS
-UNNOISED, NOISED, FIRST = "un-noised waiting", "DDP-MAB, private waiting", "CDP-MAB, claim 1"
+FIRST = "CDP-MAB, claim 1"
 SOUND = {
     **{
         f"CDP-MAB, claim {claim:g}": Case(partial(fmab.cdp_mab, claim / AGENTS), AGENTS, "messages")
@@ -208,7 +195,7 @@ SOUND = {
     "CDP-MAB, actions": Case(partial(fmab.cdp_mab, ONE), view="actions", part=WHOLE),
     "CDP-MAB, actions, δ": Case(partial(fmab.cdp_mab, ONE), 6, "actions", DELTA, WHOLE),
     "CDP-MAB, p = 0.5": Case(partial(fmab.cdp_mab, 2 * ONE, participation=0.5), part=WHOLE),
-    NOISED: Case(
+    "DDP-MAB, private waiting": Case(
         partial(fmab.ddp_mab, ONE, "ring", private_waiting=True), view="actions", part=WHOLE
     ),
     "DDP-MAB, gossip": Case(
@@ -222,8 +209,6 @@ SOUND = {
     "Dist-DP-SE": Case(partial(fmab.dist_dp_se, 1.0), 5, part=WHOLE),
     "KL-SE": Case(partial(fmab.kl_se, 1.0), part=WHOLE),
     "KL-SE, arms shared out": Case(partial(fmab.kl_se, 1.0, split=True), part=WHOLE),
-    # Of two agents each pulls an arm of its own: its noise alone hides it from the other.
-    "KL-SE, two arms shared out": Case(partial(fmab.kl_se, 1.0, split=True), 2, "sums", 0.0, WHOLE),
     "KL-SE, ring": Case(partial(fmab.kl_se_graph, 1.0, "ring"), part=WHOLE),
     "KL-SE, components": Case(partial(fmab.kl_se_components, 1.0, "3,3:complete"), part=WHOLE),
     "KL-SE, secure sum": Case(partial(fmab.kl_se, 1.0, secure=True), 5, part=WHOLE),
@@ -252,13 +237,11 @@ BROKEN = {
     "no noise, who leaves": Case(partial(Silent, ONE), view="actions", part=WHOLE),
     "no noise on episodes": Case(partial(Bare, 1.0), view="actions", part=TALKING),
     "own message not taken out": Case(partial(Trusting, 0.5), 2, "sums", DELTA, WHOLE),
-    "own share not taken out": Case(partial(Whole, 1.0), 5, "sums", 0.0, WHOLE),
     "δ a tenth of what it is": Case(partial(Hasty, ONE), 6, "sums", DELTA, WHOLE),
-    UNNOISED: Case(partial(fmab.ddp_mab, ONE, "ring"), view="actions", part=WHOLE),
 }
 CASES = SOUND | BROKEN
-# Each compiles programs of its own: quickly, a sound one, two that are caught, and waits.
-QUICK = (FIRST, "noise a tenth too small", "own message not taken out", UNNOISED)
+# Each compiles programs of its own: quickly, a sound one, and two that are caught.
+QUICK = (FIRST, "noise a tenth too small", "own message not taken out")
 
 
 def audited(what: str, runs: int) -> Audit:
@@ -277,8 +260,8 @@ def audited(what: str, runs: int) -> Audit:
 def worst(findings: Iterable[Finding]) -> Finding:
     """Returns the finding that tells most against the claim."""
 
-    def tells(each: Finding) -> tuple[bool, float]:
-        return each.infinite, each.lower if each.claim == 0.0 else each.lower / each.claim
+    def tells(each: Finding) -> float:
+        return each.lower if each.claim == 0.0 else each.lower / each.claim
 
     return max(findings, key=tells)
 
@@ -305,16 +288,15 @@ def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
             by_row.setdefault((each.view, each.who, each.what), []).append(each)
         for of_row in by_row.values():
             each = worst(of_row)
-            share = "" if each.infinite or not 0.0 < each.share < math.inf else f"{each.share:.3f}"
+            share = f"{each.share:.3f}" if 0.0 < each.share < math.inf else ""
             made.append(
                 {
                     "mechanism": what,
                     "who": each.who,
                     "claim": "none" if math.isinf(each.claim) else f"{each.claim:.4g}",
                     "δ": f"{audit.delta:g}",
-                    "lower bound": "infinite" if each.infinite else f"{each.lower:.4f}",
+                    "lower bound": f"{each.lower:.4f}",
                     "share of the claim": share,
-                    "if exact": "" if math.isnan(each.exact) else f"{each.exact:.4f}",
                     "verdict": each.verdict,
                     "runs": f"{audit.runs}",
                     "view": each.view,
@@ -348,7 +330,6 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     caught = sum(each.contradicted for each in of_broken)
     sound = [audit for what, audit in found.items() if what not in BROKEN]
     wrong = sum(each.contradicted for each in sound)
-    bare = UNNOISED in found and any(each.infinite for each in found[UNNOISED].findings)
     one = first.findings[0]
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
@@ -358,10 +339,9 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         "keeps its claim stays between plus and minus the claim. The table has all audits: all "
         f"bounds of one together are wrong with a chance of {first.level:g} at most, those of all "
         f"{len(found)} with {len(found) * first.level:.2g}. Largest "
-        f"finite bound that so many runs can show: {first.most:.3g}. Of {len(sound)} audits of "
+        f"bound that so many runs can show: {first.most:.3g}. Of {len(sound)} audits of "
         f"mechanisms as they are, {wrong} {'is' if wrong == 1 else 'are'} contradicted. Of "
-        f"{len(of_broken)} that are broken or bare, {caught} are"
-        + (f"; {UNNOISED}, for which nothing is claimed, has no finite epsilon." if bare else ".")
+        f"{len(of_broken)} that are broken, {caught} are."
     )
     bins = _bins(first, one)
     seen = [bin["log ratio"] for bin in bins if bin["log ratio"] != ""]

@@ -18,8 +18,8 @@ import xarray as xr
 from jaxtyping import Float
 
 import fmab_jax as fmab
-from experiments import common
-from fmab_jax.analysis import likelihood, theory
+from experiments import common, likelihood
+from fmab_jax.analysis import theory
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.core import evidence
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.analysis import likelihood, privacy, theory
+from fmab_jax.analysis import accountant, theory
 from fmab_jax.core import graphs
 
 # What the pages name besides, by where it is.
@@ -23,8 +23,8 @@ BESIDES = (
     *(graphs.make, graphs.components, graphs.diameter),
     *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
     *(theory.pair_failure, theory.crossover_epsilon),
-    *(theory.lai_robbins, theory.private_lower_bound, likelihood.likelihood_bounds),
-    *(privacy.bits_sum_epsilon, privacy.laplace_share_epsilon),
+    *(theory.lai_robbins, theory.private_lower_bound),
+    accountant.epsilon_at,
 )
 PACKAGE = Path(fmab.__file__).parent
 NAMES = [name for name in fmab.__all__ if name != "__version__"]

@@ -741,7 +741,7 @@ STATED = [
     ("ledger", ("x",), "=('x',): must be one Seen, or several"),
     ("ledger", Seen("a", "b", math.nan, "c"), "[0].epsilon=nan: must be a number in [0, inf]"),
     ("ledger", Seen("a", "b", 1.0, "c", over=math.nan), "[0].over=nan: must be a whole number"),
-    ("ledger", Seen("a", "b", 1.0, None), "[0].why=None: must be a text"),
+    ("ledger", Seen("a", "b", 1.0, None), "[0]=Seen("),
     ("privacy", {}, "={}: must be a dict of epsilon and epsilon_message"),
     ("privacy", None, "=None: must be a dict of epsilon and epsilon_message"),
     ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),

@@ -248,7 +248,6 @@ _BESIDES = (
     *(f"analysis.theory.{name}" for name in ("bounds", "closed_form", "regret_curve", "epochs")),
     *(f"analysis.theory.{name}" for name in ("pair_failure", "crossover_epsilon")),
     *(f"analysis.theory.{name}" for name in ("lai_robbins", "private_lower_bound")),
-    "analysis.likelihood.likelihood_bounds",
 )
 _FULL = ("Problem", "Algorithm", "Elimination", "IndexPolicy", "Exchange", "Law")
 

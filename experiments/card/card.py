@@ -436,7 +436,7 @@ def _audit(contestant: Contestant, runs: int) -> list[Block]:
         return [Paragraph(f"It does not apply: {error}.")]
     rows = [
         (finding.who, finding.stream, _write_epsilon(finding.claim))
-        + ("infinite" if finding.infinite else f"{finding.lower:.4f}", finding.verdict)
+        + (f"{finding.lower:.4f}", finding.verdict)
         for finding in report.findings
     ]
     caption = f"Empirical lower bounds on pure ε beside the claims, with {_AGENTS} agents"

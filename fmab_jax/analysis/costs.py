@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -11,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import Algorithm, algorithms_in, known, modules
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.algorithms.base import Algorithm, known
+from fmab_jax.errors import refuse
 from fmab_jax.run.attributes import said, study_at
 
 NOTHING = "nothing is told"
@@ -66,17 +65,16 @@ def exposure_of(data: xr.Dataset) -> Cost:
     rows = _own_rows(data)
     if not rows:
         return Cost()
-    leaks = [(row, _leak(data, row)) for row in rows]
-    messages = [(row, leak) for row, leak in leaks if row["what"] != "actions"]
-    is_open = any(math.isinf(leak) for row, leak in leaks if row["what"] == "actions")
-    actions = _OPEN_ACTIONS * is_open
+    messages = [(row, _leak(data, row)) for row in rows if row["what"] != "actions"]
+    bare = (math.isinf(_leak(data, row)) for row in rows if row["what"] == "actions")
+    actions = _OPEN_ACTIONS * any(bare)
     if not messages:
         return Cost(0.0, NOTHING, trust=f"nobody: nothing is told{actions}")
     worst, leak = max(messages, key=lambda pair: max(_epsilons(pair[0])))
     view = str(worst["what"])
     if math.isinf(leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
-        who = dict.fromkeys(row.get("who", "") for row, each in messages if math.isinf(each))
+        who = dict.fromkeys(row.get("who", "") for row, epsilon in messages if math.isinf(epsilon))
         trust = f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
         return Cost(leak, view, trust=trust)
     secure = all(row["what"].startswith(_SUMMED) for row, _ in messages)
@@ -109,43 +107,27 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
-    rows = said(data, "ledger")
-    labels = _labels(data)
+    rows, labels = said(data, "ledger"), _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
-        owner = _owner(_algorithm(data))
+        owner = known().get(_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
-    about = [(row, _about(row.get("where", ""), labels)) for row in rows]
-    if any(own is None for _, own in about):
-        return []
-    return [row for row, own in about if own]
+    about = [_is_about(row.get("where", ""), labels) for row in rows]
+    return [] if None in about else [row for row, own in zip(rows, about, strict=True) if own]
 
 
 def _labels(data: xr.Dataset) -> dict[str, Any]:
     """Returns the swept values of one configuration."""
-    return {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
+    return {str(name): x.values.item() for name, x in data.coords.items() if not x.ndim}
 
 
 def _algorithm(data: xr.Dataset) -> str:
     """Returns the name of the algorithm that was swept; "" for none."""
-    label = _labels(data).get("algorithm")
-    if label is None:
-        return ""
-    stated = study_at(data).get("algorithm", label)
+    label = _labels(data).get("algorithm", "")
+    stated = study_at(data).get("algorithm", label) if label else ""
     return str(stated.get("algorithm", "")) if isinstance(stated, dict) else str(stated)
 
 
-def _owner(name: str) -> type[Algorithm] | None:
-    """Returns an algorithm by name; the package's own also where some plug-in cannot be loaded."""
-    try:
-        return known().get(name)
-    except Refusal:
-        rooms = (importlib.import_module(f"fmab_jax.algorithms.{each}") for each in modules())
-        return next(
-            (each for room in rooms for each in algorithms_in(room) if each.name == name), None
-        )
-
-
-def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
+def _is_about(where: str, labels: Mapping[str, Any]) -> bool | None:
     """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
     if not where:
         return True
@@ -164,7 +146,7 @@ def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
 
 def owner_of(data: xr.Dataset) -> type[Algorithm] | None:
     """Returns the algorithm of one configuration; None where it is not known here."""
-    return _owner(_algorithm(data) or str(data.attrs.get("algorithm", "")))
+    return known().get(_algorithm(data) or str(data.attrs.get("algorithm", "")))
 
 
 def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
@@ -179,9 +161,8 @@ def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
         return default
     # The words of a setting end with its value.
     value = labels.get(name, words.get(name, "").rpartition(" = ")[2].replace(",", ""))
-    if value == "none":
-        return None
-    return value if math.isnan(_number(value)) else _number(value)
+    number = _number(value)
+    return None if value == "none" else value if math.isnan(number) else number
 
 
 def _links(data: xr.Dataset) -> float:
@@ -211,7 +192,7 @@ def leak_text(cost: Cost) -> str:
 
 def shared_view(costs: Iterable[Any]) -> str:
     """Returns what is seen wherever the leak of a `Cost` or `Participant` is a number, or ""."""
-    views = {each.view for each in costs if each.bounded}
+    views = {cost.view for cost in costs if cost.bounded}
     return views.pop() if len(views) == 1 else ""
 
 

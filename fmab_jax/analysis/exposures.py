@@ -13,25 +13,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.algorithms.base import (
-    ACTIONS,
-    ANYBODY,
-    OUTSIDE,
-    SERVER,
-    Algorithm,
-    Seen,
-    ledger_of,
-    privacy_of,
-)
+from fmab_jax.algorithms import base
+from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis.pulls import releases_of, rounds_of, slots_of
-from fmab_jax.analysis.streams import VIEWS, Exposure, unrewarded
-from fmab_jax.analysis.uploads import Sight, uploads_of
+from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
+from fmab_jax.analysis.streams import VIEWS, unrewarded
+from fmab_jax.analysis.uploads import Uploads, uploads_of
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.run.contract import asking
+
+# Each shows one row of the ledger in one ``view``. ``streams()`` says what is seen of which two
+# data sets; with ``compete`` only the stream that tells most counts. ``draw(data, batch)`` returns
+# ``size`` runs of a data set, others in every batch, and ``show(stream, runs)`` what is seen.
+Exposure = Uploads | Releases | Actions
 
 
 class Unseen(NamedTuple):
@@ -57,26 +54,24 @@ def exposed(
 
     Call it in `fmab_jax.core.scope.own_settings`.
     """
-    found: dict[Any, list[Exposure]] = {}
+    exposures: dict[Any, Exposure] = {}
     unseen = []
-    rows = sorted(_claims(algorithm, exchange), key=lambda row: row.epsilon)
-    if not _of_a_family(algorithm, exchange):
-        why = "its loop is its own"
-        return [], [Unseen(row.who, row.what, float(row.epsilon), why) for row in rows]
-    for row, view, way in ((r, *each) for r in rows for each in _placed(algorithm, exchange, r)):
-        # Of two rows about the same, the smaller epsilon is the stronger claim.
-        if view not in (*views, "") or way in found:
-            continue
-        made = way
-        if not isinstance(way, str):
-            maker, details = way
-            made = maker(algorithm, exchange, row, np.uint32(root), details)
-        if isinstance(made, str):
-            unseen.append(Unseen(row.who, row.what, float(row.epsilon), made))
-        else:
-            found[way] = made
-    every = [exposure for made in found.values() for exposure in made]
-    return sorted(every, key=lambda exposure: VIEWS.index(exposure.view)), unseen
+    of_a_family = _is_of_a_family(algorithm, exchange)
+    # Of two rows about the same, the smaller epsilon is the stronger claim.
+    for row in sorted(_claims(algorithm, exchange), key=lambda row: row.epsilon):
+        ways = _ways(algorithm, exchange, row) if of_a_family else [("", "its loop is its own")]
+        for view, way in ways:
+            if way in exposures or view not in ("", *views):
+                continue
+            exposure = way
+            if not isinstance(way, str):
+                show, *details = way
+                exposure = show(algorithm, exchange, row, np.uint32(root), *details)
+            if isinstance(exposure, str):
+                unseen.append(Unseen(row.who, row.what, float(row.epsilon), exposure))
+            else:
+                exposures[way] = exposure
+    return sorted(exposures.values(), key=lambda each: VIEWS.index(each.view)), unseen
 
 
 def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
@@ -85,26 +80,29 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     That is of messages, and of actions only where nothing else is seen: a message's epsilon says
     nothing of an agent that acts on rewards of its own.
     """
-    with asking(type(algorithm)):
-        rows = list(ledger_of(algorithm, exchange))
-    order = type(algorithm).__mro__
-    stating = min(n for n, c in enumerate(order) if "privacy" in vars(c))
+    owner = type(algorithm)
+    with asking(owner):
+        rows, stated = (
+            list(base.ledger_of(algorithm, exchange)),
+            base.privacy_of(algorithm, exchange),
+        )
+    privacy, ledger = (
+        next(place for place, each in enumerate(owner.__mro__) if name in vars(each))
+        for name in ("privacy", "ledger")
+    )
     # What a class inherits says nothing of what it has changed.
-    changed = min(n for n, c in enumerate(order) if "ledger" in vars(c))
-    if type(algorithm).ledger is not Algorithm.ledger or stating > changed:
+    if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
-    about = [row.who not in (ACTIONS, OUTSIDE) for row in rows]
-    with asking(type(algorithm)):
-        stated = privacy_of(algorithm, exchange)
-    epsilon = stated["epsilon_message" if any(about) else "epsilon"]
+    sent = [row for row in rows if row.who not in (base.ACTIONS, base.OUTSIDE)]
+    epsilon = stated["epsilon_message" if sent else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
-        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if own is any(about) else row
-        for row, own in zip(rows, about, strict=True)
+        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if row in (sent or rows) else row
+        for row in rows
     ]
 
 
-def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
+def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     """Tells whether the loop is one whose rewards can be given."""
     if not isinstance(algorithm, (Elimination, Episodes, index.IndexPolicy)):
         return False
@@ -112,35 +110,34 @@ def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
-def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
-    """Returns which views a row is about, and who shows each with which details, or why nobody."""
-    if row.who in (ACTIONS, OUTSIDE):
+def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
+    """Returns the views of a row: who shows it, and with which details; or why nobody does."""
+    if row.who in (base.ACTIONS, base.OUTSIDE):
+        if not isinstance(algorithm, Elimination):
+            return [("actions", (slots_of,))]
         # The actions of an agent that is alone follow from its noisy sums.
-        behind = isinstance(algorithm, Elimination) and exchange.alone
-        sums = [("messages", (uploads_of, Sight("messages")))] if behind else []
-        pulls = rounds_of if isinstance(algorithm, Elimination) else slots_of
-        return [*sums, ("actions", (pulls, ()))]
+        return [("messages", (uploads_of,))] * exchange.alone + [("actions", (rounds_of,))]
     if isinstance(algorithm, index.IndexPolicy):
-        if type(algorithm).release is not index.IndexPolicy.release and row.who in ANYBODY:
-            return [("messages", (releases_of, ()))]
+        if type(algorithm).release is not index.IndexPolicy.release and row.who in base.ANYBODY:
+            return [("messages", (releases_of,))]
         return [("messages", "a policy does not say which part of its state it sends")]
     if isinstance(algorithm, Episodes):
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
-        # Everybody but the server knows a share of the noise.
-        left = exchange.agents - (row.who != SERVER)
-        return [("sums", (uploads_of, Sight("sums", shares=(left, exchange.agents))))]
-    found = [view for view in exchange.views if view.who == row.who]
-    if row.who == ANYBODY[1]:
-        found = [View(row.who, 1)]
-    if not found:
+        if row.who == base.SERVER:
+            return [("sums", (uploads_of,))]
+        return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
+    usual = View(row.who, 1) if row.who == base.ANYBODY[1] else None
+    view = next((view for view in exchange.views if view.who == row.who), usual)
+    if view is None:
         return [("", "nothing in the exchange tells what that is")]
-    view = found[0]
     if view.over == 1:
         if view.what != View("", 1).what and row.what == view.what:
-            why = "weighted sums of single messages, which leak no more than these"
-            return [("messages", why)]
-        return [("messages", (uploads_of, Sight("messages")))]
-    redrawn = exchange.reporting < exchange.agents and not row.what.startswith("one round")
-    return [("sums", (uploads_of, Sight("sums", view.over, view.inside, redrawn)))]
+            return [("messages", "weighted sums of single messages, which leak no more than these")]
+        return [("messages", (uploads_of,))]
+    if algorithm.shares_arms:
+        return [("sums", "who pulls an arm differs from round to round; single messages are shown")]
+    if exchange.reporting < exchange.agents and not row.what.startswith("one round"):
+        return [("sums", "other agents are drawn in each round; one round's sum is shown")]
+    return [("sums", (uploads_of, view.over, view.inside))]

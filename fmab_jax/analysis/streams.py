@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.algorithms.base import Seen
 from fmab_jax.core.problems import Problem
 
 VIEWS = ("messages", "sums", "actions")
@@ -27,19 +25,10 @@ UPLOADS, HORIZON = 3, 100_000
 class Stream(NamedTuple):
     """Something that is seen of two data sets."""
 
-    row: Seen  # of the ledger
     words: str  # what is seen, and which reward differs
-    without: Hashable  # names the data set without the reward, for `Exposure.drawn`
-    with_it: Hashable  # names the neighbouring one
-    heard: tuple[int, ...]  # epochs, or slots, of which something is seen; none for whole runs
-    # Laplace variables on the number in which the reward is first seen; a fraction for a share of
-    # one; 0 for one random bit; None if that is not known.
-    noises: float | None
-    shift: float  # the reward in units of their scale
-    waiting: bool = False  # what is seen is the arm that is pulled while messages travel
-    # Whether nothing random is left by construction, so that neither data set ever lets out
-    # anything else: noise of scale 0, or none.
-    bare: bool = False
+    without: Any  # names the data set without the reward, for ``draw``
+    with_it: Any  # names the neighbouring one
+    rounds: tuple[int, ...] = ()  # or slots, of which something is seen; none for whole runs
 
 
 class Numbers(NamedTuple):
@@ -50,28 +39,6 @@ class Numbers(NamedTuple):
     names: list[str]  # what each number is
     first: int  # the number in which the changed reward is first seen
     counts: bool = False  # whether the numbers are counts of pulls, in the order of time
-
-
-@runtime_checkable
-class Exposure(Protocol):
-    """What draws runs of one view."""
-
-    @property
-    def view(self) -> str:
-        """As in `VIEWS`."""
-
-    @property
-    def size(self) -> int:
-        """Runs of a batch."""
-
-    def groups(self) -> list[list[Stream]]:
-        """Returns what is seen; of several streams in a group, the one that tells most counts."""
-
-    def drawn(self, data: Any, batch: int) -> Any:
-        """Returns a batch of runs of a data set; every data set has runs of its own."""
-
-    def seen(self, stream: Stream, drawn: Any) -> Numbers:
-        """Returns what is seen of a batch."""
 
 
 def unrewarded(agents: int) -> Problem:

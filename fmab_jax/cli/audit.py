@@ -14,6 +14,7 @@ Examples:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,12 @@ from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
 _LEGEND = """\
 claim         of the privacy ledger, or of `privacy` where no ledger is stated, for
               one changed reward{up_to}
-lower bound   on epsilon{at}, from how often an event, chosen on other runs,
-              happened for either data set; together wrong with a chance of
-              {level} at most; so many runs can show {most:.3g} at most; infinite
-              where no noise is left by construction
-if exact      about what noise exactly as claimed would show, where that is known"""
+lower bound   on epsilon, from how often an event, chosen on other runs, happened
+              for either data set; together wrong with a chance of {level} at most;
+              so many runs can show {most:.3g} at most"""
+_UP_TO = """,
+              up to delta = {delta}: its hockey-stick divergence at epsilon is at
+              most delta"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,66 +70,45 @@ def execute(call: Call) -> None:
 
     options, owner = call.options, call.command.subject
     values = {name: getattr(options, name) for name in parameters_of(owner)}
-    given = {name: value for name, value in values.items() if value is not UNSET}
-    path = None if options.out is None else _figure_path(options.out)
+    params = {name: value for name, value in values.items() if value is not UNSET}
+    path = None
+    if options.out is not None:
+        ends = options.out.lower().endswith((".png", ".pdf"))
+        path = Path(options.out if ends else f"{options.out}.png")
     with called(path="out"):
-        if path is not None:
-            for file in (path, path.with_suffix(".txt")):  # the caption beside the figure
-                refuse_taken(checked_path("path", file), options.overwrite)
-        algorithm = owner(**stated.suggested(owner, given))
-        found = audit(
-            algorithm,
-            options.agents,
-            view=options.view,
-            delta=options.delta,
-            runs=options.runs,
-            level=options.level,
-            root_seed=options.root_seed,
-        )
+        for file in (path, path.with_suffix(".txt")) if path else ():  # the caption, too
+            refuse_taken(checked_path("path", file), options.overwrite)
+        algorithm = owner(**stated.suggested(owner, params))
+        how = {name: getattr(options, name) for name in ("view", "delta", "runs", "level")}
+        report = audit(algorithm, options.agents, **how, root_seed=options.root_seed)
     facts = [owner.title or owner.name, *algorithm.settings().values()]
-    facts += [quantity("M = ", found.agents, "agent")]
-    print(f"{', '.join(facts)}; {found.runs:,} runs of each data set\n")
+    facts += [quantity("M = ", report.agents, "agent")]
+    print(f"{', '.join(facts)}; {report.runs:,} runs of each data set\n")
     table = plain_table()
-    for heading in ("who", "what is seen", "claim", "lower bound", "share", "if exact", "verdict"):
+    for heading in ("who", "what is seen", "claim", "lower bound", "share", "verdict"):
         table.add_column(heading, overflow="fold")
-    for each in found.findings:
-        claim = "none" if each.claim == float("inf") else written(each.claim)
-        share = f"{each.share:.3f}" if 0 < each.share < float("inf") else "-"
-        exact = f"{each.exact:.4f}" if each.exact == each.exact else "-"
-        lower = "infinite" if each.infinite else f"{each.lower:.4f}"
-        table.add_row(each.who, each.stream, claim, lower, share, exact, each.verdict)
+    for finding in report.findings:
+        claim = "none" if math.isinf(finding.claim) else written(finding.claim)
+        share = f"{finding.share:.3f}" if 0 < finding.share < math.inf else "-"
+        lower = f"{finding.lower:.4f}"
+        table.add_row(finding.who, finding.stream, claim, lower, share, finding.verdict)
     show_table(table, whole=False)
-    for row in found.unseen:
+    for row in report.unseen:
         print(f"not shown: {row.who}, {row.what}: {row.why}")
-    pure = found.delta == 0.0
-    up_to = (
-        "" if pure else f",\n              up to delta = {written(found.delta)}: its hockey-stick"
-    )
-    up_to += "" if pure else "\n              divergence at epsilon is at most delta"
-    at = "" if pure else " at delta"
-    told = _LEGEND.format(level=written(found.level), most=found.most, up_to=up_to, at=at)
-    print(f"\n{told}")
+    up_to = _UP_TO.format(delta=written(report.delta)) if report.delta else ""
+    legend = _LEGEND.format(level=written(report.level), most=report.most, up_to=up_to)
+    print(f"\n{legend}")
     if path is not None:
         from fmab_jax.plots.audit import plot_audit
         from fmab_jax.plots.runs import files_of, save_figure
 
         with called(path="out"):
-            figure = plot_audit(found)
+            figure = plot_audit(report)
             save_figure(figure, path, overwrite=options.overwrite)
         call.written.extend(files_of(figure, path))
         for file in call.written:
             print("wrote", file)
-    if found.contradicted:
-        wrong = [each for each in found.findings if each.contradicted]
-        raise Contradicted(f"the claim is contradicted: {wrong[0].stream}, {_bound(wrong[0])}")
-
-
-def _figure_path(name: str) -> Path:
-    return Path(name if name.lower().endswith((".png", ".pdf")) else f"{name}.png")
-
-
-def _bound(finding: Any) -> str:
-    from fmab_jax.analysis.words import written
-
-    told = "is not finite" if finding.infinite else f"is at least {finding.lower:.4g}"
-    return f"epsilon {told}, not {written(finding.claim)}"
+    for finding in report.findings:
+        if finding.contradicted:
+            bound = f"epsilon is at least {finding.lower:.4g}, not {written(finding.claim)}"
+            raise Contradicted(f"the claim is contradicted: {finding.stream}, {bound}")

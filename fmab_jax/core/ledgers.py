@@ -77,11 +77,8 @@ def checked_rows(field: str, stated: Any) -> tuple[Seen, ...]:
     Raises:
         Refusal: If that is no ledger, or an empty one.
     """
-    rows: tuple[Any, ...] = ()
-    if isinstance(stated, Seen):
-        rows = (stated,)
-    elif isinstance(stated, Iterable):
-        rows = tuple(stated)
+    several = isinstance(stated, Iterable) and not isinstance(stated, Seen)
+    rows = tuple(stated) if several else (stated,)
     if not rows or not all(isinstance(row, Seen) for row in rows):
         remedy = "return what each of them sees; somebody always sees actions"
         refuse(field, stated, "one Seen, or several", remedy)
@@ -90,28 +87,20 @@ def checked_rows(field: str, stated: Any) -> tuple[Seen, ...]:
 
 def _checked(field: str, row: Seen) -> Seen:
     """Returns a row with plain numbers; refuses one that cannot be shown."""
-    for name in ("who", "what", "why", "source"):
-        if not isinstance(value := getattr(row, name), str):
-            refuse(f"{field}.{name}", value, "a text", "say it in a few words")
+    if not all(isinstance(text, str) for text in (row.who, row.what, row.why, row.source)):
+        refuse(field, row, "a Seen whose who, what, why and source are texts", "say it in words")
     choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
     over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")
-    return row._replace(epsilon=epsilon, over=over, shares=_checked_shares(field, row.shares))
-
-
-def _checked_shares(field: str, shares: Any) -> tuple[float, int, int] | None:
-    if shares is None:
-        return None
-    allowed = "(epsilon of one noise, how many of its equal shares hide a reward, how many it has)"
-    remedy = "leave it out where no share of a noise hides anything"
-    if not isinstance(shares, tuple) or len(shares) != 3:
-        refuse(f"{field}.shares", shares, allowed, remedy)
-    epsilon = real(f"{field}.shares[0]", shares[0], 0.0, math.inf, remedy)
-    left, every = (count(f"{field}.shares[{i}]", shares[i], 1, 10**12, remedy) for i in (1, 2))
-    if left > every:
-        refuse(f"{field}.shares", shares, "at most all shares in the second place", remedy)
-    return epsilon, left, every
+    if row.shares is not None and not (
+        len(row.shares) == 3 and 1 <= row.shares[1] <= row.shares[2]
+    ):
+        allowed = (
+            "(epsilon of one noise, how many of its equal shares hide a reward, how many it has)"
+        )
+        refuse(f"{field}.shares", row.shares, allowed, "leave it out where no share hides anything")
+    return row._replace(epsilon=epsilon, over=over)
 
 
 def receivers(exchange: Exchange) -> list[str]:

@@ -86,7 +86,6 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     facts.append(quantity("M = ", found.agents, "agent"))
     at = f" up to delta = {written(found.delta)}" if found.delta else ""
     bound = f"epsilon{at} is at least {one.lower:.4g}"
-    bound = "no epsilon is large enough" if one.infinite else bound
     claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
     short = [
         f"{whole(found.runs)} runs of each of two data sets that differ in one reward",

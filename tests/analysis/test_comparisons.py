@@ -5,7 +5,6 @@ import itertools
 import json
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.algorithms import base
 from fmab_jax.analysis import bands, comparisons, summary
 
 near = partial(pytest.approx, rel=1e-9, abs=0)
@@ -477,31 +475,8 @@ def test_a_fixed_instance_is_known_by_its_seeds(uncomputed):
         fmab.compare(seven, of_sweep(uncomputed("cdp", epsilon=1, **how), b))
 
 
-def test_a_broken_plug_in_of_somebody_else_breaks_no_comparison(monkeypatch):
-    """Would catch an entry point that cannot be loaded ending a comparison of other results."""
-    ledger = [
-        {"title": title, "what": what, "leaks": [[leak, 0]], "where": ""}
-        | dict.fromkeys(("who", "why", "source"), "")
-        for title, what, leak in (("CDP-MAB", "single messages", 5.0), ("DP-SE", "a sum", 9.0))
-    ]
-    told = json.dumps(ledger)
-    one = run(regrets(20, 40, 1, 0.8), ledger=told).assign_coords(algorithm="cdp")
-
-    def broken(**_):
-        return [metadata.EntryPoint("mine", "no_such_module_anywhere", "fmab_jax.algorithms")]
-
-    monkeypatch.setattr(metadata, "entry_points", broken)
-    base.installed.cache_clear()
-    try:
-        found = fmab.compare(one, one, labels=("a", "b"))
-    finally:
-        monkeypatch.undo()
-        base.installed.cache_clear()
-    assert "leak ε = 5 each" in found.sentence
-
-
-def test_a_run_is_named_by_what_only_it_has():
-    """Would catch a setting that both have, or that of the other, for a name."""
+def test_a_run_that_lacks_a_setting_is_named_by_it():
+    """Would catch "the same without it" where nothing has been named yet."""
     problem = fmab.Problem.uniform(agents=4, arms=5)
     made = (fmab.cdp_mab(0.5), fmab.cdp_mab(0.5, rounds=2))
     bare, budget = (fmab.simulate(algorithm, problem, 300, 3) for algorithm in made)

@@ -10,8 +10,8 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import __main__ as command
-from experiments import pages, theory_runs
-from fmab_jax.analysis import likelihood, theory
+from experiments import likelihood, pages, theory_runs
+from fmab_jax.analysis import theory
 from fmab_jax.core import evidence
 from tests.experiments.test_pages import write_table
 

@@ -630,8 +630,8 @@ def main():
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
     warnings.simplefilter("ignore")
     compilation.compile_program = doors.Executable()
-    for each in (uploads.Uploads, pulls.Waits, pulls.Releases, pulls.Actions):
-        each.drawn = doors.Executable()
+    for each in (uploads.Uploads, pulls.Releases, pulls.Actions):
+        each.draw = doors.Executable()
     try:
         import resource
 

@@ -18,7 +18,7 @@ from sizes import LARGE
 import fmab_jax as fmab
 from experiments.card import suites
 from fmab_jax.analysis.audit import RUNS
-from fmab_jax.analysis.privacy import laplace_share_epsilon, laplace_sum_epsilon
+from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.summary import BIN_WIDTH
 from fmab_jax.core.laplace import share_epsilon
 from fmab_jax.run import resources
@@ -68,12 +68,13 @@ def shares():
     """Returns what an agent's share leaves of a secure sum: pure, and up to delta."""
     few = (50, 10, 5, 3)
     pure = [share_epsilon(1.0, agents - 1, agents) for agents in few]
-    return [*pure, *(laplace_share_epsilon(agents - 1, agents, 1.0) for agents in few), half()[0]]
+    up_to = [epsilon_at(math.inf, 0, 1e-6, shares=(1.0, n - 1, n)) for n in few]
+    return [*pure, *up_to, *half()]
 
 
 def half():
     """Returns what half of the shares leave, up to delta."""
-    return [laplace_share_epsilon(25, 50, 1.0)]
+    return [epsilon_at(math.inf, 0, 1e-6, shares=(1.0, 25, 50))]
 
 
 def of_suites(sort):
@@ -185,7 +186,7 @@ SOURCES = (
         rf"may take\s+{N} % of what JAX may use",
         lambda: [100 * resources.BATCHES],
     ),
-    (DONE, rf"From 2,000,000 runs no finite bound above\s+{N} can come", largest_bound),
+    (DONE, rf"From 2,000,000 runs no bound above\s+{N} can come", largest_bound),
 )
 
 
@@ -270,7 +271,6 @@ CONSTANTS = {
         (r"262,144 other runs", "a setting of the audit"),
         (r"\$10\^\{-6\}\$ at most", "the level of the audit"),
         (r"A message of the paper's setting claims 50", "N ε"),
-        (r"noise of scale 0, or waits", "a condition"),
     ),
 }
 

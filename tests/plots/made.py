@@ -178,10 +178,10 @@ EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
 
 
-def audit(claim=2.0, infinite=False):
+def audit(claim=2.0):
     """Returns an audit of two findings, of which the second is drawn."""
     one = Finding(
-        *("one upload", claim, math.inf if infinite else 1.25, 1.3, infinite),
+        *("one upload", claim, 1.25),
         *("round 1, arm 2: at least 0.75", 0.75),
         *((10, 90), Histogram(EDGES, WITHOUT, WITH_IT)),
     )

@@ -29,16 +29,15 @@ def test_both_densities_and_their_log_ratio_by_hand():
 
 
 @pytest.mark.parametrize(
-    "claim, infinite, levels, words",
+    "claim, levels, words",
     [
-        (2.0, False, {"claim": 2.0, "lower bound": 1.25}, "epsilon is at least 1.25, 2 is claimed"),
-        (math.inf, False, {"lower bound": 1.25}, "epsilon is at least 1.25, none is claimed"),
-        (2.0, True, {"claim": 2.0}, "no epsilon is large enough, 2 is claimed"),
+        (2.0, {"claim": 2.0, "lower bound": 1.25}, "epsilon is at least 1.25, 2 is claimed"),
+        (math.inf, {"lower bound": 1.25}, "epsilon is at least 1.25, none is claimed"),
     ],
 )
-def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words):
+def test_claim_and_bound_lie_on_both_sides(claim, levels, words):
     """Would catch one side alone, the bound drawn at the claim, and a line at infinity."""
-    figure = plot_audit(audit(claim, infinite), 1)
+    figure = plot_audit(audit(claim), 1)
     flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
     found = [(line.get_label(), line.get_ydata()[0]) for line in flat]
     assert {label: abs(at) for label, at in found} == levels

@@ -12,7 +12,7 @@ import scipy.stats
 from refusals import refuses
 
 import fmab_jax
-from fmab_jax.analysis import likelihood
+from experiments import likelihood
 from fmab_jax.core import evidence
 
 MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])

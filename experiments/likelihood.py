@@ -89,7 +89,7 @@ def likelihood_bounds(
 
     Example:
         >>> import fmab_jax as fmab
-        >>> from fmab_jax.analysis import likelihood
+        >>> from experiments import likelihood
         >>> found = likelihood.likelihood_bounds([0.9, 0.6, 0.3], fmab.kl_se(1.0), 50, 10**5)
         >>> round(found.regret), round(found.rounds, 1), found.best_arm_lost < 1e-5
         (566, 3.9, True)

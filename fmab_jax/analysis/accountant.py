@@ -1,0 +1,223 @@
+"""The epsilon, up to a delta, of a reward in [0, 1] behind noises that add up."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fmab_jax.algorithms.base import BITS, LAPLACE
+from fmab_jax.core.exchanges.table import AGENTS_MAX
+from fmab_jax.errors import count, real
+
+DELTA = 1e-6
+"""Delta of (epsilon, delta)-privacy, where none is given."""
+
+LEAST_DELTA = 1e-12
+"""Smallest delta that double precision resolves."""
+
+# Sums of more variables are treated as sums of so many, which hide no more.
+_MOST_TERMS, _MOST_BITS = 10**5, 1000
+# Shares of a noise with a larger epsilon lose the digits of the integral.
+_MOST_WHOLE = 1e3
+# Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
+_SURE = 700.0
+# Logarithms between which the law of a share is integrated, and the steps.
+_CLOSEST, _FARTHEST, _STEPS = math.log(1e-300), math.log(750.0), 2**17
+
+
+def checked_delta(value: float) -> float:
+    """Returns a delta in [1e-12, 1), or refuses it."""
+    return real("delta", value, LEAST_DELTA, 1.0, "give a chance such as 1e-6", open_high=True)
+
+
+def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> float:
+    """Returns the epsilon of a number in [0, 1] plus independent Laplace variables, up to delta.
+
+    That is the smallest epsilon >= 0 with P(Y in A) <= e^epsilon P(1 + Y in A) + delta for every A,
+    Y the sum: delta is the hockey-stick divergence between the law and its shift. The law is
+    log-concave, so A is a half-line, and both sides follow from density and tail of Y, which are
+    positive mixtures of Gamma laws.
+
+    Args:
+        agents: Number of variables, in [1, 1e7]; of more than 1e5 that many are used, which bounds
+            epsilon from above.
+        scale: Of each, > 0; 1 / scale is the epsilon of one, without delta.
+        delta: In [1e-12, 1).
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
+    scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
+    return epsilon_at(1.0 / scale, agents, checked_delta(delta))
+
+
+def epsilon_at(
+    epsilon: float,
+    over: int,
+    delta: float,
+    law: str = LAPLACE,
+    shares: tuple[float, int, int] | None = None,
+) -> float:
+    """Returns the epsilon at delta of a row of a ledger.
+
+    Args:
+        epsilon: Of one noise, without delta; where it is infinite, ``shares`` may still hide
+            something up to delta.
+        over: Noises that add up; 0 where nothing is known, so that ``epsilon`` is returned.
+        delta: In [1e-12, 1).
+        law: Of the noises: "Laplace", or "bits", each 1 with chance 1 / (1 + e^-epsilon) where a
+            reward is 1, and with 1 / (1 + e^epsilon) where it is 0. More than 1,000 bits count as
+            so many.
+        shares: Epsilon of one Laplace variable, how many of its equal shares hide the reward, and
+            how many it has.
+
+    Example:
+        One bit, and a sum of 50. Then half of a noise, of which two agents hold one half each: no
+        epsilon holds without delta.
+
+        >>> import math
+        >>> from fmab_jax.analysis.privacy import epsilon_at
+        >>> [round(epsilon_at(1.0, n, 1e-6, "bits"), 3) for n in (1, 50)]
+        [1.0, 0.749]
+        >>> round(epsilon_at(math.inf, 0, 1e-3, shares=(1.0, 1, 2)), 2)
+        2.75
+    """
+    if math.isinf(epsilon) and shares is not None:
+        whole, left, number = shares
+        return _share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
+    if math.isinf(epsilon) or epsilon == 0.0 or not over:
+        return float(epsilon)
+    if law == BITS:
+        return _bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
+    return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
+
+
+@functools.lru_cache(maxsize=4096)
+def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
+    """Returns the epsilon of one of so many bits in their sum.
+
+    The hockey-stick divergence is jointly convex, so it is largest where all rewards are 0 or 1; it
+    is the largest over how many of the other ones are 1.
+    """
+    from scipy.stats import binom
+
+    if epsilon > _SURE:
+        return epsilon
+    kept = 1.0 / (1.0 + math.exp(-epsilon))
+    # 1 - kept has no digits left where epsilon is large.
+    flipped = kept * math.exp(-epsilon)
+    laws = []
+    for ones in range(terms):
+        zeros = terms - 1 - ones
+        of_ones = binom.pmf(np.arange(ones + 1), ones, kept)
+        others = np.convolve(of_ones, binom.pmf(np.arange(zeros + 1), zeros, flipped))
+        none, one = np.append(others, 0.0), np.append(0.0, others)
+        laws.append((flipped * none + kept * one, kept * none + flipped * one))
+    # [ones, sum]; the other direction is this one with zeros and ones swapped.
+    with_it, without = (np.stack(side) for side in zip(*laws, strict=True))
+
+    def divergence(at: float) -> float:
+        return float(np.max(np.sum(np.maximum(with_it - math.exp(at) * without, 0.0), axis=1)))
+
+    return min(_solve(divergence, delta, epsilon), epsilon)
+
+
+def _solve(divergence: Callable[[float], float], delta: float, high: float) -> float:
+    """Returns where a falling divergence is delta; 0 where it is smaller there."""
+    from scipy.optimize import brentq
+
+    if divergence(0.0) <= delta:
+        return 0.0
+    if divergence(high) >= delta:
+        return high
+    return float(brentq(lambda at: divergence(at) - delta, 0.0, high, xtol=1e-13))
+
+
+@functools.lru_cache(maxsize=4096)
+def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
+    """Returns the epsilon of a shift of the sum of standard Laplace variables."""
+    from scipy.optimize import brentq
+
+    density, tail = _laplace_sum(terms)
+
+    # Where the density at x is e^epsilon times that at x + shift, everything above x is in A.
+    def chance(x: float) -> float:
+        inside = density(abs(x)) + tail(x + shift) - density(x + shift)
+        if x < 0.0:
+            return float(-math.expm1(tail(-x) + x) - math.exp(inside + x))
+        above = tail(x)
+        return -math.exp(above - x) * math.expm1(min(inside - above, 0.0))
+
+    middle = -0.5 * shift
+    if chance(middle) <= delta:
+        return 0.0
+    low = max(middle, -1.0)
+    while chance(low) < delta:
+        low = max(middle, 2.0 * low)
+    high = math.sqrt(2.0 * terms)
+    while tail(high) - high > math.log(delta):
+        high *= 2.0
+    x = brentq(lambda x: chance(x) - delta, low, high, xtol=1e-14 * high, maxiter=500)
+    epsilon = x + shift - abs(x) + density(abs(x)) - density(x + shift)
+    return min(max(epsilon, 0.0), shift)
+
+
+def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Returns the logarithms of density and upper tail, x added to both, at x >= 0.
+
+    The sum is the difference of two waiting times for the n-th event. With chance w_m the first is
+    m events late, so that the law above 0 is a mixture of Gamma(m), m = 1..n; and a Gamma(m)
+    variable exceeds x where a Poisson one of mean x is below m.
+    """
+    from scipy.special import gammaln, logsumexp, xlogy
+
+    late = np.arange(1.0, terms + 1.0)
+    weight = gammaln(2 * terms - late) - gammaln(terms - late + 1.0) - gammaln(terms)
+    weight -= (2 * terms - late) * math.log(2.0)
+    # Half of the law is above 0, exactly.
+    weight -= logsumexp(weight) + math.log(2.0)
+    events, of_density = late - 1.0, weight - gammaln(late)
+    of_tail = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
+    return (
+        lambda x: float(logsumexp(of_density + xlogy(events, x))),
+        lambda x: float(logsumexp(of_tail + xlogy(events, x))),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _share_epsilon(shape: float, shift: float, delta: float) -> float:
+    """Returns the epsilon of a shift of a variance-gamma variable of shape at most 1.
+
+    Its density has a pole at 0, or falls fastest there. So the integral is over log |x|.
+    """
+    from scipy.special import gammaln, kve
+
+    order = shape - 0.5
+    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
+
+    def density(x: np.ndarray) -> np.ndarray:
+        """Returns its logarithm, at x > 0."""
+        log = np.maximum(np.log(x), _CLOSEST)
+        return order * log + np.log(kve(abs(order), np.exp(log))) - x - constant
+
+    log, step = np.linspace(_CLOSEST, _FARTHEST, _STEPS, retstep=True)
+    x = np.exp(log)
+    here = density(x)
+    # The mass closer to 0 than float64 reaches must be less than delta.
+    if here[0] + _CLOSEST - math.log(shape) > math.log(delta) - 10.0:
+        return math.inf
+    with np.errstate(divide="ignore"):
+        gain = here - np.stack([density(np.abs(x - shift)), density(x + shift)])
+    mass = np.exp(here + log) * step
+
+    def divergence(epsilon: float) -> float:
+        return float(np.sum(mass * -np.expm1(np.minimum(epsilon - gain, 0.0))))
+
+    high = max(1.0, shift)
+    while divergence(high) > delta:
+        high *= 2.0
+    return _solve(divergence, delta, high)

@@ -1,0 +1,211 @@
+"""The event that tells two data sets apart best, and what its two chances say of epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from fmab_jax.analysis.streams import Numbers
+
+# Runs on which many simple statistics are looked through.
+_SCREENED = 2**13
+# Sums and differences of two numbers are tried where there are no more than so many.
+_FEW_NUMBERS = 12
+# A sequence of pulls is told from others where it was seen so often.
+_OFTEN = 16
+# Rows are runs.
+_Values = Float[np.ndarray, "run number"]
+
+
+class Rule(NamedTuple):
+    """How chances become a bound."""
+
+    runs: int  # of each data set
+    tail: float  # chance that one limit is wrong
+    delta: float  # of the claim
+
+    @property
+    def most(self) -> float:
+        """Largest bound."""
+        return float(bound_epsilon(np.float64(self.runs), np.float64(0.0), self))
+
+
+class _Table(NamedTuple):
+    """Log likelihood ratios of sequences, as a part of the pilot has them."""
+
+    length: int  # how many numbers a sequence has
+    codes: Int[np.ndarray, " sequence"]  # sorted
+    ratios: Float[np.ndarray, " sequence"]
+
+
+class Statistic(NamedTuple):
+    """A function of what is seen: a weighted sum, its distance from a point, or a look-up."""
+
+    words: str
+    weights: Any = None  # [number]
+    centre: float | None = None
+    table: _Table | None = None
+
+    def of(self, values: _Values) -> Float[np.ndarray, " run"]:
+        """Returns its value of each run; 0 for a sequence that the table does not have."""
+        if self.table is not None:
+            codes = _codes(values[:, : self.table.length])
+            place = np.searchsorted(self.table.codes, codes)
+            place = np.minimum(place, len(self.table.codes) - 1)
+            return np.where(self.table.codes[place] == codes, self.table.ratios[place], 0.0)
+        x = values @ self.weights
+        return x if self.centre is None else np.abs(x - self.centre)
+
+
+def _codes(values: _Values) -> Int[np.ndarray, " run"]:
+    """Returns a number for each sequence; two sequences may share one, which weakens an event."""
+    odd: Any = 2 * np.random.default_rng(1).integers(-(2**61), 2**61, size=values.shape[1]) + 1
+    # Agents that explore share a slot: halves. Sums are taken modulo 2^64.
+    codes: Int[np.ndarray, " run"] = np.sum(np.rint(2.0 * values).astype(np.int64) * odd, axis=1)
+    return codes
+
+
+class Event(NamedTuple):
+    """That a statistic of what is seen is at least, or below, a threshold."""
+
+    statistic: Statistic
+    threshold: float
+    above: bool  # at least, else below
+    likelier: int  # side on which it happens more often
+    bound: float  # on epsilon, about, that the pilot gives
+
+    @property
+    def words(self) -> str:
+        """Such as "round 1, arm 2: at least 1"."""
+        side = "at least" if self.above else "below"
+        return f"{self.statistic.words}: {side} {self.threshold:.4g}"
+
+
+def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
+    """Returns the event that tells most, of the best one under the claim and many simple ones.
+
+    By Neyman and Pearson the best one has a large likelihood ratio: of messages that is a half-line
+    of the first number that holds the reward, or an interval around it; of actions, a set of
+    sequences of pulls.
+
+    Args:
+        pilot: What is seen of both sides, on runs that are not counted.
+        rule: Of the bound.
+    """
+    first, sides = pilot[0], [side.values for side in pilot]
+    half = len(first.values) // 2
+    tables = _tables(first.names, [side[:half] for side in sides]) if first.counts else []
+    simple = _simple(first)
+    few = [side[:_SCREENED] for side in sides]
+    winner = max((_best(statistic, few, rule) for statistic in simple), key=lambda e: e.bound)
+    best = simple[first.first]
+    close = [] if first.counts else [_distance(best, centre) for centre in (0.0, 1.0)]
+    # What was learned on one half is judged on the other.
+    rest = [side[half:] for side in sides] if tables else sides
+    events = (_best(each, rest, rule) for each in (best, *close, winner.statistic, *tables))
+    return max(events, key=lambda event: event.bound)
+
+
+def _distance(statistic: Statistic, centre: float) -> Statistic:
+    words = f"distance of {statistic.words} from {centre:g}"
+    return statistic._replace(words=words, centre=centre)
+
+
+def _simple(seen: Numbers) -> list[Statistic]:
+    """Returns single numbers, their distances from a reward, pulls so far, and pairs of numbers.
+
+    Pairs are sums and differences of two sums, or of two means.
+    """
+    names, lengths, unit = seen.names, seen.lengths, np.eye(len(seen.names))
+    single = [Statistic(name, weights) for name, weights in zip(names, unit, strict=True)]
+    if seen.counts:
+        so_far = np.tril(np.ones_like(unit))
+        return single + [
+            Statistic(f"pulls of arm 2, {names[0]} to {names[i]}", so_far[i])
+            for i in range(1, len(names))
+        ]
+    found = single + [_distance(each, centre) for each in single for centre in (0.0, 1.0)]
+    if len(names) > _FEW_NUMBERS:
+        return found
+    for i, j in zip(*np.triu_indices(len(names), 1), strict=True):
+        for ratio in dict.fromkeys((1.0, float(lengths[i] / lengths[j]))):
+            for sign, word in ((1.0, "plus"), (-1.0, "minus")):
+                times = f"{ratio:.4g} x " if ratio != 1.0 else ""
+                words = f"({names[i]}) {word} {times}({names[j]})"
+                found.append(Statistic(words, unit[i] + sign * ratio * unit[j]))
+    return found
+
+
+def _tables(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
+    """Returns log likelihood ratios of sequences of pulls, by how many numbers they have."""
+    numbers, found = len(names), []
+    for length in sorted({min(numbers, 2**n) for n in range(numbers.bit_length() + 1)}):
+        codes = [_codes(side[:, :length]) for side in sides]
+        every, place = np.unique(np.concatenate(codes), return_inverse=True)
+        times = [
+            np.bincount(side, minlength=len(every)) for side in np.split(place, [len(codes[0])])
+        ]
+        often = times[0] + times[1] >= _OFTEN
+        ratios = np.log((times[1] + 0.5) / (times[0] + 0.5))
+        if often.any():
+            words = f"log likelihood ratio of pulls, {names[0]} to {names[length - 1]}"
+            found.append(Statistic(words, table=_Table(length, every[often], ratios[often])))
+    return found
+
+
+def _best(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
+    """Returns the threshold, and the sides of it, that tell most of a statistic."""
+    without, with_it = (np.sort(statistic.of(side)) for side in sides)
+    runs = len(without)
+    rule = rule._replace(runs=runs)
+    for below, above, likelier in ((without, with_it, 1), (with_it, without, 0)):
+        if below[-1] < above[0]:
+            middle = float(below[-1] / 2 + above[0] / 2)
+            return Event(statistic, middle, True, likelier, math.inf)
+    quantiles = np.linspace(0.0, 1.0, 41)
+    grid = np.concatenate(
+        [np.quantile(without, quantiles), np.quantile(with_it, quantiles), [0.0, 1.0]]
+    )
+    if statistic.table is not None:
+        grid = np.unique(statistic.table.ratios)
+    elif statistic.centre is not None:
+        # Thresholds close to the centre are tried as well.
+        grid = np.concatenate([grid, np.quantile(without, [1e-4, 1e-3, 0.01])])
+    reached = np.stack([runs - np.searchsorted(side, grid, "left") for side in (without, with_it)])
+    # [below, likelier, threshold]
+    more = np.stack([reached, runs - reached])
+    bound = _estimate(more, more[:, ::-1], rule)
+    best = int(np.argmax(bound))
+    side, likelier, place = map(int, np.unravel_index(best, bound.shape))
+    return Event(statistic, float(grid[place]), not side, likelier, float(bound.flat[best]))
+
+
+def _estimate(more: Any, less: Any, rule: Rule) -> Any:
+    """Returns `bound_epsilon`, about, at a hundredth of the price: to choose events by."""
+    from scipy.special import ndtri
+
+    wide, runs = -ndtri(rule.tail), rule.runs
+    low = more - wide * np.sqrt(more * (1.0 - more / runs) + 1.0) - rule.delta * runs
+    high = less + wide * np.sqrt(less * (1.0 - less / runs) + 1.0) + wide**2 / 2
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(low, 0.0)) - np.log(high)
+
+
+def bound_epsilon(more: Any, less: Any, rule: Rule) -> Any:
+    """Returns a lower bound on log((p - delta) / q) from how often either happened.
+
+    Of p it takes Clopper and Pearson's lower limit, of q their upper one.
+    """
+    from scipy.special import betaincinv
+
+    runs, tail = rule.runs, rule.tail
+    # An event of no run has the lower limit 0; one of all runs has the upper limit 1.
+    low = np.where(more > 0, betaincinv(np.maximum(more, 1), runs - more + 1, tail), 0.0)
+    inside = np.minimum(less, runs - 1)
+    high = np.where(less < runs, betaincinv(inside + 1, runs - inside, 1.0 - tail), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(low - rule.delta, 0.0)) - np.log(high)
