@@ -94,8 +94,8 @@ def checked_path(field: str, path: Any) -> Path:
         refuse(field, path, "a path, as text or pathlib.Path", "write it in quotes")
     try:
         system = os.fsencode(path)
-    except UnicodeEncodeError:
-        refuse(field, str(path), "a path", "check the path (no file system spells it)")
+    except Exception:  # a letter that no file system has, or somebody's own path object
+        refuse(field, path, "a path", "check the path (no file system spells it)")
     if b"\0" in system:
         refuse(field, str(path), "a path", "check the path (it holds a NUL character)")
     if len(system) > _LONGEST_PATH or max(map(len, system.split(b"/"))) > _LONGEST:

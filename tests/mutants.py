@@ -35,7 +35,6 @@ TESTS = {
         REFUSALS,
         "tests/test_errors.py",
         "tests/test_bad_input.py",
-        "tests/test_bar.py",
         "tests/cli",
     ),
     "fmab_jax/accounts.py": ("tests/algorithms", "tests/run"),
