@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.summary import refuse_huge
-from fmab_jax.errors import choice, count, real, refuse, setting
+from fmab_jax.errors import choice, count, real, refuse
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.analysis.lower_bounds import numbers_by_arm
 from fmab_jax.core.instances import TIE
-from fmab_jax.errors import NONE, count, privacy, real, refuse
+from fmab_jax.errors import count, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
@@ -214,11 +214,11 @@ def plan_epochs(
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     epsilon = privacy("epsilon", epsilon)
     if rounds is not None:
-        rounds = count("rounds", rounds, 1, 10**5, f"give a round budget, or {NONE} for none")
+        rounds = count("rounds", rounds, 1, 10**5, "give a round budget, or None for none")
     if schedule_gap is None:
         schedule_gap = float(np.min(array, where=array > 0, initial=1.0))
     else:
-        remedy = f"give the smallest gap to resolve, or {NONE} for the instance's own"
+        remedy = "give the smallest gap to resolve, or None for the instance's own"
         schedule_gap = real("schedule_gap", schedule_gap, 0, 1, remedy, open_low=True)
     budget = math.inf if rounds is None else float(rounds)
     K, T, ordered = len(array), float(horizon), np.sort(array)

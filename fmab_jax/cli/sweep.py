@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, as_word, called, option
 from fmab_jax.cli.tables import Reading, print_results
-from fmab_jax.errors import TOML, Spelling, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
