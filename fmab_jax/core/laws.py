@@ -20,7 +20,6 @@ from fmab_jax.errors import (
     Refusal,
     did_you_mean,
     foreign,
-    in_python,
     number_of,
     place_of,
     reason_of,
@@ -72,7 +71,7 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         return value
     name, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if name not in KNOWN:
-        objects = in_python(", or an object such as fmab_jax.Gaussian(0.1)")
+        objects = ", or an object such as fmab_jax.Gaussian(0.1)"
         allowed = f"a reward law: {usages()}{objects}"
         otherwise = "name one, or load a plug-in"
         remedy = did_you_mean(name, KNOWN, otherwise, lambda near: usage(KNOWN[near]))
@@ -89,7 +88,7 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         stated = zip(parameters_of(owner).items(), words, strict=False)
         return owner(**{key: each.check(_value_of(each, word)) for (key, each), word in stated})
     except Refusal as error:
-        within, remedy = error.marked
+        within, remedy = error.allowed, error.remedy
         refuse(field, value, f"{allowed} with {error.field} {within}", remedy)
     except BaseException as error:  # a plug-in's error
         if not foreign(error):

@@ -21,7 +21,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import NONE, Refusal, array_of, count, length, real, refuse, setting
+from fmab_jax.errors import Refusal, array_of, count, length, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
@@ -122,10 +122,10 @@ class Problem:
             )
         spread = real("spread", spread, 0.0, 1.0, "0 makes the agents alike, 1 is the most")
         if instance_gap is not None:
-            remedy = f"give the smallest non-zero gap, or {NONE} to leave it to chance"
+            remedy = "give the smallest non-zero gap, or None to leave it to chance"
             instance_gap = real("instance_gap", instance_gap, 1e-9, 1.0, remedy, open_high=True)
             if arms < 2:
-                only = f"{NONE} with one arm"
+                only = "None with one arm"
                 refuse("instance_gap", instance_gap, only, "use at least two arms")
         digest = hashlib.sha256()
         for array in (means, probabilities):
@@ -353,7 +353,7 @@ class Problem:
             ValueError: If they differ.
         """
         if not self.homogeneous:
-            alike = f" or {setting(spread=0)}" if self.drawn else ""
+            alike = " or spread=0" if self.drawn else ""
             remedy = f"choose another algorithm{alike}"
             allowed = f"one whose agents share their means, for {what}"
             refuse("problem", "heterogeneous", allowed, remedy)

@@ -20,7 +20,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
-from fmab_jax.errors import count, did_you_mean, flag, help_of, refuse, whole_class
+from fmab_jax.errors import count, did_you_mean, flag, refuse, whole_class
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate
@@ -241,7 +241,7 @@ def check_given(algorithm: Any, problem: Any) -> None:
         if isinstance(owner, type) and issubclass(owner, Algorithm) and owner.name:
             called = _called(owner)
             own = called.startswith("fmab_jax.")
-            remedy = f"call {called} with its parameters" + f"; see {help_of(called)}" * own
+            remedy = f"call {called} with its parameters" + f"; see help({called})" * own
         refuse("algorithm", algorithm, "an fmab_jax Algorithm", remedy)
     if not isinstance(problem, Problem):
         remedy = "make one, such as fmab_jax.Problem.uniform(agents=5, arms=10)"

@@ -12,13 +12,12 @@ from fmab_jax.core.exchanges.neighbours import neighbours
 from fmab_jax.core.exchanges.plain_flooding import plain_flooding
 from fmab_jax.core.exchanges.server import pooled, reporting_agents, server
 from fmab_jax.core.exchanges.sinks import sinks
-from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter, View
+from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Meter, View
 
 __all__ = [
     "PEER",
     "SERVER",
     "Exchange",
-    "Ledger",
     "Meter",
     "View",
     "alone",

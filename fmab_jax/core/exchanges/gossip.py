@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.flooding import USED
-from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, uniform_weights
-from fmab_jax.errors import count, real, refuse, setting
+from fmab_jax.core.exchanges.table import Exchange, Meter, View
+from fmab_jax.errors import count, real, refuse
 
 PAIRS = Meter("pairs", "peer", True, "pairs that average")
 
@@ -60,18 +60,16 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
     remedy = "give the part of the messages' range that an agent may be off, such as 0.001"
     tolerance = real("tolerance", tolerance, 0, 1, remedy, open_low=True, open_high=True)
     agents = graph.number_of_nodes()
-    count("agents", agents, 1, AGENTS_MAX, f"use {setting(protocol='gis')}, or fewer agents")
+    count("agents", agents, 1, AGENTS_MAX, "use protocol='gis', or fewer agents")
     neighbours = [sorted(graph[agent]) for agent in range(agents)]
     slots, pairs, off = _averaged(neighbours, tolerance)
     return Exchange(
         "gossip",
         agents,
         agents,
-        uniform_weights(agents),
         wait=max(slots - 1, 0),
         links=((PAIRS, pairs), (USED, pairs)),
         diameter=int(graphs.diameter(graph)),
-        ledger=Ledger(slots=slots, data=2 * pairs, observations_sent=2 * pairs),
         vectors=2 * pairs,
         views=(
             View("neighbours", 1),
@@ -91,7 +89,7 @@ def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int, 
     while distance.max() > tolerance:
         if (slots + 1) * agents**2 > WORK_MAX:
             allowed = f"one that gossip reaches in {slots:,} slots on this graph"
-            refuse("tolerance", tolerance, allowed, f"raise it, or use {setting(protocol='gis')}")
+            refuse("tolerance", tolerance, allowed, "raise it, or use protocol='gis'")
         first, second = np.array(matching(neighbours, rng)).T
         both = 0.5 * (weights[first] + weights[second])
         weights[first] = weights[second] = both

@@ -22,7 +22,7 @@ import numpy as np
 from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, setting, shown
+from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, shown
 from fmab_jax.run import contract, schema
 from fmab_jax.run.attributes import LONGEST, holds
 from fmab_jax.run.outputs.usual import USUAL
@@ -101,7 +101,7 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     Raises:
         ValueError: If a name is unknown or asked for twice, or an output is not made as it has to.
     """
-    remedy = f"such as {setting(outputs=['pulls'])}; fmab outputs lists them"
+    remedy = "such as outputs=['pulls']; fmab outputs lists them"
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
     found: list[Output] = []
@@ -184,7 +184,7 @@ def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
             trial.gauging(each.gauges)
         except Refusal as error:
             # What was asked for is the output, not what it needs.
-            named = Refusal(error.field, each.name, *error.marked)
+            named = Refusal(error.field, each.name, error.allowed, error.remedy)
             raise (named if error.field == "outputs" else error) from None
     return trial.gauging(gauges)
 
