@@ -202,7 +202,7 @@ def _joined(data: xr.Dataset, study: Mapping[str, Any]) -> bool:
 def _check(data: xr.Dataset, field: str) -> None:
     """Refuses results that were changed to what no run gives: attributes, seeds, slots, types."""
     remedy = "use what a run gives, unchanged"
-    if (wrong := fault(data, longest=False)) is not None:
+    if (wrong := fault(data)) is not None:
         name = re.split(r"[.\[]", wrong)[0]
         value = data.attrs.get(name, Shown(wrong))
         refuse(f"{field}.{name}", value, "as a run states it", f"{remedy}, or drop the attribute")

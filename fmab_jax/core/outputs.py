@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from fmab_jax.core.plugins import errors_as
 from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm
-from fmab_jax.errors import Refusal, flag, foreign, place_of, real, reason_of, refuse
+from fmab_jax.errors import Refusal, flag, real, refuse
 
 PROMISE = (
     "A gauge starts as arrays, keeps their shapes and types, and ends in real numbers over its "
@@ -82,14 +83,8 @@ def _call(gauge: Gauge, function: str, *given: Any) -> Any:
     Raises:
         Refusal: If it fails, so that the algorithm whose loop called it is not blamed.
     """
-    try:
+    with errors_as(lambda _, why: _blame(gauge, f"{function}: {why}")):
         return jax.tree.map(jnp.asarray, getattr(gauge, function)(*given))
-    except (Refusal, MemoryError):
-        raise
-    except BaseException as error:
-        if not foreign(error):
-            raise
-        raise _blame(gauge, f"{function}: {reason_of(error)}{place_of(error)}") from error
 
 
 def _blame(gauge: Gauge, what: str) -> Refusal:

@@ -108,8 +108,6 @@ def _run_batches(
         NamedSharding(mesh, spec) for spec in (PartitionSpec("trials"), PartitionSpec())
     )
     pinned = None if shared else _pinned(split, devices)
-    gauges = record.gauges_of(trials.configs[0].outputs)
-    agents = max(config.problem.agents for config in trials.configs)
 
     def put(x: np.ndarray, sharding: NamedSharding) -> Any:
         return jax.make_array_from_callback(x.shape, sharding, x.__getitem__)
@@ -144,7 +142,7 @@ def _run_batches(
             elif pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.judge(outcome, seed, trials.configs[0].algorithm.name, gauges, agents)
+        contract.judge(outcome, seed, trials.configs[0].algorithm.name)
         return start, outcome
 
     if len(trials.seeds) <= batch:

@@ -57,8 +57,7 @@ def one_trial(
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    arms = instance.gaps.shape[0]
-    return contract.shaped(outcome, len(grid), arms, name, getattr(trial, "gauges", ()))
+    return contract.shaped(outcome, len(grid), name, getattr(trial, "gauges", ()))
 
 
 def many_trials(
@@ -81,8 +80,8 @@ def many_trials(
     owner, name = _owner(trial)
     with contract.asking(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    sizes, gauges = (grid.shape[1], instance.gaps.shape[1]), getattr(trial, "gauges", ())
-    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, gauges))(outcome)
+    about = grid.shape[1], name, getattr(trial, "gauges", ())
+    return jax.vmap(lambda one: contract.shaped(one, *about))(outcome)
 
 
 def numbered_trials(
