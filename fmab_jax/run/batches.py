@@ -7,7 +7,7 @@ depend on its configuration and its seed alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -98,15 +98,42 @@ def _run_batches(
     keep_on_device: bool,
 ) -> Iterator[tuple[int, Outcome]]:
     """Runs batches of one size; yields as `run_trials`."""
+    run_batch = _batch_runner(trials, batch, devices, rows, keep_on_device)
+    if len(trials.seeds) <= batch:
+        yield run_batch(0)
+        return
+    starts = iter(range(0, len(trials.seeds), batch))
+    with ThreadPoolExecutor(lanes) as pool:
+        # Only as many in flight as there are threads: memory is bounded by the batch.
+        running: set[Future[tuple[int, Outcome]]] = set()
+        try:
+            while True:
+                for start in starts:
+                    running.add(pool.submit(run_batch, start))
+                    if len(running) > lanes:
+                        break
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _batch_runner(
+    trials: Trials, batch: int, devices: tuple[jax.Device, ...], rows: int, keep_on_device: bool
+) -> Callable[[int], tuple[int, Outcome]]:
+    """Returns a function that runs the batch of a first trial, and returns that and its outcome."""
     compiled = compilation.compile_program(trials.configs[0].program, batch, devices, rows)
     # Rows that no trial names.
     padded = [*trials.configs, *[trials.configs[-1]] * (rows - len(trials.configs))]
     table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in padded))
     shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
-    split, whole = (
-        NamedSharding(mesh, spec) for spec in (PartitionSpec("trials"), PartitionSpec())
-    )
+    split = NamedSharding(mesh, PartitionSpec("trials"))
+    whole = NamedSharding(mesh, PartitionSpec())
     pinned = None if shared else _pinned(split, devices)
 
     def put(x: np.ndarray, sharding: NamedSharding) -> Any:
@@ -119,17 +146,14 @@ def _run_batches(
         else:
             table, root_seed = jax.device_put((table, root_seed), whole)
 
-    def one(start: int) -> tuple[int, Outcome]:
+    def run_batch(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(trials.seeds[start : start + batch], np.uint32)
         which = trials.which[start : start + batch].astype(np.int32)
         # The last batch is filled by its last trial.
-        numbers: tuple[Any, ...] = tuple(
-            x if len(x) == batch else np.pad(x, (0, batch - len(x)), mode="edge")
-            for x in (which, seed)
-        )
+        numbers: list[Any] = [np.pad(x, (0, batch - len(x)), mode="edge") for x in (which, seed)]
         with own_settings(mesh):
             if shared:
-                numbers = tuple(put(x, split) for x in numbers)
+                numbers = [put(x, split) for x in numbers]
             outcome = compiled(table, numbers[0], root_seed, numbers[1])
         if keep_on_device:
             with own_settings():  # outside of the mesh: no device waits for another
@@ -145,27 +169,7 @@ def _run_batches(
         contract.judge(outcome, seed, trials.configs[0].algorithm.name)
         return start, outcome
 
-    if len(trials.seeds) <= batch:
-        yield one(0)
-        return
-    starts = iter(range(0, len(trials.seeds), batch))
-    with ThreadPoolExecutor(lanes) as pool:
-        # Only as many in flight as there are threads: memory is bounded by the batch.
-        running: set[Future[tuple[int, Outcome]]] = set()
-        try:
-            while True:
-                for start in starts:
-                    running.add(pool.submit(one, start))
-                    if len(running) > lanes:
-                        break
-                if not running:
-                    return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        finally:
-            for future in running:
-                future.cancel()
+    return run_batch
 
 
 _looks_right = jax.jit(contract.looks_right)
