@@ -29,9 +29,9 @@ from fmab_jax.analysis.uploads import (
     uploads_of,
 )
 from fmab_jax.core import keys
+from fmab_jax.core.backend import traced_here
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import traced_here
 from fmab_jax.core.rewards import Law
 from fmab_jax.draws import ByAgent
 

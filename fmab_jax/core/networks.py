@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core import graph_files, graphs
+from fmab_jax.core import graph_files, graphs, named_graphs
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 from fmab_jax.parameters import Kind, parameter
@@ -88,7 +88,7 @@ class GraphOf(Kind):
         ):
             text = value if isinstance(value, str) else str(checked_path(name, value))
             return FixedGraph.of(graph_files.read(text, name), text, name)
-        return graphs.checked_name(value, name)
+        return named_graphs.checked_name(value, name)
 
     def plain(self, value: Any) -> Any:
         """Returns the name, or what identifies the edges."""

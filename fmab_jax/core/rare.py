@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +19,8 @@ import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int
+
+from fmab_jax.core.backend import is_accelerated, platform
 
 # Elements that are worked out at once: at least so many, or this part of all.
 _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
@@ -38,42 +38,6 @@ _CACHED = 2**16
 # Distinct operands that are worked out apart from the rest.
 _FEW = 16
 Pair = tuple[Array, Array]
-_platform: ContextVar[str] = ContextVar("platform", default="cpu")
-
-
-@contextmanager
-def traced_for(platform: str) -> Iterator[None]:
-    """Traces programs for "cpu", "gpu" or "tpu"; in this thread only.
-
-    JAX does not know of it: a function under ``jit`` is traced once, for the platform of its first
-    call.
-    """
-    token = _platform.set(platform if platform in _STEPS else "gpu")
-    try:
-        yield
-    finally:
-        _platform.reset(token)
-
-
-def traced_here(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that is traced for the platform on which JAX runs it by default."""
-
-    @functools.wraps(function)
-    def traced(*given: Any, **named: Any) -> Any:
-        with traced_for(jax.default_backend()):
-            return function(*given, **named)
-
-    return traced
-
-
-def is_accelerated() -> bool:
-    """Tells whether the program that is traced is for an accelerator."""
-    return _platform.get() != "cpu"
-
-
-def is_for_tpu() -> bool:
-    """Tells whether the program that is traced is for a TPU, which has no float64 of its own."""
-    return _platform.get() == "tpu"
 
 
 @jax.tree_util.register_dataclass
@@ -298,7 +262,7 @@ def repeated(
         unfinished: Tells of the same which elements need another step.
         most: Steps after which none does.
     """
-    steps, longest = (sizes[_platform.get()] for sizes in (_STEPS, _LINE))
+    steps, longest = (sizes[platform()] for sizes in (_STEPS, _LINE))
 
     def several(number: Any, state: Pair) -> Pair:
         return functools.reduce(lambda now, i: step(number + i, now), range(steps), state)

@@ -21,6 +21,7 @@ from jaxtyping import Array
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.scope import own_settings
+from fmab_jax.errors import refuse
 from fmab_jax.run import compilation, contract, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
@@ -54,9 +55,8 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish.
 
-    A batch that runs out of a device's memory is halved, down to two trials a device. Where the
-    devices belong to several processes, all of them must call this with the same trials; each gets
-    all outcomes.
+    Where the devices belong to several processes, all of them must call this with the same trials;
+    each gets all outcomes.
 
     Args:
         trials: Configurations and seeds.
@@ -68,41 +68,22 @@ def run_trials(
     """
     lanes = threads(devices) if lanes is None else lanes
     rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
-    batch = compilation.limit_batch(trials.configs[0].program, batch, devices)
-    missing = np.ones(len(trials.seeds), bool)
+    run_batch = _batch_runner(trials, batch, devices, rows, keep_on_device)
     try:
-        for start, outcome in _run_batches(trials, batch, devices, lanes, rows, keep_on_device):
-            missing[start : start + batch] = False
-            yield start, outcome
+        yield from _run_batches(run_batch, range(0, len(trials.seeds), batch), lanes)
     except jax.errors.JaxRuntimeError as error:
-        if not (compilation.is_out_of_memory(error) and compilation.can_halve(batch, devices)):
+        if "RESOURCE_EXHAUSTED" not in str(error):
             raise
-    # Outside of the handler, which holds on to what the failed batches have allocated.
-    if missing.any():
-        rest = np.flatnonzero(missing)
-        part = trials._replace(which=trials.which[rest], seeds=np.asarray(trials.seeds)[rest])
-        half = compilation.note_failure(trials.configs[0].program, batch, devices)
-        # One batch at a time: others took memory as well. What is missing are whole batches, but
-        # for the last, so that half a batch lies within one of them.
-        again = run_trials(part, half, devices, 1, rows, keep_on_device=keep_on_device)
-        for start, outcome in again:
-            yield int(rest[start]), outcome
+        refuse("batch", batch, "one that fits into the device's memory", "give a smaller one")
 
 
 def _run_batches(
-    trials: Trials,
-    batch: int,
-    devices: tuple[jax.Device, ...],
-    lanes: int,
-    rows: int,
-    keep_on_device: bool,
+    run_batch: Callable[[int], tuple[int, Outcome]], firsts: range, lanes: int
 ) -> Iterator[tuple[int, Outcome]]:
-    """Runs batches of one size; yields as `run_trials`."""
-    run_batch = _batch_runner(trials, batch, devices, rows, keep_on_device)
-    if len(trials.seeds) <= batch:
+    if len(firsts) <= 1:
         yield run_batch(0)
         return
-    starts = iter(range(0, len(trials.seeds), batch))
+    starts = iter(firsts)
     with ThreadPoolExecutor(lanes) as pool:
         # Only as many in flight as there are threads: memory is bounded by the batch.
         running: set[Future[tuple[int, Outcome]]] = set()

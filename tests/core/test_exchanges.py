@@ -374,7 +374,7 @@ def test_reporting_agents_of_computed_shares():
 )
 def test_a_graph_that_is_too_large_is_refused_before_it_is_made(algorithm, field, monkeypatch):
     """Would catch a gigabyte of a graph of a million agents that is refused afterwards."""
-    monkeypatch.setattr(graphs, "_named", None)
+    monkeypatch.setattr(graphs, "make_named", None)
     assert refused(fmab.privacy_ledger, algorithm(), 10**6).startswith(
         f"{field}: must be a graph of at most 5,000 agents, whose"
     )
