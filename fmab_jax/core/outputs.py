@@ -253,9 +253,9 @@ class Output:
         """Checks what is stated."""
         if not isinstance(self.name, str) or not self.name.isidentifier():
             refuse("name", self.name, "a short plain name", "such as 'arms_tried'")
-        for each in ("label", "units", "source"):
-            if not isinstance(value := getattr(self, each), str):
-                refuse(each, value, "a text", "write it in quotes")
+        for name in ("label", "units", "source"):
+            if not isinstance(value := getattr(self, name), str):
+                refuse(name, value, "a text", "write it in quotes")
         if "since" in self.units:
             # Such numbers would be read back as dates.
             refuse("units", self.units, "a unit, without 'since'", "such as 'seconds'")
@@ -335,9 +335,8 @@ class Reduce(Output):
             if not callable(value := getattr(self, name)):
                 refuse(name, value, "a function", "see help(fmab_jax.Reduce)")
         if self.dims or self.gauges or self.coordinate:
-            refuse(
-                "dims", self.dims, "left out, as are gauges", "a reduction has dimensions `over`"
-            )
+            remedy = "a reduction has dimensions `over`"
+            refuse("dims", self.dims, "left out, as are gauges", remedy)
         for each in self.over if isinstance(self.over, tuple) else [None]:
             named = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str)
             if not named or not each[0].isidentifier() or not isinstance(each[1], tuple):

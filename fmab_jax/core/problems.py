@@ -357,26 +357,17 @@ class Problem:
         Args:
             room: Rows to hold, where agents differ: at least as many as agents. Another number of
                 agents in the same room compiles nothing, and no seed's numbers depend on the room.
-
-        Raises:
-            ValueError: If the agents do not fit in the room.
         """
-        rows = self.rows
-        if room is not None:
-            most = min(MAX_AGENTS, (2**32 - 1) // self.arms)
-            room = count("room", room, rows, most, "give at least the number of agents")
-            rows = rows if self.homogeneous else room
+        rows = self.rows if room is None or self.homogeneous else room
         law, law_values = self.rewards.bind()
-        values: dict[str, np.ndarray] = {}
         stated = self.probabilities if self.probabilities is not None else self.means
         if stated is not None:
-            name = "means" if self.probabilities is None else "probabilities"
             padding = [(0, rows - len(stated))] + [(0, 0)] * (stated.ndim - 1)
-            values[name] = np.pad(stated, padding) if rows > len(stated) else stated
+            name = "means" if self.probabilities is None else "probabilities"
+            values = {name: np.pad(stated, padding) if rows > len(stated) else stated}
         else:
-            gap = 0.0 if self.instance_gap is None else self.instance_gap
-            values["spread"] = np.asarray(np.float64(self.spread))
-            values["instance_gap"] = np.asarray(np.float64(gap))
+            drawn = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
+            values = {name: np.asarray(np.float64(x)) for name, x in drawn.items()}
         agents = np.asarray(np.float64(self.agents))
         return BoundProblem(law, self.kind, rows, self.arms, agents, values, law_values)
 
@@ -482,9 +473,8 @@ def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
     if array.ndim < axes:
         if agents is None:
-            shapes = ("[arm]", "[agent, arm]") if axes == 2 else ("[arm, level]", "[agent, ...]")
-            remedy = f"give agents too, or {shapes[1]} {field}"
-            refuse("agents", None, f"given with {shapes[0]} {field}", remedy)
+            remedy = f"give agents too, or a row of {field} for each agent"
+            refuse("agents", None, f"given with {field} of one agent", remedy)
         return array[None], agents
     if agents is not None and agents != len(array):
         refuse("agents", agents, f"{len(array)}, the rows of {field}", "leave agents out")

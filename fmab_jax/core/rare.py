@@ -122,16 +122,14 @@ def rare(
 ) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` where it is needed, which is for few elements.
 
-    They are packed, over the whole batch under ``vmap``, and worked out a part at a time. Where all
-    elements are few, a processor works them out at once.
+    They are packed, over the whole batch under ``vmap``, and worked out a part at a time.
 
     Args:
         where: Which elements need it.
         exact: Maps vectors [lane] to one of them, element by element; rows of a `Table` are
             [lane, number]. It must hold no array.
         guess: Of the shape of ``where``.
-        *operands: Arrays that broadcast to that shape, of which nothing is repeated before it is
-            packed; or a `Table`, whose ``row`` broadcasts so.
+        *operands: Arrays that broadcast to that shape, or a `Table`, whose ``row`` does.
         long: Whether one element takes as long as many others: then fewer are worked out at once.
     """
     shape = where.shape
@@ -256,8 +254,7 @@ def repeated(
     """Repeats a step until it changes nothing any more.
 
     Args:
-        step: Maps the number of steps before it, and two arrays of floats, to the next two; those
-            that are finished, to themselves.
+        step: Maps the number of steps before it, and two arrays of floats, to the next two.
         state: The first two, of one shape.
         unfinished: Tells of the same which elements need another step.
         most: Steps after which none does.
@@ -311,12 +308,7 @@ def where_any(
 
 
 def mapped_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..., Any]:
-    """Returns ``vmap(function)``; on a processor, in blocks whose arrays stay in a cache.
-
-    Args:
-        function: Of pytrees of arrays, to one of them.
-        elements: Size of its intermediate arrays.
-    """
+    """Returns ``vmap(function)``; on a processor, in blocks whose ``elements`` stay in a cache."""
 
     def whole(*operands: Any) -> Any:
         size = len(jax.tree.leaves(operands)[0])
@@ -331,14 +323,7 @@ def mapped_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..
 
 
 def once_for_all(function: Callable[..., Any], *operands: Any) -> Any:
-    """Returns ``vmap(function)(*operands)``; a processor works out equal operands only once.
-
-    The bits are the same.
-
-    Args:
-        function: Of pytrees of scalars; takes long.
-        *operands: Pytrees of vectors.
-    """
+    """Returns ``vmap(function)(*operands)``; a processor works out equal operands only once."""
     leaves, structure = jax.tree.flatten(operands)
     size = len(leaves[0])
 

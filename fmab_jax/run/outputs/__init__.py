@@ -105,23 +105,22 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
     found: list[Output] = []
-    taken = RESULT_NAMES | _TAKEN
-    for each in asked:
-        if isinstance(each, str):
-            if each not in further():
-                known = ", ".join(further())
-                remedy = did_you_mean(each, further(), f"choose from {known}")
-                if each in {one.name for one in USUAL}:
-                    remedy = "leave it out: every result has it"
-                refuse("outputs", each, f"among {known}", remedy)
-            each = further()[each]
-        if each in found:
-            refuse("outputs", each.name, "named once", "drop one of them")
-        if not isinstance(each, Output):
-            refuse("outputs", each, "names, or an fmab_jax.Output of one's own", remedy)
-        _check(each, taken)
-        taken |= {each.name}
-        found.append(each)
+    taken, known = RESULT_NAMES | _TAKEN, further()
+    for item in asked:
+        output = known.get(item, item) if isinstance(item, str) else item
+        if isinstance(output, str):
+            choice = ", ".join(known)
+            remedy = did_you_mean(output, known, f"choose from {choice}")
+            if output in {usual.name for usual in USUAL}:
+                remedy = "leave it out: every result has it"
+            refuse("outputs", output, f"among {choice}", remedy)
+        if not isinstance(output, Output):
+            refuse("outputs", output, "names, or an fmab_jax.Output of one's own", remedy)
+        if output in found:
+            refuse("outputs", output.name, "named once", "drop one of them")
+        _check(output, taken)
+        taken |= {output.name}
+        found.append(output)
     names = {each.name for each in found}
     over = dict(pair for each in found if isinstance(each, Reduce) for pair in each.over)
     for each in found:
