@@ -224,10 +224,5 @@ def _ours(kind: Any) -> str:
 def _default() -> Path:
     if chosen := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return checked_path("JAX_COMPILATION_CACHE_DIR", chosen)
-    if sys.platform == "win32":
-        caches = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        caches = "~/Library/Caches"
-    else:
-        caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "fmab_jax"
