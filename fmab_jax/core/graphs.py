@@ -172,10 +172,10 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
     networks: list[nx.Graph] = []
     for size, copies, graph in runs:
         refuse_too_far(size, graph if isinstance(graph, str) else str(size), "components")
-        drawn = isinstance(graph, str) and graph.startswith(_DRAWN)
+        is_random = isinstance(graph, str) and graph.startswith(_DRAWN)
         for copy in range(copies):
             q = len(networks)
-            if copy and not drawn:
+            if copy and not is_random:
                 networks.append(networks[-1])
                 continue
             field = f"components[{q}]"

@@ -122,8 +122,8 @@ class ComponentsOf(Kind):
             if not any(map(graph_files.names_file, parts)):
                 return value
             # The content of files is a part of the value.
-            listed = enumerate(graphs.parts_of(value))
-            return tuple(_part(f"{name}[{q}]", size, graph, q) for q, (size, graph) in listed)
+            components = enumerate(graphs.parts_of(value))
+            return tuple(_part(f"{name}[{q}]", *part, q) for q, part in components)
         if isinstance(value, (list, tuple)) and all(isinstance(x, FixedGraph) for x in value):
             return tuple(value)
         networks = graphs.list_networks(value, name)

@@ -366,8 +366,8 @@ class Problem:
             name = "means" if self.probabilities is None else "probabilities"
             values = {name: np.pad(stated, padding) if rows > len(stated) else stated}
         else:
-            drawn = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
-            values = {name: np.asarray(np.float64(x)) for name, x in drawn.items()}
+            numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
+            values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
         agents = np.asarray(np.float64(self.agents))
         return BoundProblem(law, self.kind, rows, self.arms, agents, values, law_values)
 

@@ -109,8 +109,8 @@ def lowered(function: Callable[..., Outcome], arguments: Any, static: Any) -> ja
         _keep(path, exported)
 
     def one_batch(*arguments: Any) -> Outcome:
-        none: Any = dict.fromkeys(Outcome._fields)
-        return Outcome(**none | exported.call(*jax.tree.leaves(arguments)))
+        fields: Any = dict.fromkeys(Outcome._fields)
+        return Outcome(**fields | exported.call(*jax.tree.leaves(arguments)))
 
     return jax.jit(one_batch).lower(*arguments)
 

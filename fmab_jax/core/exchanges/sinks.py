@@ -39,14 +39,14 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
     if isinstance(components, (nx.Graph, str)) or not isinstance(components, Iterable):
         remedy = "make the list with graphs.components(spec, agents)"
         refuse("components", str(components), "a list of networkx graphs", remedy)
-    if not (listed := list(components)):
-        refuse("components", listed, "at least one component", "for example '20x5:star'")
+    if not (networks := list(components)):
+        refuse("components", networks, "at least one component", "for example '20x5:star'")
     # Equal components usually are one object (a hundred single agents): look at each only once.
     known: dict[int, _Component] = {}
-    for q, graph in enumerate(listed):
+    for q, graph in enumerate(networks):
         if id(graph) not in known:
             known[id(graph)] = _component(graph, f"components[{q}]")
-    parts = [known[id(graph)] for graph in listed]
+    parts = [known[id(graph)] for graph in networks]
     sizes = np.array([part.size for part in parts])
     agents, forwards = int(sizes.sum()), sum(part.forwards for part in parts)
     first = np.cumsum(sizes) - sizes

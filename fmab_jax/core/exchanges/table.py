@@ -140,10 +140,10 @@ class Exchange:
         object.__setattr__(self, name, value)
 
     def _checked_weights(self) -> Float[np.ndarray, " agent"]:
-        given = uniform_weights(self.agents) if self.weights is None else self.weights
+        values = uniform_weights(self.agents) if self.weights is None else self.weights
         allowed = f"an array of {self.agents} numbers in [0, 1], 1 in sum"
         remedy = "give 1/M for every agent"
-        weights = array_of("exchange.weights", given, AGENTS_MAX, allowed, remedy)
+        weights = array_of("exchange.weights", values, AGENTS_MAX, allowed, remedy)
         weights = weights.astype(np.float64, copy=False)
         # Written so that NaN fails every comparison.
         if weights.shape != (self.agents,) or not (

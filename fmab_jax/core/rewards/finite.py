@@ -222,8 +222,8 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     """
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
-    listed = isinstance(levels, (list, tuple, range, np.ndarray))
-    if not listed or not 2 <= len(levels) <= MAX_LEVELS:
+    is_list = isinstance(levels, (list, tuple, range, np.ndarray))
+    if not is_list or not 2 <= len(levels) <= MAX_LEVELS:
         refuse("levels", levels, allowed, remedy)
     found = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(levels)
