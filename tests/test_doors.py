@@ -71,7 +71,7 @@ LET_IN = {
         "np.float16('inf') / np.inf"
     ),
     "sweep(participation)": "5e-324 / {'a': 1}",
-    "sweep(components)": "None / {None: None} / [[1, 2], [3]]",
+    "sweep(components)": "None / {None: None}",
     "sweep(spread)": "0 / 5e-324 / {'a': 1}",
     "sweep(fixed_instance)": "0 / None / {'a': 1} / {None: None}",
     "sweep(schedule_gap)": (

@@ -282,7 +282,10 @@ def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
     remedy = "for example components='20x5:star'"
     networks = list(spec) if isinstance(spec, (list, tuple)) else []
     if not networks or not all(isinstance(graph, nx.Graph) for graph in networks):
-        refuse(field, str(spec), "a text, or a list of networkx graphs", remedy)
+        value = _shown(spec) if isinstance(spec, nx.Graph) else spec
+        if any(isinstance(graph, nx.Graph) for graph in networks):
+            value = "graphs beside other values"
+        refuse(field, value, "a text, or a list of networkx graphs", remedy)
     # Agents are numbered component by component: labels of one graph must be in that order, or
     # means and weights would be those of other agents.
     labels = [label for graph in networks for label in graph.nodes]
