@@ -69,7 +69,9 @@ def errors_as(refusal: Callable[[BaseException, str], Refusal]) -> Iterator[None
         raise refusal(error, reason_of(error, 160) + place_of(error)) from error
 
 
-def foreign_refused(field: str, value: Any, allowed: str, remedy: str = "mend it") -> Any:
+def foreign_refused(
+    field: str, value: Any, allowed: str, remedy: str = "mend it"
+) -> contextlib.AbstractContextManager[None]:
     """Refuses what a plug-in's code raises, with its reason; see `errors_as`."""
     return errors_as(lambda _, why: Refusal(field, value, allowed, f"{remedy} ({why})"))
 
