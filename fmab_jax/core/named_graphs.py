@@ -41,7 +41,8 @@ def checked_name(value: Any, field: str = "graph") -> str:
         ValueError: For any other text, or another type.
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        remedy = did_you_mean(str(value).lower(), _EXAMPLES, "for example 'ring'")
+        word = value.lower() if isinstance(value, str) else value
+        remedy = did_you_mean(word, _EXAMPLES, "for example 'ring'")
         refuse(field, value, f"one of {ALLOWED}", remedy)
     return value
 
