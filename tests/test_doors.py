@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1]
 # Which doors of tests/doors.py let values in, and which ones; all else is refused.
 LET_IN = {
     (
-        "cdp_mab(rounds) / hdp_mab(components) / Problem.with_gap(gap) / "
+        "cdp_mab(rounds) / hdp_mab(components) / Problem.with_gap(gap) / Exchange(weights) / "
         "from_table(items) / from_table(users) / from_table(groups) / from_table(levels) / "
         "from_table(most_arms) / from_table(fill) / simulate(batch) / simulate(devices) / "
         "communication_cost(meter) / compare(labels) / sweep(until) / sweep(chunk) / "
@@ -71,7 +71,7 @@ LET_IN = {
         "np.float16('inf') / np.inf"
     ),
     "sweep(participation)": "5e-324 / {'a': 1}",
-    "sweep(components)": "None / {None: None} / [[1, 2], [3]]",
+    "sweep(components)": "None / {None: None}",
     "sweep(spread)": "0 / 5e-324 / {'a': 1}",
     "sweep(fixed_instance)": "0 / None / {'a': 1} / {None: None}",
     "sweep(schedule_gap)": (

@@ -605,17 +605,17 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(weights=np.full(3, 1.0)), "exchange.weights"),
         (dict(reporting=4), "exchange.reporting"),
         (dict(wait=-1), "exchange.wait"),
-        (dict(links=((plugs.UPLINK, -3),)), r"exchange.links\[uplink\]"),
+        (dict(links=((plugs.UPLINK, -3),)), "exchange.links"),
         (dict(agents=4, weights=np.full(4, 1 / 4)), "Own.exchange"),
         # Of the right sum, and no weights.
         (dict(weights=[2.0, -0.5, -0.5]), r"exchange.weights=.*numbers in \[0, 1\]"),
         (dict(weights=[1.5, -0.5, 0.0]), "exchange.weights"),
         (dict(weights=[math.nan, 0.5, 0.5]), "exchange.weights"),
-        (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), r"exchange.links\[uplink\]='uplink"),
-        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), r"links\[uplink\].side='both'"),
-        (dict(links=((plugs.UPLINK._replace(priced=1), 1),)), r"links\[uplink\].priced=1"),
-        (dict(links=((plugs.UPLINK._replace(name=5), 1),)), "exchange.links=.*with a name"),
-        (dict(links=((plugs.UPLINK, 2.0),)), r"exchange.links\[uplink\]=2.0: must be an int"),
+        (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), "exchange.links=.*named once"),
+        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*a side"),
+        (dict(links=((plugs.UPLINK._replace(priced=1), 1),)), "exchange.links=.*truth value"),
+        (dict(links=((plugs.UPLINK._replace(name=5), 1),)), "exchange.links=.*two texts"),
+        (dict(links=((plugs.UPLINK, 2.0),)), "exchange.links=.*whole numbers"),
         (dict(agents=3.0), "exchange.agents=3.0: must be an int in"),
         (dict(agents=True, reporting=1, weights=[1.0]), "exchange.agents=True"),
         (dict(reporting=3.0), "exchange.reporting=3.0: must be an int in"),
@@ -625,12 +625,9 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(alone=1), "exchange.alone=1"),
         (dict(name=5), "exchange.name=5"),
         (dict(views=5), "exchange.views=5"),
-        (dict(views=("the server",)), "exchange.views='the server'"),
-        (dict(views=(View("the server", 2.0),)), r"exchange.views\[the server\]=2.0"),
-        (dict(views=(View("the server", 2, inside=1),)), r"views\[the server\].inside=1"),
-        (dict(sizes=(4,)), "exchange.sizes=4"),
-        (dict(sinks=(3,)), "exchange.sinks=3"),
-        (dict(ledger=5), "exchange.ledger=5"),
+        (dict(views=("the server",)), "exchange.views='the server': must be Views"),
+        (dict(views=(View("the server", 2.0),)), "exchange.views=View"),
+        (dict(views=(View("the server", 2, inside=1),)), "exchange.views=View"),
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table, field):
@@ -1161,11 +1158,7 @@ def test_files_that_are_no_plug_ins_are_refused(source, told, tmp_path, monkeypa
 TWICE = """\
 from dataclasses import dataclass
 import fmab_jax as fmab
-from fmab_jax.core.exchanges import server, alone
 from fmab_jax.core.rewards import FiniteSupport
-
-def heard(agents):
-    return server(agents)
 
 @dataclass(frozen=True)
 class Mine(fmab.ucb1):
@@ -1196,13 +1189,10 @@ class Token(Coin):
     [
         ('name = "other"', 'name = "mine"', "'mine' of Mine and of Other"),
         ('name = "token"', 'name = "coin"', "'coin' of Coin and of Token"),
-        ("class Other", "class Mine", "Mine of line 10 and of line 14"),
-        ("class Token", "class Coin", "Coin of line 20 and of line 28"),
-        ("Alias = Other", "def heard(agents):\n    return alone(agents)", "heard of line 6 and"),
     ],
 )
 def test_two_of_one_name_in_one_file_are_refused(old, new, told, tmp_path, capsys):
-    """Catches one that another replaces: `list` for `_distinct`, no `_defined_once`."""
+    """Catches one that another replaces: `list` for `_distinct`."""
     path = tmp_path / "own.py"
     path.write_text(TWICE, encoding="utf-8")
     assert [owner.name for owner in base.load_plugin(str(path))] == ["mine", "other"]

@@ -13,7 +13,7 @@ from jax.extend.core import Literal
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import named
 from fmab_jax.core import arrays, curves
-from fmab_jax.core.rare import traced_for
+from fmab_jax.core.backend import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.draws import summed
 from fmab_jax.parameters import Flag, parameters_of

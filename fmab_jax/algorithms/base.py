@@ -49,7 +49,6 @@ from fmab_jax.core.plugins import (
     foreign_refused,
     imported,
     imported_module,
-    names_once,
     source_digest,
 )
 from fmab_jax.core.problems import Problem
@@ -444,8 +443,6 @@ def installed() -> dict[str, type[Algorithm]]:
             target = point.load()
         whole = not isinstance(target, type)
         said = f"entry point {point.name}"
-        if whole:
-            names_once(target, said)
         owners = _distinct(algorithms_in(target), said) if whole else [target]
         own = _distinct(defined_in(target, Law), said) if whole else []
         if not owners and not own:

@@ -20,9 +20,9 @@ from fmab_jax.analysis import streams
 from fmab_jax.analysis.streams import ARM, ARMS, UPLOADS, Numbers, Stream
 from fmab_jax.analysis.uploads import Schedule, budget, instance_of, schedule
 from fmab_jax.core import keys
+from fmab_jax.core.backend import traced_here
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import traced_here
 from fmab_jax.core.rewards import Law
 from fmab_jax.draws import ByAgent
 

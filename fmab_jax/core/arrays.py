@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.core.rare import is_for_tpu
+from fmab_jax.core.backend import is_for_tpu
 
 # Rows that are added up without a loop.
 _IN_TURN = 64

@@ -17,8 +17,9 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import pairwise_sum
+from fmab_jax.core.backend import is_accelerated
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.rare import anywhere, is_accelerated, rare, repeated, stored, where_any
+from fmab_jax.core.rare import anywhere, rare, repeated, stored, where_any
 from fmab_jax.core.samplers import SMOOTH_VARIANCE, smooth_quantile, smoothed
 
 # Below this one, an expansion may be off by more than one step.

@@ -6,48 +6,29 @@ nodes are the agents 0..M-1. Host code only: nothing here is traced.
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
-import random
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core.graph_files import names_file, read
-from fmab_jax.errors import count, did_you_mean, refuse
+from fmab_jax.core.named_graphs import ALLOWED, check_edges, frozen, make_named
+from fmab_jax.errors import count, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 
 AGENTS_MAX = 1_000_000
 """Most nodes of one graph."""
 
-EDGES_MAX = 2_000_000
-"""Most edges of one graph: about 0.4 GB inside networkx."""
-
 HOPS_MAX = 5_000
 """Most nodes of a graph whose hop distances, an M x M table, are computed."""
 
-DRAWS_MAX = 200
-"""Draws of a random graph before giving up on a connected one."""
-
-_ALLOWED = (
-    "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
-    "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
-)
-_EXAMPLES = (
-    *("complete", "star", "ring", "path", "grid", "random", "preferential"),
-    *("regular-4", "random-0.2", "preferential-2"),
-)
 _DRAWN = ("random", "regular-", "preferential")
 
 
-def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
+def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.Graph:
     """Returns the communication graph of the agents 0..M-1, validated.
 
     Names:
@@ -77,6 +58,7 @@ def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
         graph: A networkx graph, a name, or the path of a file (text or path object).
         agents: M in [1, 1e6].
         seed: In [0, 2^32); the random graphs depend on it and on nothing else.
+        field: The argument's name for error messages.
 
     Returns:
         A frozen graph (copy it with ``nx.Graph`` to change it): undirected, simple, connected.
@@ -92,15 +74,29 @@ def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
         >>> ring.number_of_edges(), graphs.diameter(ring)
         (5, 2)
     """
-    return _make(graph, _agents(agents), _seed(seed), "graph")
+    agents, seed = _agents(agents), _seed(seed)
+    if isinstance(graph, os.PathLike):
+        graph = str(checked_path(field, graph))
+    if not isinstance(graph, (nx.Graph, str)):
+        refuse(field, graph, f"one of {ALLOWED}", "for example graph='ring'")
+    if isinstance(graph, str) and not names_file(graph):
+        return make_named(graph, agents, seed, field)
+    shown = graph if isinstance(graph, str) else _shown(graph)
+    network = validated(read(graph, field) if isinstance(graph, str) else graph, field, shown)
+    nodes = network.number_of_nodes()
+    if nodes != agents:
+        allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
+        refuse(field, shown, allowed, "match the number of agents to the graph")
+    return network
 
 
-def validated(graph: Any, field: str = "graph") -> nx.Graph:
+def validated(graph: Any, field: str = "graph", shown: str | None = None) -> nx.Graph:
     """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
 
     Args:
         graph: Any networkx graph.
         field: The argument's name for error messages.
+        shown: What these show of it.
 
     Raises:
         ValueError: If it is no networkx graph, or is empty, directed, disconnected, too large or
@@ -108,7 +104,29 @@ def validated(graph: Any, field: str = "graph") -> nx.Graph:
     """
     if not isinstance(graph, nx.Graph):
         refuse(field, graph, "a networkx graph", "make one by name with graphs.make(name, agents)")
-    return _validated(graph, field, _shown(graph))
+    shown = shown or _shown(graph)
+    if graph.is_directed():
+        refuse(field, shown, "an undirected graph", "convert it with graph.to_undirected()")
+    nodes = graph.number_of_nodes()
+    if nodes == 0:
+        refuse(field, shown, "a graph with at least one node", "add the agents as nodes")
+    if nodes > AGENTS_MAX:
+        refuse(field, shown, f"a graph of at most {AGENTS_MAX:,} nodes", "use fewer agents")
+    check_edges(graph.number_of_edges(), field, shown)
+    if loops := nx.number_of_selfloops(graph):
+        allowed = f"a graph without self-loops (it has {loops})"
+        refuse(field, shown, allowed, "remove them first")
+    pieces = nx.number_connected_components(graph)
+    if pieces > 1:
+        allowed = f"a connected graph (it has {pieces} connected components)"
+        refuse(field, shown, allowed, "add edges, or use hdp_mab for separate components")
+    try:
+        labels = sorted(graph.nodes)
+    except TypeError:
+        labels = list(graph.nodes)
+    number = {label: agent for agent, label in enumerate(labels)}
+    edges = ((number[a], number[b]) for a, b in graph.edges())
+    return frozen(nodes, edges, str(graph.name))
 
 
 def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
@@ -123,12 +141,12 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
             ``SIZE`` or ``SIZExCOUNT`` and ``:graph``, a name or file of ``make``, defaults to
             complete: ``"20x5:star"`` is five stars of 20 agents, ``"53,24,10,6,7"`` five complete
             graphs, ``"20x2:ring+10x6:star"`` eight components, ``"1x100"`` one hundred single
-            agents. Or a list of networkx graphs, sizes and ``(size, graph)`` pairs.
+            agents. Or a list of networkx graphs.
         agents: M in [1, 1e6]; the sizes must sum to it.
         seed: In [0, 2^32).
 
     Returns:
-        One frozen graph per component, in order; equal deterministic components share one object.
+        One frozen graph per component, in order; copies that are not random share one object.
 
     Raises:
         ValueError: If the spec is malformed, the sizes do not sum to M, or a graph is refused.
@@ -139,7 +157,11 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         [(2, 1), (3, 2)]
     """
     agents, seed = _agents(agents), _seed(seed)
-    runs = _grammar(spec) if isinstance(spec, str) else _listed(spec)
+    runs: list[_Run]
+    if isinstance(spec, str):
+        runs = _grammar(spec)
+    else:
+        runs = [(graph.number_of_nodes(), 1, graph) for graph in list_networks(spec)]
     total = sum(size * copies for size, copies, _ in runs)
     if total != agents:
         # Before anything is built: "1x999999999" must cost nothing.
@@ -147,21 +169,18 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         remedy = "change the sizes or the number of agents"
         allowed = f"sizes that sum to agents={agents!r} (they sum to {total})"
         refuse("components", shown, allowed, remedy)
-    made: list[nx.Graph] = []
-    shared: dict[tuple[int, str], nx.Graph] = {}
+    networks: list[nx.Graph] = []
     for size, copies, graph in runs:
         refuse_too_far(size, graph if isinstance(graph, str) else str(size), "components")
-        for _ in range(copies):
-            q = len(made)
-            key = (size, graph) if isinstance(graph, str) else None
-            if key is None or graph.startswith(_DRAWN) or key not in shared:
-                one = _make(graph, size, (seed + q) % 2**32, f"components[{q}]")
-                if key is not None:
-                    shared[key] = one
-            else:
-                one = shared[key]
-            made.append(one)
-    return made
+        is_random = isinstance(graph, str) and graph.startswith(_DRAWN)
+        for copy in range(copies):
+            q = len(networks)
+            if copy and not is_random:
+                networks.append(networks[-1])
+                continue
+            field = f"components[{q}]"
+            networks.append(make(graph, size, seed=(seed + q) % 2**32, field=field))
+    return networks
 
 
 def refuse_too_far(agents: int, shown: str, field: str = "graph") -> None:
@@ -236,168 +255,8 @@ def _shown(graph: nx.Graph) -> str:
     return graph.name if names_file(str(graph.name)) else str(graph)
 
 
-def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
-    if isinstance(graph, nx.Graph):
-        found, shown = graph, _shown(graph)
-    elif isinstance(graph, (str, os.PathLike)):
-        shown = graph if isinstance(graph, str) else str(checked_path(field, graph))
-        if names_file(shown):
-            found = read(shown, field)
-        else:
-            return _named(shown, agents, seed, field)
-    else:
-        refuse(field, graph, f"one of {_ALLOWED}", "for example graph='ring'")
-    made = _validated(found, field, shown)
-    nodes = made.number_of_nodes()
-    if nodes != agents:
-        allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
-        refuse(field, shown, allowed, "match the number of agents to the graph")
-    return made
-
-
-def _validated(graph: nx.Graph, field: str, shown: str) -> nx.Graph:
-    if graph.is_directed():
-        refuse(field, shown, "an undirected graph", "convert it with graph.to_undirected()")
-    nodes = graph.number_of_nodes()
-    if nodes == 0:
-        refuse(field, shown, "a graph with at least one node", "add the agents as nodes")
-    if nodes > AGENTS_MAX:
-        refuse(field, shown, f"a graph of at most {AGENTS_MAX:,} nodes", "use fewer agents")
-    _affordable(graph.number_of_edges(), field, shown)
-    loops = list(nx.nodes_with_selfloops(graph))
-    if loops:
-        allowed = f"a graph without self-loops (it has {len(loops)})"
-        refuse(field, shown, allowed, "remove them first")
-    pieces = nx.number_connected_components(graph)
-    if pieces > 1:
-        allowed = f"a connected graph (it has {pieces} connected components)"
-        refuse(field, shown, allowed, "add edges, or use hdp_mab for separate components")
-    try:
-        labels = sorted(graph.nodes)
-    except TypeError:
-        labels = list(graph.nodes)
-    number = {label: agent for agent, label in enumerate(labels)}
-    edges = ((number[a], number[b]) for a, b in graph.edges())
-    return _frozen(nodes, edges, str(graph.name))
-
-
-def _frozen(nodes: int, edges: Iterable[tuple[int, int]], name: str = "") -> nx.Graph:
-    """A plain graph whose nodes iterate as 0..M-1, so that a matrix made of it has agent order."""
-    graph = nx.empty_graph(nodes)
-    graph.add_edges_from(edges)
-    graph.name = name
-    return nx.freeze(graph)
-
-
-def _affordable(edges: float, field: str, shown: str) -> None:
-    if edges > EDGES_MAX:
-        allowed = f"a graph of at most {EDGES_MAX:,} edges (this one has about {round(edges):,})"
-        refuse(field, shown, allowed, "use fewer agents or a sparser graph")
-
-
-def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
-    pairs = agents * (agents - 1) // 2
-    if name == "complete":
-        _affordable(pairs, field, name)
-        graph = nx.complete_graph(agents)
-    elif name == "star":
-        graph = nx.star_graph(agents - 1)
-    elif name == "path" or (name == "ring" and agents <= 2):
-        # networkx would give a ring of one agent a self-loop.
-        graph = nx.path_graph(agents)
-    elif name == "ring":
-        graph = nx.cycle_graph(agents)
-    elif name == "grid":
-        graph = _grid(agents)
-    elif name == "random" or re.fullmatch(r"random-[0-9]*\.?[0-9]+(e-?[0-9]+)?", name):
-        chance = 2 * math.log(agents) / agents
-        if name != "random":
-            chance = float(name.removeprefix("random-"))
-            if not 0 < chance <= 1:
-                allowed = "random-P with an edge probability P in (0, 1]"
-                refuse(field, name, allowed, "try random-0.2")
-        _affordable(chance * pairs, field, name)
-        # Above 2 ln(M) / M disconnected draws are rare; that is the remedy worth naming.
-        remedy = f"raise P, to {2 * math.log(agents) / agents:.2g} for example"
-        graph = _drawn(partial(nx.fast_gnp_random_graph, agents, chance), seed, field, name, remedy)
-    elif re.fullmatch(r"regular-[0-9]{1,9}", name):
-        degree = _degree(int(name.removeprefix("regular-")), agents, field, name)
-        _affordable(degree * agents / 2, field, name)
-        remedy = "choose a larger degree"
-        graph = _drawn(partial(_regular, degree, agents), seed, field, name, remedy)
-    elif name == "preferential" or re.fullmatch(r"preferential-[0-9]{1,9}", name):
-        edges = min(2, agents - 1)
-        if name != "preferential":
-            edges = int(name.removeprefix("preferential-"))
-            if not 1 <= edges < agents:
-                allowed = f"preferential-m with 1 <= m < {agents} (the agents)"
-                refuse(field, name, allowed, "choose m in that range or more agents")
-        _affordable(edges * agents, field, name)
-        remedy = "choose a larger m"
-        graph = _drawn(partial(_preferential, edges, agents), seed, field, name, remedy)
-    else:
-        remedy = did_you_mean(name.lower(), _EXAMPLES, "for example 'ring'")
-        refuse(field, name, f"one of {_ALLOWED}", remedy)
-    return nx.freeze(graph)
-
-
-def _grid(agents: int) -> nx.Graph:
-    columns = math.isqrt(agents - 1) + 1
-    graph = nx.empty_graph(agents)
-    graph.add_edges_from((i, i + 1) for i in range(agents - 1) if (i + 1) % columns)
-    graph.add_edges_from((i, i + columns) for i in range(agents - columns))
-    return graph
-
-
-def _degree(degree: int, agents: int, field: str, name: str) -> int:
-    """Returns the degree, refused unless a connected graph of this degree on M nodes exists."""
-    if agents <= 2:
-        low, nearest = agents - 1, agents - 1
-    else:
-        low, nearest = 2, min(max(degree, 2), agents - 1)
-        nearest -= nearest * agents % 2
-    if degree != nearest:
-        allowed = (
-            f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents "
-            f"(agents={agents!r})"
-        )
-        refuse(field, name, allowed, f"the nearest is regular-{nearest}")
-    return degree
-
-
-def _regular(degree: int, agents: int, seed: random.Random) -> nx.Graph:
-    if degree == 2:
-        # The connected 2-regular graphs are the rings; pairing stubs rarely gives a single one.
-        order = list(range(agents))
-        seed.shuffle(order)
-        return nx.cycle_graph(order)
-    if 2 * degree >= agents:
-        # Pairing stubs stalls on dense graphs; the complement has the same law and is sparse.
-        return nx.complement(nx.random_regular_graph(agents - 1 - degree, agents, seed=seed))
-    return nx.random_regular_graph(degree, agents, seed=seed)
-
-
-def _preferential(edges: int, agents: int, seed: random.Random) -> nx.Graph:
-    if agents == 1:
-        return nx.empty_graph(1)
-    return nx.barabasi_albert_graph(agents, edges, seed=seed)
-
-
-def _drawn(
-    draw: Callable[..., nx.Graph], seed: int, field: str, name: str, remedy: str
-) -> nx.Graph:
-    """Returns the first connected draw; draw n uses sub-seed n of the seed."""
-    for attempt in range(DRAWS_MAX):
-        words = np.random.SeedSequence([seed, attempt]).generate_state(1, np.uint64)
-        graph = draw(seed=random.Random(int(words[0])))
-        if nx.is_connected(graph):
-            return _frozen(graph.number_of_nodes(), graph.edges())
-    allowed = f"a graph that is connected within {DRAWS_MAX} draws"
-    refuse(field, name, allowed, remedy)
-
-
+# Size of components, how many of them, their graph.
 _Run = tuple[int, int, Any]
-"""Size of the components, how many of them, their graph."""
 
 
 def _grammar(spec: str) -> list[_Run]:
@@ -414,85 +273,28 @@ def _grammar(spec: str) -> list[_Run]:
     return runs
 
 
-_COMPONENTS = "for example components='20x5:star'"
-
-
-def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
-    """Refuses an item of a list of components, shown as ``item``, whose size is no whole number.
+def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
+    """Returns a list of networkx graphs, refused if their labels number agents in another order.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is anything else, or empty.
     """
-    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        allowed = "a networkx graph, a size or a (size, graph) pair"
-        refuse(field, size if item is None else item, allowed, _COMPONENTS)
-
-
-def refuse_renumbered(graphs: Sequence[Any], field: str = "components") -> None:
-    """Refuses parts of one graph whose nodes are not numbered one part after the other.
-
-    Agents are: node 0 of the first part is agent 0, whatever its label. Labels that all parts share
-    out among themselves would silently be others, and means and weights those of other agents.
-
-    Args:
-        graphs: Whatever may be a component; what is no networkx graph has no labels.
-        field: The argument's name for error messages.
-
-    Raises:
-        ValueError: If the labels are 0..M-1, each once, in another order.
-    """
-    if not all(isinstance(graph, nx.Graph) for graph in graphs):
-        return
-    labels = [label for graph in graphs for label in graph.nodes]
-    if not all(isinstance(label, Integral) and not isinstance(label, bool) for label in labels):
-        return
-    if set(labels) != set(range(len(labels))) or len(set(labels)) < len(labels):
-        return
-    ordered = [label for graph in graphs for label in sorted(graph.nodes)]
-    if ordered != list(range(len(labels))):
-        at = next(place for place, label in enumerate(ordered) if label != place)
-        allowed = "numbered one component after the other"
-        remedy = f"agent {at} would be node {ordered[at]}: relabel the nodes, and order the means"
-        refuse(field, "parts of one graph", allowed, f"{remedy} of agents alike")
-
-
-def _listed(spec: Any) -> list[_Run]:
-    if isinstance(spec, nx.Graph):
-        refuse("components", _shown(spec), "a text or a list", "put the graph in a list")
-    if not isinstance(spec, Sequence) or isinstance(spec, (bytes, bytearray)) or not spec:
-        refuse("components", spec, "a text or a non-empty list of components", _COMPONENTS)
-    refuse_renumbered(spec)
-    runs: list[_Run] = []
-    for q, item in enumerate(spec):
-        field = f"components[{q}]"
-        if isinstance(item, nx.Graph):
-            runs.append((item.number_of_nodes(), 1, item))
-            continue
-        pair = isinstance(item, (tuple, list)) and len(item) == 2
-        size, graph = item if pair else (item, "complete")
-        refuse_no_size(size, field, item)
-        runs.append((count(field, size, 1, AGENTS_MAX, "change the size"), 1, graph))
-    return runs
-
-
-_KNOWN = re.compile(
-    r"complete|star|ring|path|grid|random(-[0-9]*\.?[0-9]+(e-?[0-9]+)?)?|regular-[0-9]{1,9}"
-    r"|preferential(-[0-9]{1,9})?"
-)
-
-
-def checked_name(value: Any, field: str = "graph") -> str:
-    """Returns the name of a graph, refused if there is none of that name for any number of agents.
-
-    Raises:
-        ValueError: For any other text, or another type.
-    """
-    if not isinstance(value, str):
-        refuse(field, value, f"one of {_ALLOWED}", "for example graph='ring'")
-    if not _KNOWN.fullmatch(value):
-        remedy = did_you_mean(value.lower(), _EXAMPLES, "for example 'ring'")
-        refuse(field, value, f"one of {_ALLOWED}", remedy)
-    return value
+    remedy = "for example components='20x5:star'"
+    networks = list(spec) if isinstance(spec, (list, tuple)) else []
+    if not networks or not all(isinstance(graph, nx.Graph) for graph in networks):
+        value = _shown(spec) if isinstance(spec, nx.Graph) else spec
+        if any(isinstance(graph, nx.Graph) for graph in networks):
+            value = "graphs beside other values"
+        refuse(field, value, "a text, or a list of networkx graphs", remedy)
+    # Agents are numbered component by component: labels of one graph must be in that order, or
+    # means and weights would be those of other agents.
+    labels = [label for graph in networks for label in graph.nodes]
+    if all(isinstance(label, int) for label in labels):
+        ordered = [label for graph in networks for label in sorted(graph.nodes)]
+        if sorted(labels) == list(range(len(labels))) != ordered:
+            allowed = "numbered one component after the other"
+            refuse(field, "parts of one graph", allowed, "relabel the nodes")
+    return networks
 
 
 def parts_of(spec: str) -> list[tuple[int, str]]:

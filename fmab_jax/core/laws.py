@@ -13,20 +13,11 @@ import re
 from typing import Any
 
 from fmab_jax.core import rewards
-from fmab_jax.core.plugins import defined_in, file_of
+from fmab_jax.core.plugins import defined_in, file_of, foreign_refused
 from fmab_jax.core.rewards import Law, Ratings
 from fmab_jax.core.rewards.contract import is_own
-from fmab_jax.errors import (
-    Refusal,
-    did_you_mean,
-    foreign,
-    number_of,
-    place_of,
-    reason_of,
-    refuse,
-    whole_class,
-)
-from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
+from fmab_jax.errors import Refusal, did_you_mean, number_of, refuse, whole_class
+from fmab_jax.parameters import Parameter, Real, Whole, check_attributes, parameters_of
 
 KNOWN: dict[str, Any] = {
     owner.name: owner
@@ -84,16 +75,16 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     for missing in fields[len(words) :]:
         if _needed(missing):
             refuse(field, value, allowed, f"give {missing.name}")
-    try:
-        stated = zip(parameters_of(owner).items(), words, strict=False)
-        return owner(**{key: each.check(_value_of(each, word)) for (key, each), word in stated})
-    except Refusal as error:
-        within, remedy = error.allowed, error.remedy
-        refuse(field, value, f"{allowed} with {error.field} {within}", remedy)
-    except BaseException as error:  # a plug-in's error
-        if not foreign(error):
-            raise
-        refuse(field, value, allowed, f"mend it ({reason_of(error)}{place_of(error)})")
+    with foreign_refused(field, value, allowed):
+        try:
+            stated = zip(parameters_of(owner).items(), words, strict=False)
+            law: Law = owner(
+                **{key: each.check(_value_of(each, word)) for (key, each), word in stated}
+            )
+        except Refusal as error:
+            within, remedy = error.allowed, error.remedy
+            refuse(field, value, f"{allowed} with {error.field} {within}", remedy)
+    return law
 
 
 def _value_of(parameter: Parameter, word: str) -> Any:

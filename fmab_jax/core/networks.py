@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from fmab_jax.core import graph_files, graphs
-from fmab_jax.errors import length, refuse
+from fmab_jax.core import graph_files, graphs, named_graphs
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 from fmab_jax.parameters import Kind, parameter
@@ -90,7 +88,7 @@ class GraphOf(Kind):
         ):
             text = value if isinstance(value, str) else str(checked_path(name, value))
             return FixedGraph.of(graph_files.read(text, name), text, name)
-        return graphs.checked_name(value, name)
+        return named_graphs.checked_name(value, name)
 
     def plain(self, value: Any) -> Any:
         """Returns the name, or what identifies the edges."""
@@ -113,48 +111,27 @@ class GraphOf(Kind):
 
 @dataclass(frozen=True)
 class ComponentsOf(Kind):
-    """Components as `graphs.components` takes them: a text, or a list of sizes, pairs, graphs."""
+    """Components as `graphs.components` takes them: a text, or a list of networkx graphs."""
 
     metavar = "SPEC"
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
-        """Returns a text as it is, with its files read, and a list as a tuple of values."""
-        graph = GraphOf()
+        """Returns a text of names as it is; a list, or a text with files, as a tuple of graphs."""
         if isinstance(value, str):
-            # The content of files is a part of the value; a text of names stands for itself.
-            if not any(graph_files.names_file(part) for part in value.replace(":", "+").split("+")):
+            parts = value.replace(":", "+").split("+")
+            if not any(map(graph_files.names_file, parts)):
                 return value
-            value = graphs.parts_of(value)
-        if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not length(value):
-            graphs.components(value, 1)  # which refuses it, and says why
-        if length(value) > graphs.AGENTS_MAX:
-            allowed = f"at most {graphs.AGENTS_MAX:,} components"
-            refuse(name, length(value), allowed, "for example '1x100' for a hundred single agents")
-        graphs.refuse_renumbered(value, name)
-        items = []
-        for q, item in enumerate(value):
-            if isinstance(item, (nx.Graph, FixedGraph)):
-                items.append(graph.checked(f"{name}[{q}]", item, remedy))
-            elif isinstance(item, (tuple, list)) and len(item) == 2:
-                graphs.refuse_no_size(item[0], f"{name}[{q}]", item)
-                items.append((item[0], graph.checked(f"{name}[{q}]", item[1], remedy)))
-            else:
-                graphs.refuse_no_size(item, f"{name}[{q}]")
-                items.append(item)
-        return tuple(items)
+            # The content of files is a part of the value.
+            components = enumerate(graphs.parts_of(value))
+            return tuple(_part(f"{name}[{q}]", *part, q) for q, part in components)
+        if isinstance(value, (list, tuple)) and all(isinstance(x, FixedGraph) for x in value):
+            return tuple(value)
+        networks = graphs.list_networks(value, name)
+        return tuple(FixedGraph.of(x, where=f"{name}[{q}]") for q, x in enumerate(networks))
 
     def plain(self, value: Any) -> Any:
-        """Returns the text, or the list with every graph identified."""
-        if value is None or isinstance(value, str):
-            return value
-        return [
-            [int(item[0]), GraphOf().plain(item[1])]
-            if isinstance(item, tuple)
-            else GraphOf().plain(item)
-            if isinstance(item, FixedGraph)
-            else int(item)
-            for item in value
-        ]
+        """Returns the text, or what identifies every graph."""
+        return [graph.plain() for graph in value] if isinstance(value, tuple) else value
 
     def text(self, value: Any) -> str:
         """Writes the parts."""
@@ -162,25 +139,24 @@ class ComponentsOf(Kind):
 
     def remark(self, value: Any) -> str:
         """Says that weights of edges are ignored."""
-        items = value if isinstance(value, tuple) else ()
-        graphs_ = (item[1] if isinstance(item, tuple) else item for item in items)
-        return max(map(GraphOf().remark, graphs_), default="")
+        return max(map(GraphOf().remark, value), default="") if isinstance(value, tuple) else ""
 
     def label(self, value: Any) -> Any:
         """Returns the text, or the parts joined by plus signs."""
         if value is None:
             return "none"
-        if isinstance(value, str):
-            return value
-        shown = []
-        for item in value:
-            parts = item if isinstance(item, tuple) else (item,)
-            shown.append(":".join(GraphOf().text(part) for part in parts))
-        return "+".join(shown)
+        return "+".join(map(GraphOf().text, value)) if isinstance(value, tuple) else value
 
     def lists(self, value: Any) -> bool:
         """Tells a specification that is a list from a list of specifications."""
         return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
+
+
+def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
+    """Returns a component of a text in which some component is a file."""
+    file = graph_files.read(graph, field) if graph_files.names_file(graph) else None
+    network = graphs.make(graph if file is None else file, size, seed=seed, field=field)
+    return FixedGraph.of(network if file is None else file, f"{size}:{graph}", field)
 
 
 def graph_parameter(default: str | None, none: str = "") -> Any:
@@ -216,12 +192,5 @@ def parts(value: Any, agents: int) -> list[nx.Graph]:
     Raises:
         ValueError: If they do not fit the number of agents.
     """
-    if isinstance(value, str):
-        return graphs.components(value, agents)
-
-    def as_made(item: Any) -> Any:
-        if isinstance(item, tuple):
-            return item[0], as_made(item[1])
-        return item.graph() if isinstance(item, FixedGraph) else item
-
-    return graphs.components([as_made(item) for item in value], agents)
+    spec = value if isinstance(value, str) else [graph.graph() for graph in value]
+    return graphs.components(spec, agents)

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from fmab_jax.core.plugins import errors_as
 from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm
-from fmab_jax.errors import Refusal, flag, foreign, place_of, real, reason_of, refuse
+from fmab_jax.errors import Refusal, flag, real, refuse
 
 PROMISE = (
     "A gauge starts as arrays, keeps their shapes and types, and ends in real numbers over its "
@@ -56,14 +57,14 @@ class Gauge(NamedTuple):
         start: What there is at slot 0; of the numbers of rows and arms, and the recorded slots.
         add: What there is after a stretch; of what there was, the stretch and the recorded slots.
         end: The gauge, with a row for each of the stretches' rows if it is by agent; of what there
-            is at the horizon.
+            is at the horizon. By default it is that.
     """
 
     name: str
     dims: tuple[str, ...]
     start: Callable[[int, int, Array], Any]
     add: Callable[[Any, Stretch, Array], Any]
-    end: Callable[[Any], Float[Array, ...]]
+    end: Callable[[Any], Float[Array, ...]] = lambda total: total
 
     @property
     def by_agent(self) -> bool:
@@ -82,14 +83,8 @@ def _call(gauge: Gauge, function: str, *given: Any) -> Any:
     Raises:
         Refusal: If it fails, so that the algorithm whose loop called it is not blamed.
     """
-    try:
+    with errors_as(lambda _, why: _blame(gauge, f"{function}: {why}")):
         return jax.tree.map(jnp.asarray, getattr(gauge, function)(*given))
-    except (Refusal, MemoryError):
-        raise
-    except BaseException as error:
-        if not foreign(error):
-            raise
-        raise _blame(gauge, f"{function}: {reason_of(error)}{place_of(error)}") from error
 
 
 def _blame(gauge: Gauge, what: str) -> Refusal:
@@ -113,13 +108,15 @@ def gauged(
 
     def kept(gauge: Gauge, old: Any) -> Any:
         new = _call(gauge, "add", old, now, grid)
-        wanted: Any = jax.tree.structure(old)
-        pairs = list(zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=False))
-        fits = wanted == jax.tree.structure(new) and all(x.shape == y.shape for x, y in pairs)
-        if not (fits and all(np.result_type(x.dtype, y.dtype) == y.dtype for x, y in pairs)):
+        pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=False)
+        before: Any = jax.tree.structure(old)
+        fits = before == jax.tree.structure(new) and all(
+            x.shape == y.shape and np.result_type(x.dtype, y.dtype) == y.dtype for x, y in pairs
+        )
+        if not fits:
             shapes = map(_describe_shapes, (new, old))
             raise _blame(gauge, f"add returns {' after '.join(shapes)}")
-        return jax.tree.unflatten(wanted, [jnp.where(real, x.astype(y.dtype), y) for x, y in pairs])
+        return jax.tree.map(lambda x, y: jnp.where(real, x.astype(y.dtype), y), new, old)
 
     return tuple(map(kept, asked, found))
 
@@ -141,6 +138,7 @@ def gauges_end(
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
 """Dimensions that a value of a seed may have, in this order."""
+_OF_GAUGES = ("agent", "arm", "time")
 OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
 """Names of all dimensions of results, besides what is swept."""
 
@@ -255,26 +253,22 @@ class Output:
         """Checks what is stated."""
         if not isinstance(self.name, str) or not self.name.isidentifier():
             refuse("name", self.name, "a short plain name", "such as 'arms_tried'")
-        for each in ("label", "units", "source"):
-            if not isinstance(value := getattr(self, each), str):
-                refuse(each, value, "a text", "write it in quotes")
+        for name in ("label", "units", "source"):
+            if not isinstance(value := getattr(self, name), str):
+                refuse(name, value, "a text", "write it in quotes")
         if "since" in self.units:
             # Such numbers would be read back as dates.
             refuse("units", self.units, "a unit, without 'since'", "such as 'seconds'")
         if not callable(self.of):
             refuse("of", self.of, "a function of a Record", "such as lambda record: ...")
-        _check_dims("dims", self.dims)
-        if not isinstance(self.gauges, tuple) or not all(
-            isinstance(each, Gauge) for each in self.gauges
-        ):
+        _check_dims("dims", self.dims, DIMENSIONS)
+        gauges = self.gauges if isinstance(self.gauges, tuple) else [None]
+        if not all(isinstance(gauge, Gauge) for gauge in gauges):
             refuse("gauges", self.gauges, "a tuple of gauges", "such as PULLS.gauges")
         for gauge in self.gauges:
             if not isinstance(gauge.name, str) or not gauge.name.isidentifier():
                 refuse("gauge.name", gauge.name, "a short plain name", "rename it")
-            _check_dims("gauge.dims", gauge.dims)
-        types = np.float64, np.int64, np.int32, np.bool_
-        if not isinstance(self.dtype, (type, np.dtype)) or self.dtype not in types:
-            refuse("dtype", self.dtype, "numpy.float64", "leave it out")
+            _check_dims("gauge.dims", gauge.dims, _OF_GAUGES)
         flag("coordinate", self.coordinate)
 
     @property
@@ -341,9 +335,8 @@ class Reduce(Output):
             if not callable(value := getattr(self, name)):
                 refuse(name, value, "a function", "see help(fmab_jax.Reduce)")
         if self.dims or self.gauges or self.coordinate:
-            refuse(
-                "dims", self.dims, "left out, as are gauges", "a reduction has dimensions `over`"
-            )
+            remedy = "a reduction has dimensions `over`"
+            refuse("dims", self.dims, "left out, as are gauges", remedy)
         for each in self.over if isinstance(self.over, tuple) else [None]:
             named = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str)
             if not named or not each[0].isidentifier() or not isinstance(each[1], tuple):
@@ -362,8 +355,6 @@ class Reduce(Output):
         return jax.tree.unflatten(jax.tree.structure(self.init()), leaves)
 
 
-def _check_dims(field: str, dims: Any) -> None:
-    if not isinstance(dims, tuple) or not all(
-        isinstance(each, str) and each in DIMENSIONS for each in dims
-    ):
-        refuse(field, dims, f"a tuple of some of {DIMENSIONS}", "such as ('time', 'agent')")
+def _check_dims(field: str, dims: Any, order: tuple[str, ...]) -> None:
+    if not isinstance(dims, tuple) or dims != tuple(dim for dim in order if dim in dims):
+        refuse(field, dims, f"some of {order}, in this order", "write a tuple of them")

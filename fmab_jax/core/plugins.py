@@ -17,12 +17,14 @@ import re
 import sys
 import traceback
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
-from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
+import jax
+
+from fmab_jax.errors import Refusal, foreign, place_of, reason_of
 
 
 class Source(NamedTuple):
@@ -49,18 +51,29 @@ _named: dict[str, ModuleType] = {}
 
 
 @contextlib.contextmanager
-def foreign_refused(
-    field: str, value: Any, allowed: str, remedy: str = "mend it"
-) -> Iterator[None]:
-    """Refuses what a plug-in's code raises, with its reason; a `Refusal` stays as it is."""
+def errors_as(refusal: Callable[[BaseException, str], Refusal]) -> Iterator[None]:
+    """Raises a refusal in place of what somebody else's code raises.
+
+    A `Refusal` stays as it is, and so does what the machine is to blame for.
+
+    Args:
+        refusal: Makes it, of the error and of its reason and place in words.
+    """
     try:
         yield
-    except Refusal:
+    except (Refusal, MemoryError, jax.errors.JaxRuntimeError):
         raise
     except BaseException as error:
         if not foreign(error):
             raise
-        refuse(field, value, allowed, f"{remedy} ({reason_of(error)}{place_of(error)})")
+        raise refusal(error, reason_of(error, 160) + place_of(error)) from error
+
+
+def foreign_refused(
+    field: str, value: Any, allowed: str, remedy: str = "mend it"
+) -> contextlib.AbstractContextManager[None]:
+    """Refuses what a plug-in's code raises, with its reason; see `errors_as`."""
+    return errors_as(lambda _, why: Refusal(field, value, allowed, f"{remedy} ({why})"))
 
 
 def defined_in(module: Any, kind: Any, *, named: bool = True) -> Iterator[Any]:
@@ -117,32 +130,21 @@ def imported(path: Path) -> ModuleType:
 
 def imported_module(name: str) -> ModuleType:
     """Imports a module by its dotted name."""
-    module = importlib.import_module(name)
-    _named[name] = module
-    names_once(module, name)
-    return module
-
-
-def names_once(module: Any, where: str) -> None:
-    """Refuses a module of whose classes or functions two have one name."""
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
-        defined_once(inspect.getsource(module).encode(), where)
+    _named[name] = importlib.import_module(name)
+    return _named[name]
 
 
 def _is_helper(name: str, plugin: Path) -> bool:
     """Tells whether a module beside a plug-in is what its name means here: no other one has it."""
     file = getattr(sys.modules.get(name), "__file__", None)
-    return (
-        name not in sys.modules or name in _executed or file == str(plugin.with_name(f"{name}.py"))
-    )
+    beside = str(plugin.with_name(f"{name}.py"))
+    return name not in sys.modules or name in _executed or file == beside
 
 
 def _execute(source: Source) -> ModuleType:
     """Executes a plug-in's helpers, each after those that it imports itself, and then its file."""
-    defined_once(source.content, os.path.basename(source.path))
-    executed = ((name in sys.modules, _executed.get(name)) for name, _ in source.helpers)
     # All anew if one has changed: they may import each other.
-    same = list(executed) == [(True, text) for _, text in source.helpers]
+    same = all(n in sys.modules and _executed.get(n) == text for n, text in source.helpers)
     waiting = {} if same else dict(source.helpers)
 
     def execute(name: str, path: str, content: bytes) -> ModuleType:
@@ -199,26 +201,6 @@ def blamed(error: BaseException) -> str:
     return next((file for file in reversed(files) if file in theirs), "")
 
 
-def defined_once(source: bytes, where: str) -> None:
-    """Refuses a file whose later class or function takes the place of an earlier one.
-
-    Only what stands in the file's own indentation, without a decorator that may want it so.
-
-    Raises:
-        ValueError: If two have one name; the line names both.
-    """
-    found: dict[str, ast.stmt] = {}
-    for each in ast.parse(source).body:
-        if not isinstance(each, (ast.ClassDef, ast.FunctionDef)) or each.name == "_":
-            continue
-        if isinstance(each, ast.FunctionDef) and each.decorator_list:
-            continue
-        other = found.setdefault(each.name, each)
-        if other is not each:
-            told = Shown(f"{each.name} of line {other.lineno} and of line {each.lineno}")
-            refuse("plugin", told, f"the name of one of {where}", "rename one of them")
-
-
 def source_digest(owner: type) -> str:
     """Returns a hash of the source of a class that is not this package's; "" for this package's.
 
@@ -233,11 +215,8 @@ def source_digest(owner: type) -> str:
 def _source_digest(owner: type) -> str:
     whole = hashlib.sha256()
     helpers: dict[str, bytes] = {}
-    owners = [
-        each
-        for each in owner.__mro__
-        if each.__module__.partition(".")[0] not in ("builtins", "fmab_jax", "abc", "typing")
-    ]
+    known = ("builtins", "fmab_jax", "abc", "typing")
+    owners = [x for x in owner.__mro__ if x.__module__.partition(".")[0] not in known]
     for each in owners:
         try:
             module = sys.modules[each.__module__]
@@ -266,9 +245,8 @@ def code_digest(*parts: Any) -> str:
     for part in parts:
         whole.update(_stated(part).encode())
         closed = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
-        whole.update(
-            repr([_stated(x) for x in (*closed, getattr(part, "__defaults__", None))]).encode()
-        )
+        closed.append(getattr(part, "__defaults__", None))
+        whole.update(repr([_stated(x) for x in closed]).encode())
         module = sys.modules.get(getattr(part, "__module__", None) or "")
         with contextlib.suppress(OSError, TypeError):  # no source
             if module is not None and not module.__name__.startswith("fmab_jax."):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, array_of, count, length, real, refuse
+from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
@@ -92,14 +92,9 @@ class Problem:
         law = _checked_law(rewards)
         array = _checked_array("means", means, (1, 2), "[arm] or [agent, arm]")
         bad = ~((array >= law.low) & (array <= law.high) & np.isfinite(array))
-        if bad.any():
-            where = tuple(int(i) for i in np.argwhere(bad)[0])
-            if math.isfinite(law.sensitivity):
-                allowed = f"in [{law.low:g}, {law.high:g}]"
-                remedy = f"rewards lie in [{law.low:g}, {law.high:g}], so rescale them"
-            else:
-                allowed, remedy = "a finite number", "give the mean of each arm"
-            refuse(f"means{list(where)}", float(array[bad][0]), allowed, remedy)
+        bounded = math.isfinite(law.sensitivity)
+        allowed = f"in [{law.low:g}, {law.high:g}]" if bounded else "a finite number"
+        _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
         check_law(law, array)
         array, agents = _shared_rows("means", array, 2, agents)
         self._set(array, agents, array.shape[1], 0.0, None, law)
@@ -117,9 +112,8 @@ class Problem:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
-            refuse(
-                "agents", agents, f"below {2**32 // arms:,} with {arms} arms", "use fewer agents"
-            )
+            allowed = f"below {2**32 // arms:,} with {arms} arms"
+            refuse("agents", agents, allowed, "use fewer agents")
         spread = real("spread", spread, 0.0, 1.0, "0 makes the agents alike, 1 is the most")
         if instance_gap is not None:
             remedy = "give the smallest non-zero gap, or None to leave it to chance"
@@ -132,18 +126,9 @@ class Problem:
             if array is not None:
                 array.setflags(write=False)
                 digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        fields = dict(
-            means=means,
-            agents=agents,
-            arms=arms,
-            spread=spread,
-            instance_gap=instance_gap,
-            rewards=rewards,
-            probabilities=probabilities,
-            _digest=digest.hexdigest(),
-        )
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        values = (means, agents, arms, spread, instance_gap, rewards, probabilities)
+        for each, value in zip(fields(self), (*values, digest.hexdigest()), strict=True):
+            object.__setattr__(self, each.name, value)
 
     @classmethod
     def _drawn(
@@ -263,22 +248,15 @@ class Problem:
         if table.shape[-1] != len(law.levels):
             allowed = f"a table with {len(law.levels)} levels, its last axis"
             refuse("probabilities", table.shape, allowed, "give one probability per level")
-        bad = ~((table >= 0) & (table <= 1))
-        if bad.any():
-            where = [int(i) for i in np.argwhere(bad)[0]]
-            remedy = "probabilities of a cell sum to 1"
-            refuse(f"probabilities{where}", float(table[bad][0]), "in [0, 1]", remedy)
-        total = table.sum(axis=-1, keepdims=True)
-        bad = np.abs(total - 1) > _SUM_ERROR
-        if bad.any():
-            where = [int(i) for i in np.argwhere(bad)[0][:-1]]
-            remedy = "divide the cell by its sum"
-            refuse(f"probabilities{where}", float(total[bad][0]), "1 in sum over levels", remedy)
+        bad, remedy = ~((table >= 0) & (table <= 1)), "probabilities of a cell sum to 1"
+        _refuse_entry("probabilities", table, bad, "in [0, 1]", remedy)
+        total = table.sum(axis=-1)
+        bad, allowed = np.abs(total - 1) > _SUM_ERROR, "1 in sum over levels"
+        _refuse_entry("probabilities", total, bad, allowed, "divide the cell by its sum")
         # A sum that is 1 up to rounding stays: a table that was scaled once is not changed again.
         exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
-        table, agents = _shared_rows(
-            "probabilities", np.where(exact, table, table / total), 3, agents
-        )
+        scaled = np.where(exact[..., None], table, table / total[..., None])
+        table, agents = _shared_rows("probabilities", scaled, 3, agents)
         means = table @ np.array(law.values)
         problem = cls.__new__(cls)
         problem._set(means, agents, table.shape[1], 0.0, None, law, table)
@@ -336,7 +314,7 @@ class Problem:
     @property
     def drawn(self) -> bool:
         """Whether each seed draws its own means."""
-        return self.means is None and self.probabilities is None
+        return self.means is None
 
     @property
     def homogeneous(self) -> bool:
@@ -354,15 +332,12 @@ class Problem:
         """
         if not self.homogeneous:
             alike = " or spread=0" if self.drawn else ""
-            remedy = f"choose another algorithm{alike}"
             allowed = f"one whose agents share their means, for {what}"
-            refuse("problem", "heterogeneous", allowed, remedy)
+            refuse("problem", "heterogeneous", allowed, f"choose another algorithm{alike}")
 
     @property
     def rows(self) -> int:
         """Rows of the means: 1 where all agents share them, else the number of agents."""
-        if self.probabilities is not None:
-            return len(self.probabilities)
         if self.means is not None:
             return len(self.means)
         return 1 if self.spread == 0.0 else self.agents
@@ -382,26 +357,17 @@ class Problem:
         Args:
             room: Rows to hold, where agents differ: at least as many as agents. Another number of
                 agents in the same room compiles nothing, and no seed's numbers depend on the room.
-
-        Raises:
-            ValueError: If the agents do not fit in the room.
         """
-        rows = self.rows
-        if room is not None:
-            most = min(MAX_AGENTS, (2**32 - 1) // self.arms)
-            room = count("room", room, rows, most, "give at least the number of agents")
-            rows = rows if self.homogeneous else room
+        rows = self.rows if room is None or self.homogeneous else room
         law, law_values = self.rewards.bind()
-        values: dict[str, np.ndarray] = {}
         stated = self.probabilities if self.probabilities is not None else self.means
         if stated is not None:
-            name = "means" if self.probabilities is None else "probabilities"
             padding = [(0, rows - len(stated))] + [(0, 0)] * (stated.ndim - 1)
-            values[name] = np.pad(stated, padding) if rows > len(stated) else stated
+            name = "means" if self.probabilities is None else "probabilities"
+            values = {name: np.pad(stated, padding) if rows > len(stated) else stated}
         else:
-            gap = 0.0 if self.instance_gap is None else self.instance_gap
-            values["spread"] = np.asarray(np.float64(self.spread))
-            values["instance_gap"] = np.asarray(np.float64(gap))
+            numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
+            values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
         agents = np.asarray(np.float64(self.agents))
         return BoundProblem(law, self.kind, rows, self.arms, agents, values, law_values)
 
@@ -486,26 +452,19 @@ def _checked_law(rewards: Any) -> RewardLaw:
 def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -> np.ndarray:
     """Returns a float64 copy of an array of real numbers with so many axes, not empty."""
     allowed, remedy = "an array of numbers", "give one row per agent, all equally long"
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        refuse(field, "masked values", "an array without gaps", "fill the masked entries")
-    try:
-        rows = length(values)
-    except Exception:  # no length, or one that raises: refused below
-        rows = 0
-    if rows > MAX_AGENTS:
-        refuse(field, type(values).__name__, f"at most {MAX_AGENTS:,} rows", "use fewer")
     array = array_of(field, values, _MAX_ENTRIES, allowed, remedy)
     if array.ndim not in axes or array.size == 0:
         remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
         refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)
     # Adding 0 turns -0.0 into 0.0, so that equal problems have equal bits.
-    found = array.astype(np.float64) + 0.0
-    lost = (found == 0) & (array != 0) if array.dtype.itemsize > 8 else np.zeros(0, bool)
-    if lost.any():
-        where = tuple(int(i) for i in np.argwhere(lost)[0])
-        allowed = "a number of float64's range"
-        refuse(f"{field}{list(where)}", array[where], allowed, "give float64")
-    return found
+    return array.astype(np.float64) + 0.0
+
+
+def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *why: str) -> None:
+    """Refuses the first bad entry of an array, if there is one."""
+    if bad.any():
+        place = np.argwhere(bad)[0].tolist()
+        refuse(f"{field}{place}", float(array[tuple(place)]), *why)
 
 
 def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple[np.ndarray, int]:
@@ -514,9 +473,8 @@ def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
     if array.ndim < axes:
         if agents is None:
-            shapes = ("[arm]", "[agent, arm]") if axes == 2 else ("[arm, level]", "[agent, ...]")
-            remedy = f"give agents too, or {shapes[1]} {field}"
-            refuse("agents", None, f"given with {shapes[0]} {field}", remedy)
+            remedy = f"give agents too, or a row of {field} for each agent"
+            refuse("agents", None, f"given with {field} of one agent", remedy)
         return array[None], agents
     if agents is not None and agents != len(array):
         refuse("agents", agents, f"{len(array)}, the rows of {field}", "leave agents out")

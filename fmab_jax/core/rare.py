@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +19,8 @@ import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int
+
+from fmab_jax.core.backend import is_accelerated, platform
 
 # Elements that are worked out at once: at least so many, or this part of all.
 _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
@@ -38,42 +38,6 @@ _CACHED = 2**16
 # Distinct operands that are worked out apart from the rest.
 _FEW = 16
 Pair = tuple[Array, Array]
-_platform: ContextVar[str] = ContextVar("platform", default="cpu")
-
-
-@contextmanager
-def traced_for(platform: str) -> Iterator[None]:
-    """Traces programs for "cpu", "gpu" or "tpu"; in this thread only.
-
-    JAX does not know of it: a function under ``jit`` is traced once, for the platform of its first
-    call.
-    """
-    token = _platform.set(platform if platform in _STEPS else "gpu")
-    try:
-        yield
-    finally:
-        _platform.reset(token)
-
-
-def traced_here(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that is traced for the platform on which JAX runs it by default."""
-
-    @functools.wraps(function)
-    def traced(*given: Any, **named: Any) -> Any:
-        with traced_for(jax.default_backend()):
-            return function(*given, **named)
-
-    return traced
-
-
-def is_accelerated() -> bool:
-    """Tells whether the program that is traced is for an accelerator."""
-    return _platform.get() != "cpu"
-
-
-def is_for_tpu() -> bool:
-    """Tells whether the program that is traced is for a TPU, which has no float64 of its own."""
-    return _platform.get() == "tpu"
 
 
 @jax.tree_util.register_dataclass
@@ -158,16 +122,14 @@ def rare(
 ) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` where it is needed, which is for few elements.
 
-    They are packed, over the whole batch under ``vmap``, and worked out a part at a time. Where all
-    elements are few, a processor works them out at once.
+    They are packed, over the whole batch under ``vmap``, and worked out a part at a time.
 
     Args:
         where: Which elements need it.
         exact: Maps vectors [lane] to one of them, element by element; rows of a `Table` are
             [lane, number]. It must hold no array.
         guess: Of the shape of ``where``.
-        *operands: Arrays that broadcast to that shape, of which nothing is repeated before it is
-            packed; or a `Table`, whose ``row`` broadcasts so.
+        *operands: Arrays that broadcast to that shape, or a `Table`, whose ``row`` does.
         long: Whether one element takes as long as many others: then fewer are worked out at once.
     """
     shape = where.shape
@@ -292,13 +254,12 @@ def repeated(
     """Repeats a step until it changes nothing any more.
 
     Args:
-        step: Maps the number of steps before it, and two arrays of floats, to the next two; those
-            that are finished, to themselves.
+        step: Maps the number of steps before it, and two arrays of floats, to the next two.
         state: The first two, of one shape.
         unfinished: Tells of the same which elements need another step.
         most: Steps after which none does.
     """
-    steps, longest = (sizes[_platform.get()] for sizes in (_STEPS, _LINE))
+    steps, longest = (sizes[platform()] for sizes in (_STEPS, _LINE))
 
     def several(number: Any, state: Pair) -> Pair:
         return functools.reduce(lambda now, i: step(number + i, now), range(steps), state)
@@ -347,12 +308,7 @@ def where_any(
 
 
 def mapped_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..., Any]:
-    """Returns ``vmap(function)``; on a processor, in blocks whose arrays stay in a cache.
-
-    Args:
-        function: Of pytrees of arrays, to one of them.
-        elements: Size of its intermediate arrays.
-    """
+    """Returns ``vmap(function)``; on a processor, in blocks whose ``elements`` stay in a cache."""
 
     def whole(*operands: Any) -> Any:
         size = len(jax.tree.leaves(operands)[0])
@@ -367,14 +323,7 @@ def mapped_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..
 
 
 def once_for_all(function: Callable[..., Any], *operands: Any) -> Any:
-    """Returns ``vmap(function)(*operands)``; a processor works out equal operands only once.
-
-    The bits are the same.
-
-    Args:
-        function: Of pytrees of scalars; takes long.
-        *operands: Pytrees of vectors.
-    """
+    """Returns ``vmap(function)(*operands)``; a processor works out equal operands only once."""
     leaves, structure = jax.tree.flatten(operands)
     size = len(leaves[0])
 

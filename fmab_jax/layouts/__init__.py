@@ -13,7 +13,7 @@ A layout has few operations. A *body* is a function of one trial's arms
 
 from __future__ import annotations
 
-from fmab_jax.core.rare import is_accelerated
+from fmab_jax.core.backend import is_accelerated
 from fmab_jax.layouts.dense import Dense
 from fmab_jax.layouts.ragged import Ragged
 

@@ -7,7 +7,7 @@ depend on its configuration and its seed alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from jaxtyping import Array
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.scope import own_settings
+from fmab_jax.errors import refuse
 from fmab_jax.run import compilation, contract, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
@@ -54,9 +55,8 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish.
 
-    A batch that runs out of a device's memory is halved, down to two trials a device. Where the
-    devices belong to several processes, all of them must call this with the same trials; each gets
-    all outcomes.
+    Where the devices belong to several processes, all of them must call this with the same trials;
+    each gets all outcomes.
 
     Args:
         trials: Configurations and seeds.
@@ -68,48 +68,54 @@ def run_trials(
     """
     lanes = threads(devices) if lanes is None else lanes
     rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
-    batch = compilation.limit_batch(trials.configs[0].program, batch, devices)
-    missing = np.ones(len(trials.seeds), bool)
+    run_batch = _batch_runner(trials, batch, devices, rows, keep_on_device)
     try:
-        for start, outcome in _run_batches(trials, batch, devices, lanes, rows, keep_on_device):
-            missing[start : start + batch] = False
-            yield start, outcome
+        yield from _run_batches(run_batch, range(0, len(trials.seeds), batch), lanes)
     except jax.errors.JaxRuntimeError as error:
-        if not (compilation.is_out_of_memory(error) and compilation.can_halve(batch, devices)):
+        if "RESOURCE_EXHAUSTED" not in str(error):
             raise
-    # Outside of the handler, which holds on to what the failed batches have allocated.
-    if missing.any():
-        rest = np.flatnonzero(missing)
-        part = trials._replace(which=trials.which[rest], seeds=np.asarray(trials.seeds)[rest])
-        half = compilation.note_failure(trials.configs[0].program, batch, devices)
-        # One batch at a time: others took memory as well. What is missing are whole batches, but
-        # for the last, so that half a batch lies within one of them.
-        again = run_trials(part, half, devices, 1, rows, keep_on_device=keep_on_device)
-        for start, outcome in again:
-            yield int(rest[start]), outcome
+        refuse("batch", batch, "one that fits into the device's memory", "give a smaller one")
 
 
 def _run_batches(
-    trials: Trials,
-    batch: int,
-    devices: tuple[jax.Device, ...],
-    lanes: int,
-    rows: int,
-    keep_on_device: bool,
+    run_batch: Callable[[int], tuple[int, Outcome]], firsts: range, lanes: int
 ) -> Iterator[tuple[int, Outcome]]:
-    """Runs batches of one size; yields as `run_trials`."""
+    if len(firsts) <= 1:
+        yield run_batch(0)
+        return
+    starts = iter(firsts)
+    with ThreadPoolExecutor(lanes) as pool:
+        # Only as many in flight as there are threads: memory is bounded by the batch.
+        running: set[Future[tuple[int, Outcome]]] = set()
+        try:
+            while True:
+                for start in starts:
+                    running.add(pool.submit(run_batch, start))
+                    if len(running) > lanes:
+                        break
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _batch_runner(
+    trials: Trials, batch: int, devices: tuple[jax.Device, ...], rows: int, keep_on_device: bool
+) -> Callable[[int], tuple[int, Outcome]]:
+    """Returns a function that runs the batch of a first trial, and returns that and its outcome."""
     compiled = compilation.compile_program(trials.configs[0].program, batch, devices, rows)
     # Rows that no trial names.
     padded = [*trials.configs, *[trials.configs[-1]] * (rows - len(trials.configs))]
     table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in padded))
     shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
-    split, whole = (
-        NamedSharding(mesh, spec) for spec in (PartitionSpec("trials"), PartitionSpec())
-    )
+    split = NamedSharding(mesh, PartitionSpec("trials"))
+    whole = NamedSharding(mesh, PartitionSpec())
     pinned = None if shared else _pinned(split, devices)
-    gauges = record.gauges_of(trials.configs[0].outputs)
-    agents = max(config.problem.agents for config in trials.configs)
 
     def put(x: np.ndarray, sharding: NamedSharding) -> Any:
         return jax.make_array_from_callback(x.shape, sharding, x.__getitem__)
@@ -121,17 +127,14 @@ def _run_batches(
         else:
             table, root_seed = jax.device_put((table, root_seed), whole)
 
-    def one(start: int) -> tuple[int, Outcome]:
+    def run_batch(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(trials.seeds[start : start + batch], np.uint32)
         which = trials.which[start : start + batch].astype(np.int32)
         # The last batch is filled by its last trial.
-        numbers: tuple[Any, ...] = tuple(
-            x if len(x) == batch else np.pad(x, (0, batch - len(x)), mode="edge")
-            for x in (which, seed)
-        )
+        numbers: list[Any] = [np.pad(x, (0, batch - len(x)), mode="edge") for x in (which, seed)]
         with own_settings(mesh):
             if shared:
-                numbers = tuple(put(x, split) for x in numbers)
+                numbers = [put(x, split) for x in numbers]
             outcome = compiled(table, numbers[0], root_seed, numbers[1])
         if keep_on_device:
             with own_settings():  # outside of the mesh: no device waits for another
@@ -144,30 +147,10 @@ def _run_batches(
             elif pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.judge(outcome, seed, trials.configs[0].algorithm.name, gauges, agents)
+        contract.judge(outcome, seed, trials.configs[0].algorithm.name)
         return start, outcome
 
-    if len(trials.seeds) <= batch:
-        yield one(0)
-        return
-    starts = iter(range(0, len(trials.seeds), batch))
-    with ThreadPoolExecutor(lanes) as pool:
-        # Only as many in flight as there are threads: memory is bounded by the batch.
-        running: set[Future[tuple[int, Outcome]]] = set()
-        try:
-            while True:
-                for start in starts:
-                    running.add(pool.submit(one, start))
-                    if len(running) > lanes:
-                        break
-                if not running:
-                    return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        finally:
-            for future in running:
-                future.cancel()
+    return run_batch
 
 
 _looks_right = jax.jit(contract.looks_right)

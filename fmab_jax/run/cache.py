@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-import json
 import os
 import stat
 import sys
@@ -69,10 +68,8 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
     if not os.path.isdir(path) or not os.access(path, os.W_OK):
         refuse("folder", str(path), "a folder that can be written", "choose another")
     if os.name == "posix":
-        found = os.stat(path)
-        if found.st_uid != os.geteuid():
-            refuse("folder", str(path), "a folder of your own", "choose another")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        about = os.stat(path)
+        if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             remedy = "chmod go-w, or choose another (programs are loaded from it)"
             refuse("folder", str(path), "a folder that only you can write", remedy)
     jax.config.update("jax_compilation_cache_dir", str(path))
@@ -98,65 +95,46 @@ def lowered(function: Callable[..., Outcome], arguments: Any, static: Any) -> ja
         static: All that it depends on besides, but for source, versions and settings.
     """
     leaves, structure = jax.tree.flatten(arguments)
-    kept = _file((static, structure, leaves))
-    if kept is None:
+    path = _file((static, structure, leaves))
+    if path is None:
         return jax.jit(function).lower(*arguments)
-    found = _read(kept)
-    if found is None:
-        found = _traced(function, structure, leaves)
-        _keep(kept, *found)
-    exported, gives = found
+    exported = _read(path)
+    if exported is None:
+
+        def flat(*leaves: Any) -> dict[str, Any]:
+            outcome = function(*jax.tree.unflatten(structure, leaves))
+            return {name: x for name, x in outcome._asdict().items() if x is not None}
+
+        exported = export.export(jax.jit(flat))(*leaves)
+        _keep(path, exported)
 
     def one_batch(*arguments: Any) -> Outcome:
-        return jax.tree.unflatten(_structure(gives), exported.call(*jax.tree.leaves(arguments)))
+        fields: Any = dict.fromkeys(Outcome._fields)
+        return Outcome(**fields | exported.call(*jax.tree.leaves(arguments)))
 
     return jax.jit(one_batch).lower(*arguments)
 
 
-def _traced(function: Any, structure: Any, leaves: Any) -> tuple[export.Exported, list[str]]:
-    """Returns a function of leaves, and the fields of the outcome that its results are.
-
-    Gauges stand among the fields by names of their own, behind a dot.
-    """
-    gives: list[str] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        outcome = function(*jax.tree.unflatten(structure, leaves))
-        gives[:] = [name for name, value in outcome._asdict().items() if value is not None]
-        gives.extend(f".{name}" for name in outcome.gauged or ())
-        return jax.tree.leaves(outcome)
-
-    return export.export(jax.jit(flat))(*leaves), gives
-
-
-def _read(path: Path) -> tuple[export.Exported, list[str]] | None:
+def _read(path: Path) -> export.Exported | None:
     """Returns what `_keep` wrote; None where that is missing or damaged."""
     try:
-        digest, gives, program = path.read_bytes().split(b"\n", 2)
+        digest, program = path.read_bytes().split(b"\n", 1)
         if hashlib.sha256(program).hexdigest().encode() != digest:
             return None
         os.utime(path)
-        return export.deserialize(bytearray(program)), json.loads(gives)
+        return export.deserialize(bytearray(program))
     except Exception:  # not there, or whatever a damaged file makes a parser say
         return None
 
 
-def _keep(path: Path, exported: export.Exported, gives: list[str]) -> None:
+def _keep(path: Path, exported: export.Exported) -> None:
     """Writes a traced function; a full disk costs time only."""
     program = bytes(exported.serialize())
     digest = hashlib.sha256(program).hexdigest().encode()
     with contextlib.suppress(OSError, Refusal), whole_file(path) as temporary:
-        temporary.write_bytes(b"\n".join((digest, json.dumps(gives).encode(), program)))
+        temporary.write_bytes(digest + b"\n" + program)
     with contextlib.suppress(OSError):
         _bounded(path.parent)
-
-
-def _structure(gives: list[str]) -> Any:
-    """Returns the structure of an outcome that has these fields."""
-    there: Any = {name: 0 if name in gives else None for name in Outcome._fields}
-    if there["gauged"] is not None:
-        there["gauged"] = {name[1:]: 0 for name in gives if name.startswith(".")}
-    return jax.tree.structure(Outcome(**there))
 
 
 def _bounded(folder: Path) -> None:
@@ -246,10 +224,5 @@ def _ours(kind: Any) -> str:
 def _default() -> Path:
     if chosen := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return checked_path("JAX_COMPILATION_CACHE_DIR", chosen)
-    if sys.platform == "win32":
-        caches = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        caches = "~/Library/Caches"
-    else:
-        caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "fmab_jax"

@@ -23,8 +23,9 @@ from jaxtyping import Array, Int, UInt32
 
 from fmab_jax.algorithms.base import Outcome, Trial
 from fmab_jax.core import keys
+from fmab_jax.core.backend import traced_for
 from fmab_jax.core.instances import BoundProblem
-from fmab_jax.core.rare import mapped_in_blocks, traced_for
+from fmab_jax.core.rare import mapped_in_blocks
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import refuse
 from fmab_jax.run import cache, contract, resources
@@ -57,8 +58,7 @@ def one_trial(
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    arms = instance.gaps.shape[0]
-    return contract.shaped(outcome, len(grid), arms, name, getattr(trial, "gauges", ()))
+    return contract.shaped(outcome, len(grid), name, getattr(trial, "gauges", ()))
 
 
 def many_trials(
@@ -81,8 +81,8 @@ def many_trials(
     owner, name = _owner(trial)
     with contract.asking(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    sizes, gauges = (grid.shape[1], instance.gaps.shape[1]), getattr(trial, "gauges", ())
-    return jax.vmap(lambda each: contract.shaped(each, *sizes, name, gauges))(outcome)
+    about = grid.shape[1], name, getattr(trial, "gauges", ())
+    return jax.vmap(lambda one: contract.shaped(one, *about))(outcome)
 
 
 def numbered_trials(
@@ -231,10 +231,6 @@ class Sizes(NamedTuple):
     lanes: int = 1
 
 
-# Largest batch of a program that a device had the memory for, where a larger one failed.
-_LARGEST: dict[tuple[Program, tuple[jax.Device, ...]], int] = {}
-
-
 def fit_sizes(
     program: Program, sizes: Sizes, devices: tuple[jax.Device, ...], result_bytes: int = 0
 ) -> Sizes:
@@ -263,12 +259,11 @@ def fit_sizes(
     room = resources.BATCHES * memory
     if host:
         room = min(room, resources.EVERYTHING * memory - result_bytes)
-    batch = limit_batch(program, batch, devices)
     while True:
         try:
             size = _measure_batch(program, batch, devices, rows)
         except jax.errors.JaxRuntimeError as error:
-            if not (is_out_of_memory(error) and can_halve(batch, devices)):
+            if not ("RESOURCE_EXHAUSTED" in str(error) and can_halve(batch, devices)):
                 raise
             batch //= 2
             continue
@@ -297,25 +292,9 @@ def _measure_batch(
     return sizes.temp_size_in_bytes + sizes.output_size_in_bytes if sizes else 0
 
 
-def limit_batch(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
-    """Returns a batch, or the largest one for which a device had the memory."""
-    return min(batch, _LARGEST.get((program, devices), batch))
-
-
-def note_failure(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
-    """Remembers that a batch ran out of memory; returns the size of the next one."""
-    _LARGEST[program, devices] = batch // 2
-    return batch // 2
-
-
 def can_halve(batch: int, devices: Sequence[jax.Device]) -> bool:
     """Tells whether a batch may be halved: several processes run batches of one size."""
     return batch >= 2 * resources.SMALLEST * len(devices) and not spans_processes(devices)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Tells whether JAX has failed for want of memory."""
-    return "RESOURCE_EXHAUSTED" in str(error)
 
 
 @contextmanager

@@ -209,9 +209,8 @@ def bind(
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
-    grids = padded, len(grid), wanted
-    more = soon, tuple(outputs)
-    return Config(algorithm, problem, exchange, horizon, trial, arrays, *grids, *more)
+    about = padded, len(grid), wanted, soon, tuple(outputs)
+    return Config(algorithm, problem, exchange, horizon, trial, arrays, *about)
 
 
 def check_counts(config: Config, platform: str) -> None:
@@ -233,15 +232,13 @@ def check_given(algorithm: Any, problem: Any) -> None:
         ValueError: If one is of another type, or its class leaves something out.
     """
     if not isinstance(algorithm, Algorithm):
-        names = {_called(each).removeprefix("fmab_jax."): each for each in known().values()}
-        names |= known()
+        names = known()
         owner: Any = names.get(algorithm) if isinstance(algorithm, str) else algorithm
         otherwise = "call one, such as fmab_jax.cdp_mab(epsilon=1)"
         remedy = did_you_mean(algorithm, names, otherwise, lambda near: _called(names[near]))
         if isinstance(owner, type) and issubclass(owner, Algorithm) and owner.name:
             called = _called(owner)
-            own = called.startswith("fmab_jax.")
-            remedy = f"call {called} with its parameters" + f"; see help({called})" * own
+            remedy = f"call {called} with its parameters; see help({called})"
         refuse("algorithm", algorithm, "an fmab_jax Algorithm", remedy)
     if not isinstance(problem, Problem):
         remedy = "make one, such as fmab_jax.Problem.uniform(agents=5, arms=10)"
@@ -257,10 +254,7 @@ def _called(owner: type) -> str:
 
 def _padded_points(wanted: int) -> int:
     """Returns how many slots are recorded, so that nearby numbers share a program."""
-    for size in _POINTS:
-        if wanted <= size:
-            return size
-    return -(-wanted // 100) * 100
+    return next((size for size in _POINTS if wanted <= size), -(-wanted // 100) * 100)
 
 
 def _snug(agents: int) -> int:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import math
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from inspect import unwrap
 from typing import Any, NoReturn
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -28,7 +27,8 @@ from fmab_jax.algorithms.base import (
 )
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
+from fmab_jax.core.plugins import errors_as
+from fmab_jax.errors import Refusal, refuse
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
@@ -50,50 +50,41 @@ PROMISES = {
 _ROUNDING = 1e-9
 
 
-def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
-    """Raises the refusal of an algorithm that does not keep a promise.
+def breach(algorithm: Algorithm | str, promise: str, what: str) -> Refusal:
+    """Returns the refusal of an algorithm that does not keep a promise.
 
     Args:
         algorithm: Whose.
         promise: A key of `PROMISES`.
         what: What was seen.
-
-    Raises:
-        Refusal: Always.
     """
     name = algorithm if isinstance(algorithm, str) else algorithm.name or type(algorithm).__name__
     line = f"{name} breaks the contract of algorithms: {PROMISES[promise]} Seen: {what}"
-    raise Refusal.line(line)
+    return Refusal.line(line)
 
 
-@contextmanager
-def asking(owner: Any, *, tracing: bool = False) -> Iterator[None]:
-    """Names the owner of a function that fails, the function and the error.
+def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
+    """Raises `breach`."""
+    raise breach(algorithm, promise, what)
+
+
+def asking(owner: Any, *, tracing: bool = False) -> AbstractContextManager[None]:
+    """Names the owner of a function that fails, the function and the error; see `errors_as`.
 
     Args:
         owner: The algorithm's class, or that of its trial; or an output.
         tracing: Whether a trial is traced: then a promise is broken.
-
-    Raises:
-        Refusal: For any error that is none of this process; Python shows from where it is.
     """
-    try:
-        yield
-    except (Refusal, MemoryError, jax.errors.JaxRuntimeError):
-        raise
-    except BaseException as error:
-        if not foreign(error):
-            raise
-        name = getattr(owner, "name", "") or owner.__name__
+    name = getattr(owner, "name", "") or owner.__name__
+
+    def refusal(error: BaseException, why: str) -> Refusal:
         function = _function(owner, error)
-        told = reason_of(error, 160) + place_of(error)
-        try:
-            if tracing:
-                broken(name, "outcome", f"{function}: {told}" if function else told)
-            where = f"{name}.{function}" if function else name
-            raise Refusal.line(f"{where}: must return, not end in {told}; mend it")
-        except Refusal as refusal:
-            raise refusal from error
+        if tracing:
+            return breach(name, "outcome", f"{function}: {why}" if function else why)
+        where = f"{name}.{function}" if function else name
+        return Refusal.line(f"{where}: must return, not end in {why}; mend it")
+
+    return errors_as(refusal)
 
 
 def _function(owner: Any, error: BaseException) -> str:
@@ -135,15 +126,12 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
         refuse(f"{owner.__name__}.describe", described, "a dict that JSON can hold", remedy)
 
 
-def shaped(
-    outcome: Any, points: int, arms: int, name: str, gauges: Sequence[Gauge] = ()
-) -> Outcome:
+def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -> Outcome:
     """Checks, while a trial is traced, that it returns what is promised.
 
     Args:
         outcome: What it returns.
         points: Recorded slots.
-        arms: K.
         name: The algorithm's.
         gauges: That it was asked to add up.
 
@@ -164,16 +152,8 @@ def shaped(
         kind = jnp.result_type(value)
         if kind.kind not in ("iu" if whole else "f"):
             broken(name, "outcome", f"{field} of type {kind}")
-    added: dict[str, Any] = outcome.gauged or {}
-    if set(added) != {gauge.name for gauge in gauges}:
-        broken(name, "outcome", f"gauges {sorted(added)} in place of those that were asked for")
-    for gauge in gauges:
-        shape, kind = np.shape(added[gauge.name]), jnp.result_type(added[gauge.name])
-        # How many rows agents have is known once it has run: see `judge`.
-        sizes = {"time": points, "arm": arms, "agent": max(shape[:1], default=0)}
-        if shape != tuple(sizes[dim] for dim in gauge.dims) or kind.kind != "f":
-            told = f"gauge {gauge.name} of shape {shape} and type {kind}, over {gauge.dims}"
-            broken(name, "outcome", told)
+    if set(outcome.gauged or {}) != {gauge.name for gauge in gauges}:
+        broken(name, "outcome", "gauges other than those that were asked for")
     return outcome
 
 
@@ -193,29 +173,17 @@ def looks_right(outcome: Outcome) -> Any:
     )
 
 
-def judge(
-    outcome: Outcome,
-    seeds: Sequence[int] | np.ndarray,
-    name: str,
-    gauges: Sequence[Gauge] = (),
-    agents: int = 1,
-) -> None:
+def judge(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
     """Checks a batch of results.
 
     Args:
         outcome: With a leading axis of seeds, on the host.
         seeds: Of the batch.
         name: The algorithm's.
-        gauges: That it was asked to add up.
-        agents: M, the largest of the batch's.
 
     Raises:
         Refusal: If a promise about every single trial is broken.
     """
-    for gauge in gauges:
-        rows = np.shape((outcome.gauged or {})[gauge.name])[1] if gauge.by_agent else 1
-        if 1 != rows < agents:
-            broken(name, "outcome", f"gauge {gauge.name} with {rows} rows for {agents} agents")
     if looks_right(outcome):
         return
     regret = outcome.regret

@@ -16,7 +16,7 @@ import fmab_jax as fmab
 from fmab_jax import draws
 from fmab_jax.algorithms.base import known
 from fmab_jax.core import keys
-from fmab_jax.core.rare import traced_for
+from fmab_jax.core.backend import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.layouts import Dense, Ragged, choose, ragged
 from fmab_jax.run import compilation, configs

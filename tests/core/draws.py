@@ -7,7 +7,7 @@ import programs
 import pytest
 from scipy import stats
 
-from fmab_jax.core import keys, rare, sums
+from fmab_jax.core import backend, keys, rare, sums
 
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
@@ -23,7 +23,7 @@ def jit_for(platform, function):
     """Returns a compiled function, laid out for "cpu" or "gpu"; this processor runs either."""
 
     def laid_out(*operands):
-        with rare.traced_for(platform):
+        with backend.traced_for(platform):
             return function(*operands)
 
     # XLA's older emitters, with which tests are compiled, take all memory for a long straight line.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from draws import jit_for
 
-from fmab_jax.core import rare
+from fmab_jax.core import backend, rare
 from fmab_jax.core.rare import Table
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -270,16 +270,16 @@ def test_what_is_stored_is_what_was_given(platform):
 def test_a_program_is_traced_for_one_platform_in_one_thread():
     """Catches a setting that outlives its program, also one that fails, or is another thread's."""
     seen = []
-    with pytest.raises(ZeroDivisionError), rare.traced_for("gpu"), rare.traced_for("tpu"):
-        thread = threading.Thread(target=lambda: seen.append(rare.is_accelerated()))
+    with pytest.raises(ZeroDivisionError), backend.traced_for("gpu"), backend.traced_for("tpu"):
+        thread = threading.Thread(target=lambda: seen.append(backend.is_accelerated()))
         thread.start()
         thread.join()
-        seen.append(rare.is_accelerated())
-        with rare.traced_for("cpu"):
-            seen.append(rare.is_accelerated())
-        seen.append(rare.is_accelerated())
+        seen.append(backend.is_accelerated())
+        with backend.traced_for("cpu"):
+            seen.append(backend.is_accelerated())
+        seen.append(backend.is_accelerated())
         1 / 0  # noqa: B018
-    assert [*seen, rare.is_accelerated()] == [False, True, False, True, False]
+    assert [*seen, backend.is_accelerated()] == [False, True, False, True, False]
 
 
 # --- what many share ---

@@ -16,7 +16,17 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.core import arrays, binomials, keys, laplace, normal, rare, rewards, samplers
+from fmab_jax.core import (
+    arrays,
+    backend,
+    binomials,
+    keys,
+    laplace,
+    normal,
+    rare,
+    rewards,
+    samplers,
+)
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import compilation, configs
@@ -347,7 +357,7 @@ def test_an_accelerator_draws_coins_in_a_straight_line(shared, batches):
     trials = jnp.full((2,) * batches + (3, 1), 9.0)
     for _ in range(batches):
         draw = jax.vmap(draw)
-    with rare.traced_for("gpu"):
+    with backend.traced_for("gpu"):
         found = [*equations(jax.make_jaxpr(draw)(trials).jaxpr)]
     loops = [each for each, _ in found if each.primitive.name in ("while", "scan")]
     assert [each.primitive.name for each in loops] == ["while", "scan"]

@@ -6,7 +6,6 @@ import pytest
 from refusals import refused
 
 from fmab_jax.algorithms.base import Outcome
-from fmab_jax.core.outputs import Gauge
 from fmab_jax.errors import Refusal
 from fmab_jax.run import contract
 
@@ -81,45 +80,9 @@ def test_an_outcome_of_another_shape_or_type_is_refused(what):
         given = Outcome(**(one | given))
     with jax.enable_x64(True):
         right = Outcome(**one)
-        assert contract.shaped(right, 3, 4, "x") is right
+        assert contract.shaped(right, 3, "x") is right
         waited = right._replace(waiting_regret=np.zeros(3))
-        assert contract.shaped(waited, 3, 4, "x") is waited
+        assert contract.shaped(waited, 3, "x") is waited
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
-            contract.shaped(given, 3, 4, "x")
+            contract.shaped(given, 3, "x")
     assert told in str(caught.value)
-
-
-def gauge(*dims):
-    """Returns a gauge of an algorithm with a loop of its own."""
-    return Gauge("g", dims, len, len, len)
-
-
-GAUGED = {
-    "an arm too many": (("arm",), (5,), "gauge g of shape (5,) and type float64, over ('arm',)"),
-    "an arm too few": (("agent", "arm"), (2, 3), "gauge g of shape (2, 3)"),
-    "a slot too few": (("agent", "time"), (2, 2), "gauge g of shape (2, 2)"),
-    "no dimension": (("arm",), (), "gauge g of shape ()"),
-}
-
-
-@pytest.mark.parametrize("what", GAUGED)
-def test_a_loop_of_ones_own_is_blamed_for_the_shape_of_a_gauge(what):
-    """Would catch a gauge that is kept, and told as damage of the store when it is read."""
-    dims, shape, told = GAUGED[what]
-    one = {k: v[0] for k, v in outcome()._asdict().items() if v is not None}
-    with jax.enable_x64(True):
-        found = Outcome(**one | {"waiting_regret": None, "gauged": {"g": np.zeros(shape)}})
-        said = refused(contract.shaped, found, 3, 4, "x", (gauge(*dims),))
-    assert said.startswith("x breaks the contract of algorithms: ") and told in said
-
-
-def test_a_gauge_has_a_row_for_every_agent_or_one_for_all():
-    """Would catch a gauge by agent that lacks some agents: the store would be told as damaged."""
-    for rows in (1, 3, 4):
-        found = outcome()._replace(gauged={"g": np.zeros((2, rows))})
-        contract.judge(found, [7, 9], "x", (gauge("agent"),), 3)
-    found = outcome()._replace(gauged={"g": np.zeros((2, 2))})
-    said = refused(contract.judge, found, [7, 9], "x", (gauge("agent"),), 3)
-    assert said.startswith("x breaks the contract") and "gauge g with 2 rows for 3 agents" in said
-    # One of all agents together has no such row.
-    contract.judge(found, [7, 9], "x", (gauge("arm"),), 3)

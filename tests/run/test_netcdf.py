@@ -145,39 +145,17 @@ def test_nothing_temporary_is_left_by_an_error(tmp_path):
 LEDGER = [{"who": "x", "what": "y", "leaks": [[1.0, 1]], "why": "z", "source": ""}]
 STUDY = {"axes": ["spread"], "spread": [0, 1], "algorithm": "cdp", "problem": "Drawn"}
 STUDY |= {"root_seed": 0, "horizon": 9, "until": None, "rewards": {"law": "bernoulli"}}
-TABLE = {"rewards": {"law": "x"}}
 # What no result of the package has under these names; JSON of it, but for texts.
 FORGED = {
-    "agents that are a text": ("agents", "many"),
-    "no agents": ("agents", 0),
-    "a fraction of an arm": ("arms", 2.5),
-    "several horizons": ("horizon", np.array([1, 2])),
-    "an epsilon below 0": ("epsilon", -1.0),
-    "an epsilon that is no number": ("epsilon", np.nan),
-    "a title that is a number": ("title", 5),
     "settings that are no JSON": ("settings", "{"),
-    "settings that are endless": ("settings", 3000 * "["),
     "settings that are a list": ("settings", ["x"]),
     "a setting that is a number": ("settings", {"means": 5}),
     "settings of nobody": ("settings_by", {"algorithm": {"cdp": "x"}}),
-    "labels without values": ("labels.spread", {"spread": [0, 1, 2]}),
-    "labels that are objects": ("labels[0]", {"spread": [{}, {}]}),
     "a ledger that is no list": ("ledger", {"who": "x"}),
     "a row that tells nobody": ("ledger[0].who", [{**LEDGER[0], "who": None}]),
-    "a leak below 0": ("ledger[0].leaks[0][0]", [{**LEDGER[0], "leaks": [[-1, 1]]}]),
-    "a leak beyond all floats": ("ledger[0].leaks[0][0]", [{**LEDGER[0], "leaks": [[10**400, 1]]}]),
     "no leaks": ("ledger[0].leaks", [{**LEDGER[0], "leaks": []}]),
-    "a title of one row of two": ("ledger", [LEDGER[0], {**LEDGER[0], "title": "x"}]),
     "a study that is a list": ("study", [STUDY]),
-    "a list where nothing is swept": ("study.agents", {**STUDY, "agents": [3, 4]}),
-    "an axis of one value": ("study.spread", {**STUDY, "spread": 0.5}),
-    "a law without a name": ("study.rewards.law", {**STUDY, "rewards": {"sd": 1}}),
-    "an instance of no seed": ("study.fixed_instance", {**STUDY, "fixed_instance": {}}),
-    "a precision without a level": ("study.until.level", {**STUDY, "until": {"relative": 0.1}}),
-    "a study of no problem": ("study.problem", {**STUDY, "problem": 5}),
-    "means that are no table": ("study.problem.means", {**STUDY, "problem": {**TABLE, "means": 5}}),
-    "a study without a root seed": ("study.root_seed", {**STUDY, "root_seed": None}),
-    "a version that is a number": ("jax_version", 5),
+    "a study without axes": ("study.axes", {"algorithm": "cdp"}),
 }
 GOOD = {"agents": 5, "epsilon": np.inf, "title": "CDP", "settings": '{"a": "b"}'}
 GOOD |= {"study": json.dumps(STUDY), "ledger": json.dumps(LEDGER)}
@@ -197,16 +175,11 @@ def test_a_forged_attribute_is_refused_where_it_is_read(tmp_path, what):
 
 
 def test_what_the_package_writes_is_read(tmp_path):
-    """Would catch a check that refuses what is right, such as no settings and a leak of 0; or words
-    of a variable that are no text."""
+    """Would catch a check that refuses what is right, such as no settings and a leak of 0."""
     none = {"settings": "{}", "ledger": json.dumps([{**LEDGER[0], "leaks": [[0, 1], [None, 0]]}])}
     for number, right in enumerate((GOOD, GOOD | none)):
         path = fmab.save(result(**right), tmp_path / f"{number}.nc")
         assert fmab.load(path).attrs["labels"] == GOOD["labels"]
-    wrong = result(**GOOD)
-    wrong.regret.attrs["long_name"] = 5
-    path = fmab.save(wrong, tmp_path / "y.nc")
-    refuses("its attribute 'regret.long_name' is none", fmab.load, path)
 
 
 def changed(name=None, **attrs):

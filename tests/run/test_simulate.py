@@ -8,8 +8,6 @@ import math
 import os
 import re
 import sys
-import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -27,7 +25,7 @@ from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax import elimination
-from fmab_jax.core.rare import traced_for
+from fmab_jax.core.backend import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, compilation, configs, facts
@@ -458,7 +456,7 @@ def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
 
 def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
     """Would catch a run that ends where a smaller batch would be compiled, and an end to halving
-    that never comes; what failed once is not tried again."""
+    that never comes."""
     asked = []
 
     def small(program, batch, *rest):
@@ -472,12 +470,6 @@ def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
         compilation.fit_sizes(program, compilation.Sizes(16), device)
     assert asked == [16, 8, 4, 2]
-    asked.clear()
-    monkeypatch.setattr(compilation, "_LARGEST", {})
-    assert compilation.note_failure(program, 8, device) == 4
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        compilation.fit_sizes(program, compilation.Sizes(16), device)
-    assert asked == [4, 2]
 
 
 def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
@@ -495,22 +487,12 @@ def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
 
 
 def test_processes_together_choose_one_batch(monkeypatch):
-    """Would catch a process that asks another's device for its memory, or chooses by its own, and
-    one that halves its batches while the others wait for the whole."""
+    """Would catch a process that asks another's device for its memory, or chooses by its own."""
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
     monkeypatch.setattr(compilation, "spans_processes", lambda devices: True)
     monkeypatch.setattr(run_resources, "memory_of", mock.Mock(side_effect=ValueError))
     sizes = compilation.Sizes(64, 1, 1)
     assert compilation.fit_sizes(config.program, sizes, (jax.devices()[0],)) == sizes
-    work = batches.Trials([config], np.zeros(64, np.int32), range(64), 0)
-
-    def full(*given):
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-
-    monkeypatch.setattr(compilation, "spans_processes", lambda devices: True)
-    monkeypatch.setattr(batches, "_run_batches", full)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        list(batches.run_trials(work, 64, (jax.devices()[0],), 1))
 
 
 ALONE_OR_NOT = {
@@ -553,42 +535,17 @@ def test_arguments_of_a_trial_are_two_numbers():
     assert sizes[1] - sizes[0] == 64 * 8
 
 
-def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
-    """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
-    at another's place: of the first batches, one is there before the other fails."""
+def test_a_batch_that_runs_out_of_memory_is_told(monkeypatch):
+    """Would catch an error of the device that does not say what to do."""
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-    real, asked, second = compilation.compile_program, [], threading.Event()
 
-    def small(program, batch, *rest):
-        asked.append(batch)
-        compiled = real(program, batch, *rest)
+    def full(*given):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
 
-        def run(table, row, *given):
-            seeds = np.asarray(given[-1])
-            if batch == 64 or (batch == 128 and 0 in seeds):
-                second.wait(60)
-                time.sleep(0.5)  # until the other is handed on
-                raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-            outcome = jax.block_until_ready(compiled(table, row, *given))
-            if 128 in seeds:
-                second.set()
-            return outcome
-
-        return run
-
-    monkeypatch.setattr(compilation, "compile_program", small)
+    monkeypatch.setattr(compilation, "compile_program", lambda *given: full)
     work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
-    monkeypatch.setattr(compilation, "_LARGEST", {})
-    collected = batches.TrialResults(300, config.points)
-    told = []
-    for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
-        collected.put(start, outcome)
-        told.append((start, len(outcome.rounds)))
-    assert asked == [128, 64, 32] and sum(trials for _, trials in told) == 300
-    assert {(0, 32), (96, 32)} <= set(told) and len({start for start, _ in told}) == len(told)
-    monkeypatch.undo()
-    whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
-    assert (collected.gather()["regret"] == whole.regret.values).all()
+    line = "batch=128: must be one that fits into the device's memory; give a smaller one"
+    refuses(line, lambda: list(batches.run_trials(work, 128, (jax.devices()[0],), 2)))
 
 
 def test_nearby_sizes_share_a_program():

@@ -48,6 +48,80 @@ def stores(tmp_path_factory):
     return folder
 
 
+def places(value, path=()):
+    """Yields the way to everything in a header, but for the study, which is only compared."""
+    if path and path != ("study",):
+        yield path
+    if isinstance(value, dict) and path != ("study",):
+        items = [*value.items()]
+    else:
+        items = [*enumerate(value)][:1] if isinstance(value, list) else []
+    for key, each in items:
+        yield from places(each, (*path, key))
+
+
+def changed(header, path, value):
+    """Returns a header with another value at a place; `places` itself stands for none."""
+    new = copy.deepcopy(header)
+    inner = new
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is places:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return new
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_no_header_with_a_right_seal_ends_in_a_traceback(stores, tmp_path, keep):
+    """Would catch a KeyError, TypeError or the like for a field that is missing or mistyped."""
+    shutil.copytree(stores / keep, tmp_path / "s")
+    store = Store(tmp_path / "s")
+    header = store.header()
+    assert header is not None and records.header_in(store) == header
+    refused = 0
+    for path in [(name,) for name in records._Header.__annotations__]:
+        for value in [places, *WRONG]:
+            store.write_header(changed(header, path, value))
+            try:
+                fmab.open_sweep(store.path, partial=True).load()
+            except (Refusal, Damaged) as error:
+                refused += 1
+                assert "\n" not in str(error)
+    assert refused > 60
+    for name in records._Header.__annotations__:
+        store.write_header(changed(header, (name,), places))
+        said = rf"must be a store; its run\.json has no proper '{name}'"
+        refuses(said, fmab.open_sweep, store.path)
+        refuses(said, swept, store.path, keep)
+
+
+@pytest.mark.parametrize(
+    "path, value, field",
+    [
+        (("cells", 0, "grid"), 1, "grid"),
+        (("cells", 0, "slots"), 7, "grid"),
+        (("cells", 0, "ledger"), [], "cells[0].ledger"),
+        (("dims", 0, 1), [1], "cells"),
+        (("dims", 0, 0), "seed", "dims"),
+        (("look_level",), None, "look_level"),
+        (("keep",), "curves", "until"),
+        (("study",), {}, "study.axes"),
+        (("study", "outputs"), ["pulls"], "number_bits"),
+        (("cells", 1, "links"), {"actions": -1}, "cells[1].links"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(stores, tmp_path, path, value, field):
+    """Would catch a header each of whose fields is right, but that labels something else."""
+    shutil.copytree(stores / "summary", tmp_path / "s")
+    store = Store(tmp_path / "s")
+    header = store.header()
+    assert header is not None
+    store.write_header(changed(header, path, value))
+    refuses(re.escape(f"no proper {field!r}"), fmab.open_sweep, store.path)
+
+
 @pytest.mark.parametrize("until", [None, fmab.until_precise(relative=0.1, max_seeds=4)])
 @pytest.mark.parametrize("name", sorted(base.known()))
 def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):

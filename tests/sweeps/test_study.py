@@ -49,6 +49,8 @@ def labels(made):
 
 
 FIXED = fmab.Problem([0.9, 0.1], agents=2)
+SINGLE = nx.empty_graph(1)
+SINGLE.name = "one"
 KARATE = nx.karate_club_graph()
 
 # name: (parameters, the labels of the one axis).
@@ -72,8 +74,8 @@ LABELS = {
     "algorithms by name": ({"algorithm": {"x": "cdp", "y": "cdp"}}, ["x", "y"]),
     "components as texts": ({"algorithm": "hdp", "components": ["1x2", "2"]}, ["1x2", "2"]),
     "components as lists": (
-        {"algorithm": "hdp", "components": [[1, 1], [(2, "path")]]},
-        ["1+1", "2:path"],
+        {"algorithm": "hdp", "components": [[SINGLE, SINGLE], [nx.path_graph(2)]]},
+        ["one+one", "own graph"],
     ),
 }
 
@@ -109,11 +111,12 @@ def test_the_last_axis_is_the_fastest():
 
 
 def test_one_list_of_components_is_a_value_and_several_are_swept():
-    """Would catch the sizes of one hybrid structure taken for three structures."""
-    one = small("hdp", components=[1, (2, "path"), nx.path_graph(3)], agents=6)
+    """Would catch the graphs of one hybrid structure taken for three structures."""
+    graphs = [nx.complete_graph(1), nx.path_graph(2), nx.path_graph(3)]
+    one = small("hdp", components=graphs, agents=6)
     assert one.axes == () and one.points[0].config.exchange.sizes == (1, 2, 3)
-    swept = small("hdp", components=[[1, 5], ["3", "3"][:0] or [3, 3], [6]], agents=6)
-    assert [point.config.exchange.sizes for point in swept.points] == [(1, 5), (3, 3), (6,)]
+    swept = small("hdp", components=[graphs, [nx.path_graph(3)] * 2], agents=6)
+    assert [point.config.exchange.sizes for point in swept.points] == [(1, 2, 3), (3, 3)]
     texts = small("hdp", components=["1,5", "3x2"], agents=6)
     assert [point.config.exchange.sizes for point in texts.points] == [(1, 5), (3, 3)]
 
@@ -355,11 +358,11 @@ def test_equal_cells_are_one():
 
 def test_a_description_survives_json():
     """Would catch tuples that come back as lists: a store that refuses its own study."""
-    part = (2, nx.path_graph(2))
+    part = nx.path_graph(2)
     for made in (
         small("ddp", graph=nx.path_graph(3), agents=3),
         small("ddp", graph=["ring", nx.path_graph(3)], agents=3),
-        small("hdp", components=[part, 1], agents=3),
+        small("hdp", components=[part, nx.path_graph(1)], agents=3),
         small(epsilon=[None, np.float32(0.5)], times=(1, 2), horizon=np.int64(50)),
         small("cdp", {"a": FIXED}, **ALONE),
         small(keep="summary", until=until_precise(0.5)),

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from refusals import refused
 
-import fmab_jax as fmab
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
@@ -67,7 +66,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     "one slot": {"times": [100], "parameters": {"epsilon": 1}},
     "components": {
         "algorithm": "hdp",
-        "parameters": {"epsilon": 0.3, "components": [2, 4]},
+        "parameters": {"epsilon": 0.3, "components": "2,4"},
     },
     "messages": {
         "parameters": {"epsilon_message": 4.0},
@@ -95,14 +94,6 @@ def test_what_results_say_of_a_study_is_a_study_file(name: str, tmp_path: Path) 
     again = study_of(read_study(tmp_path / "s.toml"))
     assert again.hash == study.hash
     assert [axis.name for axis in again.axes] == [axis.name for axis in study.axes]
-
-
-def test_a_list_of_pairs_is_not_told_as_a_sweep_over_them() -> None:
-    """Would catch a study file of components that are played one after another."""
-    pairs = fmab.hdp_mab(1.0, components=[(2, "ring"), (3, "star")])
-    study = state(pairs, Problem.uniform(agents=5, arms=3), horizon=50, seeds=2)
-    with pytest.raises(ValueError, match="components is a list that a file would sweep"):
-        study_file.document_of(study.describe())
 
 
 def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any) -> None:
@@ -156,11 +147,6 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "algorithms": (
         changed('algorithm = ["cdp", "ddp"]', parameters='graph = ["ring", "path"]'),
         {"algorithm": ["cdp", "ddp"], "graph": ["ring", "path"]},
-    ),
-    "components as pairs": (
-        changed('algorithm = "hdp"', parameters='components = [[[1, "ring"], 1], ["1", "1"]]')
-        .replace('["1", "1"]', "[2]"),
-        {"algorithm": "hdp", "components": [[(1, "ring"), 1], [2]]},
     ),
 }  # fmt: skip
 

@@ -5,29 +5,17 @@ host; the loops never look inside a graph. Another exchange is another function 
 `Exchange`.
 """
 
-from fmab_jax.core.exchanges.alone import alone
-from fmab_jax.core.exchanges.flooding import flooding
-from fmab_jax.core.exchanges.gossip import gossip
-from fmab_jax.core.exchanges.neighbours import neighbours
-from fmab_jax.core.exchanges.plain_flooding import plain_flooding
-from fmab_jax.core.exchanges.server import pooled, reporting_agents, server
-from fmab_jax.core.exchanges.sinks import sinks
-from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter, View
-
-__all__ = [
-    "PEER",
-    "SERVER",
-    "Exchange",
-    "Ledger",
-    "Meter",
-    "View",
-    "alone",
-    "flooding",
-    "gossip",
-    "neighbours",
-    "plain_flooding",
-    "pooled",
-    "reporting_agents",
-    "server",
-    "sinks",
-]
+from fmab_jax.core.exchanges.alone import alone as alone
+from fmab_jax.core.exchanges.flooding import flooding as flooding
+from fmab_jax.core.exchanges.gossip import gossip as gossip
+from fmab_jax.core.exchanges.neighbours import neighbours as neighbours
+from fmab_jax.core.exchanges.plain_flooding import plain_flooding as plain_flooding
+from fmab_jax.core.exchanges.server import pooled as pooled
+from fmab_jax.core.exchanges.server import reporting_agents as reporting_agents
+from fmab_jax.core.exchanges.server import server as server
+from fmab_jax.core.exchanges.sinks import sinks as sinks
+from fmab_jax.core.exchanges.table import PEER as PEER
+from fmab_jax.core.exchanges.table import SERVER as SERVER
+from fmab_jax.core.exchanges.table import Exchange as Exchange
+from fmab_jax.core.exchanges.table import Meter as Meter
+from fmab_jax.core.exchanges.table import View as View

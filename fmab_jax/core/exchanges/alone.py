@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmab_jax.core.exchanges.table import Exchange, checked_agents, uniform_weights
+from fmab_jax.core.exchanges.table import Exchange, checked_agents
 
 
 def alone(agents: int) -> Exchange:
@@ -14,5 +14,4 @@ def alone(agents: int) -> Exchange:
     Raises:
         ValueError: If ``agents`` is outside its range.
     """
-    agents = checked_agents(agents)
-    return Exchange("alone", agents, 1, uniform_weights(agents), alone=True)
+    return Exchange("alone", checked_agents(agents), 1, alone=True)

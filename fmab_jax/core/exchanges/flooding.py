@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, uniform_weights
+from fmab_jax.core.exchanges.table import Exchange, Meter, View
 from fmab_jax.later import nx
 
 BOUND = Meter("bound", "peer", True, "diameter x edges")
@@ -34,42 +34,26 @@ def flooding(graph: Any) -> Exchange:
     graph = graphs.validated(graph)
     agents, edges = graph.number_of_nodes(), graph.number_of_edges()
     hops = graphs.distances(graph)
-    eccentricity = hops.max(axis=1)
-    slots = int(eccentricity.max())
-    used, requests = _data_messages(graph, hops)
-    degree = np.fromiter((graph.degree[j] for j in range(agents)), np.int64, agents)
-    # Agent j advertises in slot n + 1 what reached it in slot n, for as long as slots are run.
-    advertising = np.minimum(eccentricity + 1, slots)
-    advertised = (hops < slots).sum(axis=1)
+    slots = int(hops.max())
     return Exchange(
         "flooding",
         agents,
         agents,
-        uniform_weights(agents),
         wait=max(slots - 1, 0),
-        links=((BOUND, slots * edges), (USED, used)),
+        links=((BOUND, slots * edges), (USED, _count_used(graph, hops))),
         diameter=slots,
-        ledger=Ledger(
-            slots=slots,
-            adv=int(degree @ advertising),
-            req=requests,
-            data=requests,
-            observations_advertised=int(degree @ advertised),
-            observations_sent=agents * (agents - 1),
-        ),
         vectors=agents * (agents - 1),
         views=(View("every agent", 1),),
     )
 
 
-def _data_messages(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tuple[int, int]:
-    """Returns the (slot, edge) pairs that carry DATA, and the REQ messages, of one GIS round.
+def _count_used(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> int:
+    """Returns the (slot, edge) pairs that carry DATA in one GIS round.
 
     Agent j lacks i's observation until slot dist(i, j), when exactly the neighbours one hop nearer
     to i advertise it; j asks the lowest-numbered of them.
     """
     agents = len(hops)
-    requests = 0
     carried = [np.empty(0, np.int64)]
     for j in range(agents):
         neighbours = np.array(sorted(graph[j]), np.int64)
@@ -82,7 +66,6 @@ def _data_messages(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tup
             # argmax finds the first, hence lowest-numbered, of the neighbours one hop nearer.
             later = slot * agents + neighbours[nearer.argmax(axis=0)]
             messages = np.concatenate([messages, np.unique(later)])
-        requests += len(messages)
         slot, asked = np.divmod(messages, agents)
         carried.append((slot * agents + np.minimum(asked, j)) * agents + np.maximum(asked, j))
-    return len(np.unique(np.concatenate(carried))), requests
+    return len(np.unique(np.concatenate(carried)))

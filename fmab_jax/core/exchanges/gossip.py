@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.flooding import USED
-from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, uniform_weights
+from fmab_jax.core.exchanges.table import Exchange, Meter, View
 from fmab_jax.errors import count, real, refuse
 
 PAIRS = Meter("pairs", "peer", True, "pairs that average")
@@ -67,11 +67,9 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
         "gossip",
         agents,
         agents,
-        uniform_weights(agents),
         wait=max(slots - 1, 0),
         links=((PAIRS, pairs), (USED, pairs)),
         diameter=int(graphs.diameter(graph)),
-        ledger=Ledger(slots=slots, data=2 * pairs, observations_sent=2 * pairs),
         vectors=2 * pairs,
         views=(
             View("neighbours", 1),

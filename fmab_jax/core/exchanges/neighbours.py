@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmab_jax.core.exchanges.table import Exchange, View, uniform_weights
+from fmab_jax.core.exchanges.table import Exchange, View
 
 
 def neighbours(
@@ -30,7 +30,6 @@ def neighbours(
         name,
         agents,
         agents,
-        uniform_weights(agents),
         links=links,
         vectors=vectors,
         numbers=numbers,

@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.flooding import BOUND, USED
-from fmab_jax.core.exchanges.table import Exchange, Ledger, View, uniform_weights
+from fmab_jax.core.exchanges.table import Exchange, View
 from fmab_jax.later import nx
 
 
@@ -37,29 +37,27 @@ def plain_flooding(graph: Any) -> Exchange:
     agents, edges = graph.number_of_nodes(), graph.number_of_edges()
     hops = graphs.distances(graph)
     slots = int(hops.max())
-    used, messages, sent = _copies(graph, hops)
+    used, sent = _copies(graph, hops)
     return Exchange(
         "plain flooding",
         agents,
         agents,
-        uniform_weights(agents),
         wait=max(slots - 1, 0),
         links=((BOUND, slots * edges), (USED, used)),
         diameter=slots,
-        ledger=Ledger(slots=slots, data=messages, observations_sent=sent),
         vectors=sent,
         views=(View("every agent", 1),),
     )
 
 
-def _copies(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tuple[int, int, int]:
-    """Returns the (slot, edge) pairs that carry DATA, the messages, and the observations in them.
+def _copies(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tuple[int, int]:
+    """Returns the (slot, edge) pairs that carry DATA, and the observations that are sent.
 
     Agent j obtains i's observation in slot dist(i, j), from all neighbours one hop nearer to i, and
     sends it to the others in the next slot, if there is one.
     """
     agents, slots = len(hops), int(hops.max())
-    messages = sent = 0
+    sent = 0
     carried = [np.empty(0, np.int64)]
     for j in range(agents if slots else 0):
         neighbours = np.array(sorted(graph[j]), np.int64)
@@ -70,7 +68,6 @@ def _copies(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tuple[int,
         # The first observation of each slot, in order of arrival.
         since = np.flatnonzero(np.diff(hops[j, held], prepend=-1))
         to, slot = np.nonzero(np.logical_or.reduceat(copies, since, axis=1))
-        messages += len(to)
         low, high = np.minimum(neighbours[to], j), np.maximum(neighbours[to], j)
         carried.append((slot * agents + low) * agents + high)
-    return len(np.unique(np.concatenate(carried))), messages, sent
+    return len(np.unique(np.concatenate(carried))), sent

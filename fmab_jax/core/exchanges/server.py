@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core.exchanges.table import SERVER, Exchange, View, checked_agents, uniform_weights
+from fmab_jax.core.exchanges.table import SERVER, Exchange, View, checked_agents
 from fmab_jax.errors import real
 
 
@@ -23,12 +23,10 @@ def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchan
         ValueError: If an argument is outside its range.
     """
     reporting = reporting_agents(agents, participation)
-    agents = checked_agents(agents)
     return Exchange(
         "server",
-        agents,
+        checked_agents(agents),
         reporting,
-        uniform_weights(agents),
         links=((SERVER, reporting),),
         vectors=reporting,
         views=(View("the server", 1), View("the agents", reporting, inside=True)),

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import SERVER, Exchange, Ledger, Meter, View, uniform_weights
+from fmab_jax.core.exchanges.table import SERVER, Exchange, Meter, View
 from fmab_jax.errors import refuse
 from fmab_jax.later import nx
 
@@ -26,10 +25,6 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
     Peer links are counted on two meters. ``edges`` is sum_q |E_q|, which alone fits the paper's
     figure 11; ``sac`` is sum_q sum_i dist(i, sink_q) (theorem 4).
 
-    The ledger counts the uploads of the sinks with the DATA messages. Agents forward to the
-    lowest-numbered neighbour one hop nearer to the sink, in one message all that arrived a slot
-    before; to other neighbours, the number of messages may differ.
-
     Args:
         components: A list of connected undirected networkx graphs G_1..G_Q of at most 5,000 nodes
             each, the agents numbered consecutively; see ``graphs.components``.
@@ -44,42 +39,32 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
     if isinstance(components, (nx.Graph, str)) or not isinstance(components, Iterable):
         remedy = "make the list with graphs.components(spec, agents)"
         refuse("components", str(components), "a list of networkx graphs", remedy)
+    if not (networks := list(components)):
+        refuse("components", networks, "at least one component", "for example '20x5:star'")
     # Equal components usually are one object (a hundred single agents): look at each only once.
-    found: dict[nx.Graph, _Component] = {}
-    given = list(components)
-    for q, graph in enumerate(given):
-        if not isinstance(graph, nx.Graph) or graph not in found:
-            found[graph] = _component(graph, f"components[{q}]")
-    parts = [found[graph] for graph in given]
-    if not parts:
-        refuse("components", given, "at least one component", "for example '20x5:star'")
+    known: dict[int, _Component] = {}
+    for q, graph in enumerate(networks):
+        if id(graph) not in known:
+            known[id(graph)] = _component(graph, f"components[{q}]")
+    parts = [known[id(graph)] for graph in networks]
     sizes = np.array([part.size for part in parts])
-    agents = int(sizes.sum())
+    agents, forwards = int(sizes.sum()), sum(part.forwards for part in parts)
     first = np.cumsum(sizes) - sizes
-    if weights == "agents":
-        shares = uniform_weights(agents)
-    else:
-        shares = np.repeat(1 / (len(parts) * sizes), sizes)
     return Exchange(
         "sinks",
         agents,
         agents,
-        shares,
+        None if weights == "agents" else np.repeat(1 / (len(parts) * sizes), sizes),
         wait=max(max(part.slots - 1, 0) for part in parts),
         links=(
             (SERVER, len(parts)),
             (EDGES, sum(part.edges for part in parts)),
-            (SAC, sum(part.forwards for part in parts)),
+            (SAC, forwards),
         ),
         diameter=max(part.diameter for part in parts),
         sizes=tuple(part.size for part in parts),
         sinks=tuple(int(start) + part.sink for start, part in zip(first, parts, strict=True)),
-        ledger=Ledger(
-            slots=max(part.slots for part in parts),
-            data=len(parts) + sum(part.messages for part in parts),
-            observations_sent=len(parts) + sum(part.forwards for part in parts),
-        ),
-        vectors=len(parts) + sum(part.forwards for part in parts),
+        vectors=len(parts) + forwards,
         views=(
             View("sinks, and agents that pass on", 1),
             View("the server", min(part.size for part in parts)),
@@ -94,7 +79,6 @@ class _Component(NamedTuple):
     sink: int
     slots: int
     forwards: int
-    messages: int
     diameter: int
 
 
@@ -109,20 +93,5 @@ def _component(graph: Any, field: str) -> _Component:
         sink=sink,
         slots=int(eccentricity[sink]),
         forwards=int(hops[sink].sum()),
-        messages=_messages(hops, sink),
         diameter=int(eccentricity.max()),
     )
-
-
-def _messages(hops: Int[np.ndarray, "agent agent"], sink: int) -> int:
-    """Returns the DATA messages of a component: one for each agent and slot in which it forwards.
-
-    An agent sends its own observation in slot 1, and those from n hops behind it in slot n + 1.
-    """
-    far = hops[sink]
-    behind = np.zeros(len(hops), np.int64)
-    # Agents are visited from the outermost inwards: all behind an agent is then known.
-    for agent in np.argsort(-far, kind="stable")[:-1]:
-        receiver = np.flatnonzero((hops[agent] == 1) & (far == far[agent] - 1))[0]
-        behind[receiver] = max(behind[receiver], behind[agent] + 1)
-    return int(behind.sum() - behind[sink]) + len(hops) - 1

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import array_of, choice, count, flag, refuse
+from fmab_jax.errors import array_of, count, flag, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -38,40 +38,6 @@ SERVER = Meter("server", "server", True, "agent-server links")
 PEER = Meter("peer", "peer", True, "agent-agent links")
 
 
-class Ledger(NamedTuple):
-    """The messages of the agents of a graph in one round, counted one by one.
-
-    A slot of GIS (Alg. 2) has three stages. ADV: every agent that obtained observations in the
-    previous slot (before the first slot: its own) names them to each neighbour. REQ: every agent
-    asks for each observation that it lacks once, from the lowest-numbered neighbour naming it, in
-    one REQ per (agent, neighbour) pair. DATA: one DATA answers each REQ. No stage runs after the
-    slot d_G in which the last agent is complete. Other protocols send DATA alone.
-    """
-
-    slots: int
-    """Communication slots."""
-
-    adv: int = 0
-    """ADV messages."""
-
-    req: int = 0
-    """REQ messages."""
-
-    data: int = 0
-    """DATA messages: at most one for each slot, sender and receiver."""
-
-    observations_advertised: int = 0
-    """Observations named in all ADV messages together."""
-
-    observations_sent: int = 0
-    """Vectors carried by all DATA messages together; with GIS M (M - 1), each arrives once."""
-
-    @property
-    def control(self) -> int:
-        """ADV and REQ messages."""
-        return self.adv + self.req
-
-
 class View(NamedTuple):
     """A view of a round: whose it is, and what it shows.
 
@@ -98,15 +64,14 @@ class Exchange:
         agents: M.
         reporting: N, the agents that enter a round's aggregate; S, C and the noise use it.
         weights: [agent] aggregation weights w_i in [0, 1], a read-only array, sum 1, as if
-            everybody reported. A server that hears N < M agents puts 1/N on the drawn ones
-            instead. Alone, nothing crosses agents: each puts 1 on itself.
+            everybody reported; None for 1/M each. A server that hears N < M agents puts 1/N on the
+            drawn ones instead. Alone, nothing crosses agents: each puts 1 on itself.
         alone: Whether nobody hears anybody.
         wait: t_delay, slots between an epoch's end and its elimination.
         links: Pairs of a meter and its links of a round.
         diameter: Largest diameter d_G of the graph or the components, hops.
         sizes: Component sizes M_q of sinks, in agent order.
         sinks: Sink agent of each component, as an agent in 0..M-1.
-        ledger: Message counts, a `Ledger`, where agents talk over a graph; else None.
         vectors: Vectors that all links of a round carry together, of one number for each arm that
             is heard of; a vector that is passed on counts again.
         numbers: Single numbers that all links of a round carry besides.
@@ -117,12 +82,11 @@ class Exchange:
     Example:
         Agents 0 to 3 send to a server; agent 4 sends to agent 3, which passes it on:
 
-        >>> import numpy as np
         >>> import fmab_jax as fmab
         >>> from fmab_jax.core.exchanges import SERVER, Meter
         >>> relay = Meter("relay", "peer", priced=True, words="agents to their relays")
         >>> exchange = fmab.Exchange(
-        ...     "relayed", agents=5, reporting=5, weights=np.full(5, 0.2), wait=1,
+        ...     "relayed", agents=5, reporting=5, wait=1,
         ...     links=((SERVER, 4), (relay, 1)),
         ... )
         >>> exchange.on("server"), exchange.on("relay"), exchange.uniform
@@ -132,14 +96,13 @@ class Exchange:
     name: str
     agents: int
     reporting: int
-    weights: Any
+    weights: Any = None
     alone: bool = False
     wait: int = 0
     links: Any = ()
     diameter: int = 0
     sizes: tuple[int, ...] = ()
     sinks: tuple[int, ...] = ()
-    ledger: Any = None
     vectors: int = 0
     numbers: int = 0
     views: Any = ()
@@ -153,32 +116,34 @@ class Exchange:
         """
         if not isinstance(self.name, str) or not self.name:
             refuse("exchange.name", self.name, "a text", "name the exchange, for people")
-        remedy = "give the number of agents"
-        self._set("agents", _whole("agents", self.agents, 1, AGENTS_MAX, remedy))
-        remedy = "give how many agents enter a round's aggregate"
-        self._set("reporting", _whole("reporting", self.reporting, 1, self.agents, remedy))
-        flag("exchange.alone", self.alone, "write True or False")
-        flag("exchange.exact", self.exact, "write True or False")
+        self._set("agents", _whole("agents", self.agents, 1, AGENTS_MAX))
+        self._set("reporting", _whole("reporting", self.reporting, 1, self.agents))
         for name in ("wait", "diameter", "vectors", "numbers"):
-            remedy = f"give {name} of a round"
-            self._set(name, _whole(name, getattr(self, name), 0, _MOST, remedy))
+            self._set(name, _whole(name, getattr(self, name), 0, _MOST))
+        for name in ("alone", "exact"):
+            flag(f"exchange.{name}", getattr(self, name), "write True or False")
         self._set("weights", self._checked_weights())
-        self._set("links", self._checked_links())
-        self._set("views", self._checked_views())
-        for name, low, high in (("sizes", 1, self.agents), ("sinks", 0, self.agents - 1)):
-            given = _several(name, getattr(self, name), "whole numbers", "give a tuple")
-            remedy = "give one for each component"
-            self._set(name, tuple(_whole(name, each, low, high, remedy) for each in given))
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            refuse("exchange.ledger", self.ledger, "a Ledger or None", "make a Ledger")
+        links, views = _list_of("links", self.links), _list_of("views", self.views)
+        allowed = "pairs of a Meter, each named once, and its links of a round, whole numbers"
+        remedy = "make a Meter of two texts, a side and a truth value"
+        names = [pair[0].name for pair in links if _is_link(pair)]
+        if len(set(names)) < len(links):
+            refuse("exchange.links", self.links, allowed, remedy)
+        self._set("links", tuple((meter, int(number)) for meter, number in links))
+        for view in views:
+            if not _is_view(view, self.agents):
+                allowed = "Views of texts, a truth value and a whole number of agents"
+                refuse("exchange.views", view, allowed, "make a View")
+        self._set("views", tuple(view._replace(over=int(view.over)) for view in views))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
     def _checked_weights(self) -> Float[np.ndarray, " agent"]:
+        values = uniform_weights(self.agents) if self.weights is None else self.weights
         allowed = f"an array of {self.agents} numbers in [0, 1], 1 in sum"
         remedy = "give 1/M for every agent"
-        weights = array_of("exchange.weights", self.weights, AGENTS_MAX, allowed, remedy)
+        weights = array_of("exchange.weights", values, AGENTS_MAX, allowed, remedy)
         weights = weights.astype(np.float64, copy=False)
         # Written so that NaN fails every comparison.
         if weights.shape != (self.agents,) or not (
@@ -187,40 +152,6 @@ class Exchange:
             refuse("exchange.weights", weights, allowed, remedy)
         weights.setflags(write=False)
         return weights
-
-    def _checked_links(self) -> tuple[tuple[Meter, int], ...]:
-        allowed = "(Meter, links of a round) each"
-        found: dict[str, tuple[Meter, int]] = {}
-        for each in _several("links", self.links, allowed, "give a tuple of pairs"):
-            pair = isinstance(each, (tuple, list)) and len(each) == 2
-            if not pair or not isinstance(each[0], Meter):
-                refuse("exchange.links", each, allowed, "make a Meter")
-            meter = each[0]
-            if not isinstance(meter.name, str) or not meter.name:
-                refuse("exchange.links", meter, "meters with a name", "give a text")
-            field = f"links[{meter.name}]"
-            if meter.name in found:
-                remedy = "sum its links, or name the second otherwise"
-                refuse(f"exchange.{field}", meter.name, "a meter that is named once", remedy)
-            choice(f"exchange.{field}.side", meter.side, ("server", "peer"), "say whose links")
-            flag(f"exchange.{field}.priced", meter.priced, "write True or False")
-            if not isinstance(meter.words, str):
-                refuse(f"exchange.{field}.words", meter.words, "a text", "say what it counts")
-            found[meter.name] = meter, _whole(field, each[1], 0, _MOST, "give links of a round")
-        return tuple(found.values())
-
-    def _checked_views(self) -> tuple[View, ...]:
-        made = []
-        for view in _several("views", self.views, "a tuple of Views", "make a View"):
-            if not isinstance(view, View) or not isinstance(view.who, str):
-                refuse("exchange.views", view, "a View whose who is a text", "make a View")
-            field = f"views[{view.who}]"
-            flag(f"exchange.{field}.inside", view.inside, "write True or False")
-            if not isinstance(view.what, str):
-                refuse(f"exchange.{field}.what", view.what, "a text", "say what they see")
-            over = _whole(field, view.over, 1, self.agents, "give agents of a sum")
-            made.append(view._replace(over=over))
-        return tuple(made)
 
     @property
     def uniform(self) -> bool:
@@ -232,17 +163,38 @@ class Exchange:
         return {each.name: number for each, number in self.links}.get(meter, 0)
 
 
-def _whole(field: str, value: Any, low: int, high: int, remedy: str) -> int:
-    """Returns a whole number of a table; 3.0 is none, as it is no index and no length."""
-    if not isinstance(value, numbers.Integral):
-        refuse(f"exchange.{field}", value, f"an int in [{low:,}, {high:,}]", remedy)
-    return count(f"exchange.{field}", value, low, high, remedy)
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    """Tells whether it is a whole number of a table; 3.0 is none, as it is no index."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return whole and low <= value <= high
 
 
-def _several(field: str, value: Any, allowed: str, remedy: str) -> tuple[Any, ...]:
+def _whole(field: str, value: Any, low: int, high: int) -> int:
+    if not _is_whole(value, low, high):
+        refuse(f"exchange.{field}", value, f"an int in [{low:,}, {high:,}]", f"give {field}")
+    return int(value)
+
+
+def _list_of(field: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, (tuple, list)):
-        refuse(f"exchange.{field}", value, allowed, remedy)
+        refuse(f"exchange.{field}", value, "a tuple", "give a tuple")
     return tuple(value)
+
+
+def _is_link(pair: Any) -> bool:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], Meter):
+        return False
+    name, side, priced, words = pair[0]
+    texts = isinstance(name, str) and name != "" and isinstance(words, str)
+    fits = side in ("server", "peer") and isinstance(priced, bool)
+    return texts and fits and _is_whole(pair[1], 0, _MOST)
+
+
+def _is_view(view: Any, agents: int) -> bool:
+    if not isinstance(view, View):
+        return False
+    texts = isinstance(view.who, str) and isinstance(view.what, str)
+    return texts and isinstance(view.inside, bool) and _is_whole(view.over, 1, agents)
 
 
 def uniform_weights(agents: int) -> Float[np.ndarray, " agent"]:

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +28,8 @@ _ERROR = 1e-9
 _UNIFORMS = np.array([2.0**-53, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 2.0**-53])
 # Means that a law is tried out at; and uniforms of the conformance test.
 _MEANS, _MANY_UNIFORMS = 512, 4096
-# Means that are looked at in one go.
-_BLOCK = 1 << 14
+# Means of a problem that are looked at.
+_MOST_MEANS = 1 << 14
 # What a law on finitely many values need not state.
 _FINITE = (FiniteSupport.one, FiniteSupport.cumulants)
 
@@ -73,11 +73,10 @@ def check_law(law: Law, means: Any = None) -> None:
     _check_once(law)
     if means is not None:
         values = np.unique(means)
-        for start in range(0, len(values), _BLOCK):
-            block = values[start : start + _BLOCK]
-            # Few shapes: JAX compiles its functions for each.
-            size = max(_MEANS, 1 << (len(block) - 1).bit_length())
-            _check_at(law, np.pad(block, (0, size - len(block)), mode="edge"), _UNIFORMS)
+        values = values[:: -(-len(values) // _MOST_MEANS)]
+        # Few shapes: JAX compiles its functions for each.
+        size = max(_MEANS, 1 << (len(values) - 1).bit_length())
+        _check_at(law, np.resize(values, size), _UNIFORMS)
 
 
 @functools.lru_cache(maxsize=256)
@@ -114,14 +113,9 @@ def _means_at(law: Law, parts: np.ndarray) -> np.ndarray:
     return start + parts * (law.sensitivity if math.isfinite(law.sensitivity) else 1.0)
 
 
-class _Rule(NamedTuple):
-    """What must hold of some values, [mean] or [level or uniform, mean]."""
-
-    function: str
-    what: str
-    values: np.ndarray
-    kept: np.ndarray
-    allowed: str
+# A function, what it returns, its values [mean] or [level or uniform, mean], where they are
+# right, and what is allowed.
+_Rule = tuple[str, str, np.ndarray, np.ndarray, str]
 
 
 def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
@@ -133,15 +127,14 @@ def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
         own_settings(),
         np.errstate(all="ignore"),
     ):
-        for rule in _rules(law, means, uniforms):
-            kept = np.broadcast_to(rule.kept, rule.values.shape)
+        for function, what, values, kept, allowed in _rules(law, means, uniforms):
+            kept = np.broadcast_to(kept, values.shape)
             if not kept.all():
                 place = np.unravel_index(kept.argmin(), kept.shape)
-                told = f"{rule.what}{rule.values[place]:g} at mean {means[place[-1]]:g}"
-                if rule.function == "one" and len(place) == 2:
+                told = f"{what}{values[place]:g} at mean {means[place[-1]]:g}"
+                if function == "one" and len(place) == 2:
                     told += f" and u = {uniforms[place[0]]:.6g}"
-                remedy = f"mend {rule.function} of {law.name}"
-                refuse(f"{owner}.{rule.function}", Shown(told), rule.allowed, remedy)
+                refuse(f"{owner}.{function}", Shown(told), allowed, f"mend {function}")
 
 
 def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]:
@@ -159,12 +152,12 @@ def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]
             refuse(f"{name}.parameters", len(parameters), allowed, "return a tuple of arrays")
         table = np.array(parameters)
         inside = (table >= -_ERROR) & (table <= 1.0 + _ERROR)
-        yield _Rule("parameters", "", table, inside, "in [0, 1]")
+        yield "parameters", "", table, inside, "in [0, 1]"
         total, mean = table.sum(axis=0), np.array(law.values) @ table
         kept = abs(total - 1.0) <= _ERROR
-        yield _Rule("parameters", "sum ", total, kept, "1 in sum over levels")
+        yield "parameters", "sum ", total, kept, "1 in sum over levels"
         kept = abs(mean - means) <= near
-        yield _Rule("parameters", "mean ", mean, kept, "probabilities with that mean")
+        yield "parameters", "mean ", mean, kept, "probabilities with that mean"
         inherited = (type(law).one, type(law).cumulants) == _FINITE
         if inherited and len(uniforms) < _MANY_UNIFORMS:
             return  # the rest follows from the probabilities
@@ -173,22 +166,22 @@ def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]
         allowed = "six cumulants and the decay"
         refuse(f"{name}.cumulants", len(cumulants), allowed, "return seven")
     for each in cumulants[: 7 if law.step else 6]:  # the decay is used on a lattice alone
-        yield _Rule("cumulants", "", each, np.isfinite(each), "finite")
+        yield "cumulants", "", each, np.isfinite(each), "finite"
     mean = low + law.step * cumulants[0] if law.step else cumulants[0]
-    yield _Rule("cumulants", "first ", mean, abs(mean - means) <= near, "the mean first")
+    yield "cumulants", "first ", mean, abs(mean - means) <= near, "the mean first"
     variance, allowed = cumulants[1], "variances second, at least 0"
-    yield _Rule("cumulants", "variance ", variance, variance >= -_ERROR, allowed)
+    yield "cumulants", "variance ", variance, variance >= -_ERROR, allowed
     shape = (len(uniforms), len(means))
     u = jnp.broadcast_to(jnp.asarray(uniforms)[:, None], shape)
     drawn = np.asarray(static.one(u, *(jnp.broadcast_to(each, shape) for each in parameters)))
     kept = np.isfinite(drawn) & (drawn >= low - slack) & (drawn <= high + slack)
     kept[1:] &= np.diff(drawn, axis=0) >= 0.0
     allowed = f"rewards in [{low:g}, {high:g}] that do not decrease with u"
-    yield _Rule("one", "", drawn, kept, allowed)
+    yield "one", "", drawn, kept, allowed
     if law.step:
         steps = (drawn - low) / law.step
         kept, allowed = abs(steps - np.round(steps)) <= 1e-6, f"{low:g} plus a multiple of its step"
-        yield _Rule("one", "", drawn, kept, f"{allowed}, {law.step:g}")
+        yield "one", "", drawn, kept, f"{allowed}, {law.step:g}"
     if len(uniforms) >= _MANY_UNIFORMS and math.isfinite(law.sensitivity):
         yield from _moment_rules(law, drawn[1:-1] - means, cumulants, slack)
 
@@ -205,4 +198,4 @@ def _moment_rules(
         found = (deviations**order).mean(axis=0)
         error = 2.0 * law.sensitivity**order / _MANY_UNIFORMS + slack
         what = f"central moment {order} of "
-        yield _Rule("one", what, found, abs(found - moment) <= error, "of the stated cumulants")
+        yield "one", what, found, abs(found - moment) <= error, "of the stated cumulants"

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -221,16 +222,11 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     """
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
-    try:
-        # The length is checked first: a range may be huge.
-        fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
-        given = list(levels) if fits else []
-    except Exception:  # no length, or an object that raises
-        given = []
-    if not given:
+    is_list = isinstance(levels, (list, tuple, range, np.ndarray))
+    if not is_list or not 2 <= len(levels) <= MAX_LEVELS:
         refuse("levels", levels, allowed, remedy)
     found = tuple(
-        real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(given)
+        real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(levels)
     )
     if any(b <= a for a, b in zip(found, found[1:], strict=False)):
         refuse("levels", levels, "increasing", "sort them and drop repeated ones")

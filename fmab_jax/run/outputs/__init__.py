@@ -19,10 +19,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from fmab_jax.core.outputs import DIMENSIONS, OF_RESULTS, Gauge, Output, Record, Reduce
+from fmab_jax.core.outputs import OF_RESULTS, Gauge, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, shown
+from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
 from fmab_jax.run import contract, schema
 from fmab_jax.run.attributes import LONGEST, holds
 from fmab_jax.run.outputs.usual import USUAL
@@ -105,23 +105,22 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
     found: list[Output] = []
-    taken = RESULT_NAMES | _TAKEN
-    for each in asked:
-        if isinstance(each, str):
-            if each not in further():
-                known = ", ".join(further())
-                remedy = did_you_mean(each, further(), f"choose from {known}")
-                if each in {one.name for one in USUAL}:
-                    remedy = "leave it out: every result has it"
-                refuse("outputs", each, f"among {known}", remedy)
-            each = further()[each]
-        if each in found:
-            refuse("outputs", each.name, "named once", "drop one of them")
-        if not isinstance(each, Output):
-            refuse("outputs", each, "names, or an fmab_jax.Output of one's own", remedy)
-        _check(each, taken)
-        taken |= {each.name}
-        found.append(each)
+    taken, known = RESULT_NAMES | _TAKEN, further()
+    for item in asked:
+        output = known.get(item, item) if isinstance(item, str) else item
+        if isinstance(output, str):
+            choice = ", ".join(known)
+            remedy = did_you_mean(output, known, f"choose from {choice}")
+            if output in {usual.name for usual in USUAL}:
+                remedy = "leave it out: every result has it"
+            refuse("outputs", output, f"among {choice}", remedy)
+        if not isinstance(output, Output):
+            refuse("outputs", output, "names, or an fmab_jax.Output of one's own", remedy)
+        if output in found:
+            refuse("outputs", output.name, "named once", "drop one of them")
+        _check(output, taken)
+        taken |= {output.name}
+        found.append(output)
     names = {each.name for each in found}
     over = dict(pair for each in found if isinstance(each, Reduce) for pair in each.over)
     for each in found:
@@ -147,19 +146,12 @@ def _check(output: Output, taken: Set[str]) -> None:
     for field in ("label", "units"):
         text = getattr(output, field)
         if len(text) > LONGEST or not holds(text):
-            allowed_text = f"a text of at most {LONGEST:,} letters, without a NUL"
-            refuse(
-                f"Output.{field}", text, allowed_text, "write it otherwise: no file would hold it"
-            )
-    allowed = tuple(each for each in DIMENSIONS if each != "meter")
-    if output.dims != tuple(each for each in allowed if each in output.dims):
-        refuse("Output.dims", output.dims, f"some of {allowed} in this order", "reorder them")
+            allowed = f"a text of at most {LONGEST:,} letters, without a NUL"
+            refuse(f"Output.{field}", text, allowed, "write it otherwise: no file would hold it")
+    if "meter" in output.dims:
+        refuse("Output.dims", output.dims, "without the meter", "drop it")
     if np.dtype(output.dtype) != np.float64:
         refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
-    for gauge in output.gauges:
-        if "agent" in gauge.dims[1:] or "time" in gauge.dims[:-1] or "meter" in gauge.dims:
-            wanted = f"some of {allowed}, agent first and time last"
-            refuse("Gauge.dims", gauge.dims, wanted, "reorder them")
 
 
 def gauges_of(outputs: Sequence[Output]) -> tuple[Gauge, ...]:
@@ -184,8 +176,9 @@ def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
             trial.gauging(each.gauges)
         except Refusal as error:
             # What was asked for is the output, not what it needs.
-            named = Refusal(error.field, each.name, error.allowed, error.remedy)
-            raise (named if error.field == "outputs" else error) from None
+            if error.field != "outputs":
+                raise
+            raise Refusal("outputs", each.name, error.allowed, error.remedy) from None
     return trial.gauging(gauges)
 
 
@@ -335,13 +328,9 @@ def made(
         # Twice, so that an array of one row is not taken for one of all seeds.
         pair = compute([seed, seed], 2)
         if not _is_close(pair, values[seed : seed + 1]):
-            place = int(_is_close(pair[:1], values[seed : seed + 1]))
-            alone, beside = (shown(each.tolist()) for each in (pair[place], values[seed]))
-            name = output.name
-            remedy = f"compare seeds in the result: data.{name} - data.{name}.mean('seed')"
             allowed = "the same for a seed, whatever seeds are beside it"
-            other = f"{alone} of a seed beside itself, else {beside}"
-            refuse(field, Shown(other), allowed, remedy)
+            remedy = f"compare seeds in the result: data.{output.name} - data.{output.name}.mean()"
+            refuse(field, Shown("another value for a seed by itself"), allowed, remedy)
     return values
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import Array
 
@@ -23,11 +21,7 @@ def _add(found: Array, stretch: Stretch, grid: Array) -> Array:
     return found + arrays.rounded(slots * each)
 
 
-def _end(found: Array) -> Any:
-    return found
-
-
-GAUGE = Gauge("pulls", ("arm",), _start, _add, _end)
+GAUGE = Gauge("pulls", ("arm",), _start, _add)
 
 PULLS = Output(
     "pulls",

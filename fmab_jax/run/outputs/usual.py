@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fmab_jax.core.outputs import Output
@@ -28,64 +30,23 @@ NUMBERS = Output(
     dtype=np.int64,
 )
 
+
+def _field(name: str, label: str, units: str, field: str = "", **more: Any) -> Output:
+    """Returns the output that is a field of an `Outcome`."""
+    return Output(name, label, units, lambda record: record[field or name], **more)
+
+
 USUAL = (
-    Output(
-        "regret",
-        "cumulative regret",
-        "reward",
-        lambda record: record["regret"],
-        ("time",),
-    ),
-    Output(
-        "waiting_regret",
-        "cumulative regret while waiting",
-        "reward",
-        lambda record: record["waiting_regret"],
-        ("time",),
-    ),
+    _field("regret", "cumulative regret", "reward", dims=("time",)),
+    _field("waiting_regret", "cumulative regret while waiting", "reward", dims=("time",)),
     LINKS,
-    Output(
-        "rounds_made",
-        "completed rounds",
-        "rounds",
-        lambda record: record["rounds"],
-        dtype=np.int32,
-    ),
+    _field("rounds_made", "completed rounds", "rounds", "rounds", dtype=np.int32),
     NUMBERS,
-    Output(
-        "active_arms",
-        "active arms at T",
-        "arms",
-        lambda record: record["active_arms"],
-        dtype=np.int32,
-    ),
-    Output(
-        "chosen_arm",
-        "arm played at T",
-        "index",
-        lambda record: record["chosen_arm"],
-        dtype=np.int32,
-    ),
-    Output(
-        "agents_lost",
-        "agents without a best arm at T",
-        "agents",
-        lambda record: record["agents_lost"],
-        dtype=np.int32,
-    ),
-    Output(
-        "agents_worse",
-        "agents that play a worse arm",
-        "agents",
-        lambda record: record["agents_worse"],
-        dtype=np.int32,
-    ),
-    Output(
-        "final_gap",
-        "gap of what is played at T",
-        "reward",
-        lambda record: record["final_gap"],
-    ),
+    _field("active_arms", "active arms at T", "arms", dtype=np.int32),
+    _field("chosen_arm", "arm played at T", "index", dtype=np.int32),
+    _field("agents_lost", "agents without a best arm at T", "agents", dtype=np.int32),
+    _field("agents_worse", "agents that play a worse arm", "agents", dtype=np.int32),
+    _field("final_gap", "gap of what is played at T", "reward"),
     Output(
         "best_arm_lost",
         "best arm lost",

@@ -1,0 +1,170 @@
+"""Communication graphs by name: fixed ones, and random ones drawn until connected."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.errors import did_you_mean, refuse
+from fmab_jax.later import nx
+
+EDGES_MAX = 2_000_000
+"""Most edges of one graph: about 0.4 GB inside networkx."""
+
+DRAWS_MAX = 200
+"""Draws of a random graph before giving up on a connected one."""
+
+ALLOWED = (
+    "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
+    "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
+)
+_NAME = re.compile(
+    r"complete|star|ring|path|grid|random(-[0-9]*\.?[0-9]+(e-?[0-9]+)?)?|regular-[0-9]{1,9}"
+    r"|preferential(-[0-9]{1,9})?"
+)
+_EXAMPLES = (
+    *("complete", "star", "ring", "path", "grid", "random", "preferential"),
+    *("regular-4", "random-0.2", "preferential-2"),
+)
+
+
+def checked_name(value: Any, field: str = "graph") -> str:
+    """Returns the name of a graph, refused if there is none of that name for any number of agents.
+
+    Raises:
+        ValueError: For any other text, or another type.
+    """
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        word = value.lower() if isinstance(value, str) else value
+        remedy = did_you_mean(word, _EXAMPLES, "for example 'ring'")
+        refuse(field, value, f"one of {ALLOWED}", remedy)
+    return value
+
+
+def frozen(nodes: int, edges: Iterable[tuple[int, int]], name: str = "") -> nx.Graph:
+    """A plain graph whose nodes iterate as 0..M-1, so that a matrix made of it has agent order."""
+    graph = nx.empty_graph(nodes)
+    graph.add_edges_from(edges)
+    graph.name = name
+    return nx.freeze(graph)
+
+
+def check_edges(edges: float, field: str, shown: str) -> None:
+    """Refuses more edges than fit into memory.
+
+    Raises:
+        ValueError: If there are more than 2,000,000.
+    """
+    if edges > EDGES_MAX:
+        allowed = f"a graph of at most {EDGES_MAX:,} edges (this one has about {round(edges):,})"
+        refuse(field, shown, allowed, "use fewer agents or a sparser graph")
+
+
+def make_named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
+    """Returns the graph of a name; arguments as in `graphs.make`.
+
+    Raises:
+        ValueError: If the name is unknown or impossible for so many agents.
+    """
+    kind, _, number = checked_name(name, field).partition("-")
+    pairs = agents * (agents - 1) // 2
+    if kind in _FIXED:
+        check_edges(pairs if kind == "complete" else agents, field, name)
+        return nx.freeze(_FIXED[kind](agents))
+    if kind == "random":
+        # Above 2 ln(M) / M disconnected draws are rare; that is the remedy worth naming.
+        usual = 2 * math.log(agents) / agents
+        chance = float(number) if number else usual
+        if number and not 0 < chance <= 1:
+            allowed = "random-P with an edge probability P in (0, 1]"
+            refuse(field, name, allowed, "try random-0.2")
+        edges, remedy = chance * pairs, f"raise P, to {usual:.2g} for example"
+        draw: Callable[..., nx.Graph] = partial(nx.fast_gnp_random_graph, agents, chance)
+    elif kind == "regular":
+        degree = _degree(int(number), agents, field, name)
+        edges, remedy = degree * agents / 2, "choose a larger degree"
+        draw = partial(_regular, degree, agents)
+    else:
+        newcomer = int(number) if number else min(2, agents - 1)
+        if number and not 1 <= newcomer < agents:
+            allowed = f"preferential-m with 1 <= m < {agents} (the agents)"
+            refuse(field, name, allowed, "choose m in that range or more agents")
+        edges, remedy = newcomer * agents, "choose a larger m"
+        draw = partial(_preferential, newcomer, agents)
+    check_edges(edges, field, name)
+    return _draw_connected(draw, seed, field, name, remedy)
+
+
+def _ring(agents: int) -> nx.Graph:
+    # networkx would give a ring of one agent a self-loop.
+    return nx.path_graph(agents) if agents <= 2 else nx.cycle_graph(agents)
+
+
+def _grid(agents: int) -> nx.Graph:
+    columns = math.isqrt(agents - 1) + 1
+    graph = nx.empty_graph(agents)
+    graph.add_edges_from((i, i + 1) for i in range(agents - 1) if (i + 1) % columns)
+    graph.add_edges_from((i, i + columns) for i in range(agents - columns))
+    return graph
+
+
+_FIXED: dict[str, Callable[[int], nx.Graph]] = {
+    "complete": lambda agents: nx.complete_graph(agents),
+    "star": lambda agents: nx.star_graph(agents - 1),
+    "path": lambda agents: nx.path_graph(agents),
+    "ring": _ring,
+    "grid": _grid,
+}
+
+
+def _degree(degree: int, agents: int, field: str, name: str) -> int:
+    """Returns the degree, refused unless a connected graph of this degree on M nodes exists."""
+    if agents <= 2:
+        low, nearest = agents - 1, agents - 1
+    else:
+        low, nearest = 2, min(max(degree, 2), agents - 1)
+        nearest -= nearest * agents % 2
+    if degree != nearest:
+        allowed = (
+            f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents "
+            f"(agents={agents!r})"
+        )
+        refuse(field, name, allowed, f"the nearest is regular-{nearest}")
+    return degree
+
+
+def _regular(degree: int, agents: int, seed: random.Random) -> nx.Graph:
+    if degree == 2:
+        # The connected 2-regular graphs are the rings; pairing stubs rarely gives a single one.
+        order = list(range(agents))
+        seed.shuffle(order)
+        return nx.cycle_graph(order)
+    if 2 * degree >= agents:
+        # Pairing stubs stalls on dense graphs; the complement has the same law and is sparse.
+        return nx.complement(nx.random_regular_graph(agents - 1 - degree, agents, seed=seed))
+    return nx.random_regular_graph(degree, agents, seed=seed)
+
+
+def _preferential(edges: int, agents: int, seed: random.Random) -> nx.Graph:
+    if agents == 1:
+        return nx.empty_graph(1)
+    return nx.barabasi_albert_graph(agents, edges, seed=seed)
+
+
+def _draw_connected(
+    draw: Callable[..., nx.Graph], seed: int, field: str, name: str, remedy: str
+) -> nx.Graph:
+    """Returns the first connected draw; draw n uses sub-seed n of the seed."""
+    for attempt in range(DRAWS_MAX):
+        words = np.random.SeedSequence([seed, attempt]).generate_state(1, np.uint64)
+        graph = draw(seed=random.Random(int(words[0])))
+        if nx.is_connected(graph):
+            return frozen(graph.number_of_nodes(), graph.edges())
+    allowed = f"a graph that is connected within {DRAWS_MAX} draws"
+    refuse(field, name, allowed, remedy)
