@@ -6,7 +6,6 @@ Its epochs, radius and noise are in families/paper.py; the loop is fmab_jax/elim
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.paper import PaperElimination
@@ -31,11 +30,10 @@ class CDP(PaperElimination):
         2
     """
 
-    name: ClassVar[str] = "cdp"
-    title: ClassVar[str] = "CDP-MAB"
-    heard: ClassVar[str] = "a server hears ceil(pM) agents a round"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "cdp"
+    title = "CDP-MAB"
+    heard = "a server hears ceil(pM) agents a round"
+    examples = (
         "--epsilon 0.1 0.3 0.5 1 --out eps",
         "--participation 0.4 --rounds 3 --schedule-gap 0.0625",
         "--means means.csv --agents 5 --horizon 1e6",

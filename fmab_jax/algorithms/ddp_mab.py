@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.graphs import OverGraph
 from fmab_jax.algorithms.families.paper import PaperWaiting
@@ -27,13 +26,9 @@ class DDP(OverGraph, PaperWaiting):
         True
     """
 
-    name: ClassVar[str] = "ddp"
-    title: ClassVar[str] = "DDP-MAB"
-    heard: ClassVar[str] = "agents flood a graph (GIS), or gossip, and wait"
-    trusted: ClassVar[str] = (
-        "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "ddp"
+    title = "DDP-MAB"
+    examples = (
         "--graph ring star complete",
         "--graph regular-4 --agents 100 --horizon 1e6 --log-time",
         "--graph friends.graphml --agents 12 --spread 1",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from fmab_jax.algorithms.base import SERVER, Seen
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.ledgers import SERVER, Seen
 from fmab_jax.errors import literal, refuse
 from fmab_jax.parameters import Flag, parameter
 
@@ -42,11 +41,11 @@ class KLSE(LikelihoodElimination):
         {'epsilon': 0.5, 'epsilon_message': 0.5}
     """
 
-    name: ClassVar[str] = "kl_se"
-    title: ClassVar[str] = "KL-SE"
-    heard: ClassVar[str] = "a server hears ceil(pM) agents a round, or a secure sum"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message; or secure aggregation"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "kl_se"
+    title = "KL-SE"
+    heard = "a server hears ceil(pM) agents a round, or a secure sum"
+    trusted = "nobody, up to the epsilon of a message; or secure aggregation"
+    examples = (
         "--epsilon 0.1 1 10 --out kl",
         "--epsilon 1 --growth 2 3 5 --split true",
     )
@@ -56,7 +55,6 @@ class KLSE(LikelihoodElimination):
         Flag(),
         "Agents, which must be alike, share the arms out.",
         default=False,
-        symbol="split",
         label="arms shared out",
     )
     participation: float = participation_parameter()
@@ -68,6 +66,8 @@ class KLSE(LikelihoodElimination):
             if getattr(self, name) and self.participation < 1.0:
                 remedy = "let everybody report, or drop it"
                 refuse(name, True, f"{literal(False)} where participation is below 1", remedy)
+
+    sharing_flag = "split"
 
     @property
     def shares_arms(self) -> bool:

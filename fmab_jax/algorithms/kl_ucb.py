@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
-from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import rounded
@@ -56,10 +55,9 @@ class KLUCB(Pooled):
         True
     """
 
-    name: ClassVar[str] = "kl_ucb"
-    title: ClassVar[str] = "KL-UCB"
-    source: ClassVar[str] = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
-    ledger = noiseless_ledger
+    name = "kl_ucb"
+    title = "KL-UCB"
+    source = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
 
     constant: float = parameter(
         Real(low=0.0, open_high=True), "Of log log t in the width.", default=0.0
@@ -72,7 +70,7 @@ class KLUCB(Pooled):
         return Known(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax q; arms that were never pulled come first."""
         log = jnp.log(slot.sharing * slot.time)
         width = log + rounded(own["constant"] * jnp.log(jnp.maximum(log, 1.0)))
@@ -93,7 +91,7 @@ class KLUCB(Pooled):
         return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
 
 
-def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
+def _best(state: Known, width: Scalar) -> ArmPerRow:
     """Returns the arm of the largest q in each row; the lowest where several tie.
 
     No arm but a few candidates is solved for: at a candidate's q, an arm whose q is larger is one
@@ -133,9 +131,9 @@ def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
 class _Search(NamedTuple):
     """The best arm so far, its q, the arm to be tried next, and whether to go on; by row."""
 
-    arm: Int[Array, " row"]
+    arm: ArmPerRow
     q: PerRow
-    candidate: Int[Array, " row"]
+    candidate: ArmPerRow
     searching: Bool[Array, " row"]
 
 

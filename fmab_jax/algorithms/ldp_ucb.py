@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.base import BITS, LAPLACE, OUTSIDE, Seen, together
-from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import laplace
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Seen, together
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -45,10 +44,10 @@ class LDPUCB(Private, Pooled):
         [('anybody', 1.0), ('anybody who sees actions', 1.0)]
     """
 
-    name: ClassVar[str] = "ldp_ucb"
-    title: ClassVar[str] = "LDP-UCB"
-    source: ClassVar[str] = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a reward"
+    name = "ldp_ucb"
+    title = "LDP-UCB"
+    source = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
+    trusted = "nobody, up to the epsilon of a reward"
 
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
     pooled: bool = pooled_parameter("A server pools what is released.")
@@ -95,7 +94,7 @@ class LDPUCB(Private, Pooled):
         return jnp.where(own["bits"] > 0.0, bit, rewards + noise)
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the first arm with too few pulls, else that of the largest index."""
         time = slot.sharing * slot.time
         log = jnp.log(time)

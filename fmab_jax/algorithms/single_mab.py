@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.core import exchanges
@@ -25,11 +24,11 @@ class Single(PaperElimination):
         True
     """
 
-    name: ClassVar[str] = "single"
-    title: ClassVar[str] = "Single-agent MAB"
-    heard: ClassVar[str] = "nobody: each agent alone"
-    trusted: ClassVar[str] = "nobody: no message is sent"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "single"
+    title = "Single-agent MAB"
+    heard = "nobody: each agent alone"
+    trusted = "nobody: no message is sent"
+    examples = (
         "--agents 5 --arms 10",
         "--agents 5 --arms 10 --spread 0 1 --out alone",
     )

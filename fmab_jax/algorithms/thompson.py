@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.base import Seen, noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best
+from fmab_jax.algorithms.base import noiseless_ledger
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import Seen
 
 _GDP = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
 
@@ -35,9 +34,9 @@ class Thompson(Pooled):
         True
     """
 
-    name: ClassVar[str] = "thompson"
-    title: ClassVar[str] = "Thompson sampling"
-    source: ClassVar[str] = "Agrawal and Goyal, AISTATS 2013, arXiv 1209.3353, algorithm 2"
+    name = "thompson"
+    title = "Thompson sampling"
+    source = "Agrawal and Goyal, AISTATS 2013, arXiv 1209.3353, algorithm 2"
 
     pooled: bool = pooled_parameter()
 
@@ -52,7 +51,7 @@ class Thompson(Pooled):
         return (*messages, actions._replace(why=why, source=_GDP))
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the arm of the largest draw."""
         count = state.pulls + 1.0
         drawn = normal.quantile(slot.uniform(*count.shape))

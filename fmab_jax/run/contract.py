@@ -18,14 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import (
-    Algorithm,
-    Outcome,
-    ledger_of,
-    number_bits_of,
-    privacy_of,
-    settings_of,
-)
+from fmab_jax.algorithms.base import Algorithm, Outcome, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.errors import Refusal, foreign, place_of, reason_of, refuse
@@ -122,10 +115,10 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
     owner = type(algorithm)
     with asking(owner):
         described: Any = algorithm.describe()
-        settings_of(algorithm)
+        algorithm.settings()
         privacy_of(algorithm, exchange)
         ledger_of(algorithm, exchange)
-        number_bits_of(algorithm, arms)
+        algorithm.number_bits(arms)
     try:
         fits = isinstance(described, dict) and bool(json.dumps(described, allow_nan=False))
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.index import Slot
+from fmab_jax.algorithms.families.slots import Slot
 from fmab_jax.core import keys, normal
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import PerRowArm

@@ -6,18 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fmab_jax.algorithms.base import (
-    ACTIONS,
-    OUTSIDE,
-    OWN,
-    SERVER,
-    SHARER,
-    Algorithm,
-    Seen,
-    together,
-)
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import ACTIONS, OUTSIDE, OWN, SERVER, SHARER, Seen, together
 from fmab_jax.errors import NONE, refuse, setting
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
@@ -41,8 +33,8 @@ def epsilon_parameter(default: Any, **more: Any) -> Any:
 
 def secure_parameter(words: str) -> Any:
     """Returns the parameter that says whether a secure sum hides single messages."""
-    symbol, label = "secure sum", "over a secure sum"
-    return parameter(Flag(), words, default=False, symbol=symbol, label=label)
+    label = "over a secure sum"
+    return parameter(Flag(), words, default=False, symbol="secure sum", label=label)
 
 
 def failure_parameter(words: str) -> Any:
@@ -131,11 +123,10 @@ def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen
 def _shares(
     algorithm: Private, exchange: Exchange, size: int, who: str, what: str
 ) -> tuple[Seen, ...]:
-    left = exchange.agents - size
-    epsilon = laplace.share_epsilon(algorithm.noise_level, left, exchange.agents)
-    shares = f"{left:,} of {exchange.agents:,} shares of the noise"
-    why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
-    hidden: tuple[float, int, int] | None = (algorithm.noise_level, left, exchange.agents)
-    if math.isinf(algorithm.noise_level):
-        why, hidden = "no noise", None
-    return (Seen(who, what, epsilon, why, source=OWN, shares=hidden),)
+    level, agents, left = algorithm.noise_level, exchange.agents, exchange.agents - size
+    epsilon = laplace.share_epsilon(level, left, agents)
+    if math.isinf(level):
+        return (Seen(who, what, epsilon, "no noise", source=OWN),)
+    effect = "hide a reward" if math.isfinite(epsilon) else "bound no ratio"
+    why = f"{left:,} of {agents:,} shares of the noise {effect}"
+    return (Seen(who, what, epsilon, why, source=OWN, shares=(level, left, agents)),)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import Slot
+from fmab_jax.algorithms.families.slots import Slot
 from fmab_jax.core import laplace
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import Scalar
