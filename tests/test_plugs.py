@@ -746,12 +746,8 @@ STATED = [
     ("privacy", None, "=None: must be a dict of epsilon and epsilon_message"),
     ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
     ("privacy", dict.fromkeys((*BOTH, "agents"), 1.0), "={'epsilon': 1.0, "),
-    ("settings", None, "=None: must be a dict of texts"),
-    ("settings", {"a": 1}, "={'a': 1}: must be a dict of texts"),
     ("describe", None, "=None: must be a dict that JSON can hold"),
     ("describe", {"a": math.nan}, "={'a': nan}: must be a dict that JSON can hold"),
-    ("number_bits", -64, "=-64: must be a whole number in [0, 1,000,000]"),
-    ("number_bits", 1.5, "=1.5: must be a whole number in [0, 1,000,000]"),
 ]
 
 
@@ -1122,21 +1118,10 @@ NO_PLUG_INS = (
 LINES = (
     ("arms: list = None", "float, int, bool or str"),
     ("name = 5", "Mine.name=5: must be a short plain name"),
-    ("title = 5", "Mine.title=5: must be a text"),
-    ("source = b'x'", "Mine.source=b'x': must be a text"),
-    ("heard = None", "Mine.heard=None: must be a text"),
-    ("trusted = ('a', 'b')", "Mine.trusted=('a', 'b'): must be a text"),
-    ("usual_agents = 'many'", "Mine.usual_agents='many': must be a whole number"),
-    ("usual_agents = True", "Mine.usual_agents=True: must be a whole number"),
-    ("usual_agents = 0", "Mine.usual_agents=0: must be a whole number"),
-    ("examples = 5", "Mine.examples=5: must be a tuple of texts"),
-    ("homogeneous_only = 1", "Mine.homogeneous_only=1: must be True or False"),
     ("x: 'Unknown' = 1", "Mine's annotations=name 'Unknown' is not defined: must be"),
     ("x: 'a b' = 1", "Mine's annotations=Forward reference must be an expression"),
     ("x: 5 = 1", "Mine.x=5: must be float, int, bool or str"),
     ("x: int | str = 1", "Mine.x=int | str: must be float, int, bool or str"),
-    ("x: int = '5'", "Mine.x='5': must be a whole number"),
-    ("x: bool = 7", "Mine.x=7: must be True or False"),
     ("x: int = fmab.parameter(5, 'h')", "Mine.x=5: must be declared with a Kind"),
     (WHOLE.format(5, ""), "Mine.x, its help=5: must be a text"),
     (WHOLE.format("'h'", ", label=5"), "Mine.x, its label=5: must be a text"),
@@ -1221,7 +1206,7 @@ class Token(Coin):
     ],
 )
 def test_two_of_one_name_in_one_file_are_refused(old, new, told, tmp_path, capsys):
-    """Catches one that another replaces: `list` for `_distinct`, no `_defined_once`."""
+    """Catches one that another replaces: no comparison of names, no `defined_once`."""
     path = tmp_path / "own.py"
     path.write_text(TWICE, encoding="utf-8")
     assert [owner.name for owner in base.load_plugin(str(path))] == ["mine", "other"]

@@ -10,8 +10,6 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import Seen
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.parameters import Flag, Real, parameter
 
@@ -62,17 +60,13 @@ class AdaPUCB(Private, Episodes):
     source = "Azize and Basu, NeurIPS 2022, arXiv 2209.02570"
     heard = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
+    disjoint = "episodes are disjoint data, each with one noise"
     examples = ("--agents 20", "--epsilon 0.1 1 --kl false true")
 
     alpha: float = parameter(Real(low=0.0, open_high=True), "Of the index.", default=3.1)
     kl: bool = parameter(
         Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB"
     )
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers actions: an episode's rewards are released once, and then forgotten."""
-        why = "episodes are disjoint data, each with one noise"
-        return (self.seen(why, over=1, source=self.source),)
 
     @staticmethod
     def init(arms: int, own: Own) -> Last:

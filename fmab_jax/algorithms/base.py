@@ -95,7 +95,7 @@ class Outcome(NamedTuple):
 # `values` is among them: the noise is scaled by it.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
-    *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
+    *("init", "release", "update", "learn", "choose", "due", "communicate", "bind", "make_trial"),
 )
 
 
@@ -222,7 +222,6 @@ class Algorithm(Described):
         """
         raise NotImplementedError
 
-    @abstractmethod
     def bind(
         self,
         problem: Problem,
@@ -231,7 +230,7 @@ class Algorithm(Described):
         exchange: Exchange,
         sum_agents: bool = True,
         room: int | None = None,
-    ) -> Trial:
+    ) -> Any:
         """Returns the trial of this algorithm on a problem.
 
         Args:
@@ -244,7 +243,20 @@ class Algorithm(Described):
         Raises:
             ValueError: If the problem is not one that the algorithm can run on.
         """
+        if self.homogeneous_only:
+            problem.check_homogeneous(self.name)
+        return self.make_trial(problem, horizon, exchange, room or problem.agents, sum_agents)
+
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+    ) -> Trial:
+        """Returns the trial that `bind` asks for; a family states it."""
         raise NotImplementedError
+
+    @property
+    def homogeneous_only(self) -> bool:
+        """Whether agents whose means differ are refused."""
+        return False
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns what the equations find in ``own``: every parameter that is a number.
@@ -271,7 +283,7 @@ class Algorithm(Described):
         # An elimination says whether it draws noise.
         if not getattr(self, "noisy", True):
             return noiseless_ledger(self, exchange)
-        return _list_rows(exchange, f"{UNSTATED}; {_find_remedy(type(self))}")
+        return _list_rows(exchange, f"{UNSTATED}; state a ledger")
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
@@ -309,16 +321,6 @@ def _list_rows(exchange: Exchange, why: str) -> tuple[Seen, ...]:
     """Returns a row without a bound for everybody who sees something."""
     rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
     return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
-
-
-def _find_remedy(owner: type[Algorithm]) -> str:
-    """Returns how a class that states no ledger can state that of the class it changes."""
-    for base in owner.__mro__[1:]:
-        if getattr(base, "name", "") and base.ledger is not Algorithm.ledger:  # type: ignore[attr-defined]
-            room, _, file = base.__module__.rpartition(".")
-            known = f"fmab.{file}" if room == "fmab_jax.algorithms" else base.__name__
-            return f"if unchanged, state ledger = {known}.ledger"
-    return "state a ledger"
 
 
 def collect_numbers(

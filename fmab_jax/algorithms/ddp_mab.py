@@ -28,9 +28,4 @@ class DDP(OverGraph, PaperWaiting):
 
     name = "ddp"
     title = "DDP-MAB"
-    examples = (
-        "--graph ring star complete",
-        "--graph regular-4 --agents 100 --horizon 1e6 --log-time",
-        "--graph friends.graphml --agents 12 --spread 1",
-        "--graph ring --protocol gis flooding gossip --agents 20",
-    )
+    examples = ("--graph ring star complete", "--graph friends.graphml --agents 12 --spread 1")

@@ -12,8 +12,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Consensus
-from fmab_jax.core import graphs
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, graphs
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.core.shapes import PerRowArm, Scalar
@@ -138,7 +137,7 @@ class DDUCB(Consensus):
         """Makes one step of mixing; at a stage's end, its result joins the estimate."""
         stage, step = _place(slot, own)
         heard = slot.mix(state.mixing, weights(slot))
-        after = heard + rounded(momentum(step, own["momentum"]) * (heard - state.before))
+        after = heard + arrays.rounded(momentum(step, own["momentum"]) * (heard - state.before))
         over = step == own["stage"]
         # Until the first mixing ends, an agent's own first pulls stand for the network's.
         so_far = jnp.where(stage > 0.0, state.mixed, 0.0)

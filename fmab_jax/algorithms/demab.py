@@ -15,9 +15,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
-from fmab_jax.core import arrays, exchanges, keys, laplace, normal
+from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
-from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.ledgers import SERVER, Seen, together
 from fmab_jax.core.problems import Problem
@@ -77,7 +77,7 @@ class DEMAB(Private):
         What more is sent is counted in the runs: each as a vector of one number.
         """
         views = (View(SERVER, 1), View("the agents", 1, what="the best mean of each phase"))
-        table = exchanges.server(agents)
+        table = server(agents)
         return replace(table, vectors=1, numbers=2 * agents, views=views)
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
@@ -91,29 +91,21 @@ class DEMAB(Private):
         why = "another agent's sums have noise of its own"
         return (self.seen(why, together(size), "means of other agents", over=1),)
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> DEMABTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Raises:
-            ValueError: If agents differ, or an epsilon is claimed for rewards that may lie outside
-                [0, 1].
+            ValueError: If an epsilon is claimed for rewards that may lie outside [0, 1].
         """
-        problem.check_homogeneous(self.name)
         law, noisy = problem.rewards, math.isfinite(self.noise_level)
         check_unit_rewards(law, self.noise_level)
         agents, arms = problem.agents, problem.arms
         return DEMABTrial(
             filling=type(self),
             law=law.bind()[0],
-            room=agents if room is None else room,
+            room=room,
             noisy=noisy,
             horizon=np.int64(horizon),
             agents=np.int64(agents),

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter, secure_sum, shares_left
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import Seen
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, parameter
@@ -59,7 +58,7 @@ class DistDPSE(Private, Elimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, and sees no more than the sum."""
-        return replace(exchanges.server(agents), views=(View("the server", agents),))
+        return replace(server(agents), views=(View("the server", agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what the server sees, so the actions that it decides, and agents with a share."""

@@ -8,9 +8,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import Seen
+from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.shapes import Scalar
 
 
@@ -39,10 +37,8 @@ class DPSE(Private, Elimination):
     source = "Sajed and Sheffet, ICML 2019, arXiv 1905.09383, as public codes have it"
     heard = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
-    examples = (
-        "--agents 5 --arms 5",
-        "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1",
-    )
+    disjoint = "epochs are disjoint data, each with one noise on an arm"
+    examples = ("--agents 5 --arms 5", "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1")
     noisy = True
     elementwise = True
     leaves = staticmethod(is_clearly_behind)
@@ -52,12 +48,7 @@ class DPSE(Private, Elimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
-        return exchanges.alone(agents)
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers actions: an epoch's rewards are released once, and then forgotten."""
-        why = "epochs are disjoint data, each with one noise on an arm"
-        return (self.seen(why, over=1, source=self.source),)
+        return alone(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds beta, by default 1 / T."""

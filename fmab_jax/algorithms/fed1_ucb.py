@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, server
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
@@ -54,7 +53,7 @@ class Fed1UCB(Elimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody."""
-        return exchanges.server(agents)
+        return server(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the authors' phase length where none is given."""

@@ -10,8 +10,7 @@ from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
-from fmab_jax.core import normal
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import OWN, Seen, together
 from fmab_jax.core.shapes import PerRowArm
@@ -70,7 +69,7 @@ class FedUCB(GossipUCB, Private):
         """Returns a random late arm, or the one of the largest upper bound (eq. 12)."""
         n, log, agents = jnp.maximum(state.pulls, 1.0), jnp.log(slot.time), slot.agents
         per_pull = jnp.log(slot.horizon) / (n * own["epsilon"])
-        private = rounded(128.0 * agents * log * normal.log(n) * per_pull * per_pull)
+        private = arrays.rounded(128.0 * agents * log * normal.log(n) * per_pull * per_pull)
         return chosen(state, jnp.sqrt(2.0 * widening(slot, own) * (private + 1.0 / n) * log), slot)
 
     @staticmethod
@@ -79,4 +78,4 @@ class FedUCB(GossipUCB, Private):
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
         scale = tree.levels(slot.horizon) / own["epsilon"]
-        return learned(state, pulls, state.sums + rewards, rounded(scale * noise), slot)
+        return learned(state, pulls, state.sums + rewards, arrays.rounded(scale * noise), slot)

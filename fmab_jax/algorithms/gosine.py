@@ -18,8 +18,7 @@ from fmab_jax.algorithms.families.slots import (
     upper_bound,
 )
 from fmab_jax.algorithms.families.talking import Recommending, share_out
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import PerRowArm, Truth
 from fmab_jax.parameters import Real, parameter
@@ -80,7 +79,7 @@ class GosInE(Recommending):
         self.network(agents)
         asked = agents if agents > 1 else 0
         links, who = ((PEER, asked),), "one random neighbour"
-        return exchanges.neighbours("recommendation", agents, links, numbers=asked, who=who)
+        return neighbours("recommendation", agents, links, numbers=asked, who=who)
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

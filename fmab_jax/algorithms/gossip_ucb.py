@@ -11,8 +11,7 @@ from jaxtyping import Array
 
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, Meter
+from fmab_jax.core.exchanges import Exchange, Meter, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
@@ -95,7 +94,7 @@ class GossipUCB(OnGraph):
         edges = self.edges(agents)
         pairs = min(edges, 1)
         links = (GOSSIP, pairs), (COUNTS, edges)
-        return exchanges.neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
+        return neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds which radius it is."""

@@ -31,11 +31,7 @@ class HDP(OverComponents, PaperWaiting):
 
     name = "hdp"
     title = "HDP-MAB"
-    examples = (
-        "--components 20x5:star 20x5:ring --epsilon 0.5",
-        "--components 53,24,10,6,7:complete --spread 1",
-        "--components 20x2:ring+10x6:star --weights components",
-    )
+    examples = ("--components 20x5:star 20x5:ring", "--components 20x2:ring+10x6:star")
 
     weights: str = parameter(
         Choice(options=("agents", "components")),

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import SERVER, Seen
 from fmab_jax.errors import literal, refuse
 from fmab_jax.parameters import Flag, parameter
@@ -45,10 +44,7 @@ class KLSE(LikelihoodElimination):
     title = "KL-SE"
     heard = "a server hears ceil(pM) agents a round, or a secure sum"
     trusted = "nobody, up to the epsilon of a message; or secure aggregation"
-    examples = (
-        "--epsilon 0.1 1 10 --out kl",
-        "--epsilon 1 --growth 2 3 5 --split true",
-    )
+    examples = ("--epsilon 0.1 1 10 --out kl", "--growth 2 3 5 --split true")
 
     secure: bool = secure_parameter("A secure sum hides single messages, with one noise on all.")
     split: bool = parameter(
@@ -75,18 +71,13 @@ class KLSE(LikelihoodElimination):
         return self.split
 
     @property
-    def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that share the arms out."""
-        return self.split
-
-    @property
     def sums_securely(self) -> bool:  # type: ignore[override]
         """As `secure` says."""
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the server's table."""
-        table = exchanges.server(agents, self.participation)
+        table = server(agents, self.participation)
         if self.secure:
             table = replace(table, views=(View(SERVER, agents),))
         # Pulls are lined up arm by arm and cut between agents; each cut adds one number.

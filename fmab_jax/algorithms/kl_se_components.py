@@ -29,10 +29,7 @@ class KLSEComponents(OverComponents, LikelihoodElimination):
 
     name = "kl_se_components"
     title = "KL-SE, components"
-    examples = (
-        "--epsilon 1 --components 20x5:star 20x5:ring",
-        "--epsilon 0.5 --components 10x5:star --agents 50 --growth 3",
-    )
+    examples = ("--components 20x5:star 20x5:ring", "--components 10x5:star --agents 50")
 
     # Else what agents do in a wait would tell their rewards.
     waits_privately = True

@@ -32,10 +32,7 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
 
     name = "kl_se_graph"
     title = "KL-SE, graph"
-    examples = (
-        "--epsilon 1 --graph ring star complete",
-        "--epsilon 0.5 --graph ring --growth 3 --agents 20",
-    )
+    examples = ("--epsilon 1 --graph ring star complete", "--graph ring --growth 3 --agents 20")
 
     # Else what agents do in a wait would tell their rewards.
     waits_privately = True

@@ -11,8 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import normal
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, normal
 from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
@@ -73,7 +72,7 @@ class KLUCB(Pooled):
     def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax q; arms that were never pulled come first."""
         log = jnp.log(slot.sharing * slot.time)
-        width = log + rounded(own["constant"] * jnp.log(jnp.maximum(log, 1.0)))
+        width = log + arrays.rounded(own["constant"] * jnp.log(jnp.maximum(log, 1.0)))
         untried = jnp.where(state.pulls > 0.0, 0.0, 1.0)
         tried = jnp.max(untried, axis=1) == 0.0
         return jnp.where(tried, _best(state, width), first_best(untried))
@@ -107,8 +106,8 @@ def _best(state: Known, width: Scalar) -> ArmPerRow:
         improved = found.searching & (q > found.q)
         inside = jnp.clip(q, 1e-300, 1.0 - 2.0**-53)[:, None]
         zeros = state.pulls - state.sums
-        divergence = state.certainty - rounded(state.sums * normal.log(inside))
-        divergence = divergence - rounded(zeros * normal.log(1.0 - inside))
+        divergence = state.certainty - arrays.rounded(state.sums * normal.log(inside))
+        divergence = divergence - arrays.rounded(zeros * normal.log(1.0 - inside))
         # An arm whose mean is q or more has the larger q; the largest mean is tried first.
         above = state.sums >= q[:, None] * state.pulls
         mean_of_each = state.sums / jnp.maximum(state.pulls, 1.0)

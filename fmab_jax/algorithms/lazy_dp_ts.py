@@ -12,8 +12,6 @@ from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, first_best
 from fmab_jax.core import laplace
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import Seen
 from fmab_jax.core.shapes import PerRowArm
 
 
@@ -56,11 +54,7 @@ class LazyDPTS(Private, IndexPolicy):
     source = "Hu and Hegde, UAI 2022"
     heard = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers actions: a buffer's rewards are released once, and then forgotten."""
-        why = "buffers are disjoint data, each with one noise; draws follow from their means"
-        return (self.seen(why, over=1, source=self.source),)
+    disjoint = "buffers are disjoint data, each with one noise; draws follow from their means"
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Buffers:

@@ -17,8 +17,8 @@ from fmab_jax.algorithms.families.slots import (
     upper_bound,
 )
 from fmab_jax.algorithms.families.talking import Recommending, share_out
-from fmab_jax.core import exchanges, graphs
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core import graphs
+from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import PerRow, PerRowArm, Truth
 
@@ -80,7 +80,7 @@ class LCCUCB(Recommending):
         """Returns the table of one message each way between every two agents, or on every edge."""
         edges = self.edges(agents)
         links, who = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
-        return exchanges.neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
+        return neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns how many agents one hears at most, and the sub-epochs of an epoch."""

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import laplace
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Seen, together
 from fmab_jax.parameters import Flag, parameter
@@ -88,7 +87,7 @@ class LDPUCB(Private, Pooled):
         """Returns a noisy reward, or a random bit, for each."""
         # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
         kept = 1.0 / (1.0 + jnp.exp(-own["epsilon"]))
-        chance = rounded(rewards * kept) + rounded((1.0 - rewards) * (1.0 - kept))
+        chance = arrays.rounded(rewards * kept) + arrays.rounded((1.0 - rewards) * (1.0 - kept))
         noise = laplace.quantile(uniforms) / own["epsilon"]
         bit = jnp.where(uniforms > 1.0 - chance, 1.0, 0.0)
         return jnp.where(own["bits"] > 0.0, bit, rewards + noise)

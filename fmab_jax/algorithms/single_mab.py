@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.paper import PaperElimination
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, alone
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,8 @@ class Single(PaperElimination):
     title = "Single-agent MAB"
     heard = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
-    examples = (
-        "--agents 5 --arms 10",
-        "--agents 5 --arms 10 --spread 0 1 --out alone",
-    )
+    examples = ("--agents 5 --arms 10", "--agents 5 --arms 10 --spread 0 1 --out alone")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
-        return exchanges.alone(agents)
+        return alone(agents)

@@ -124,6 +124,11 @@ class Elimination(Algorithm):
         """Whether agents share the arms out, and each pulls a part of them; they must be alike."""
         return False
 
+    @property
+    def homogeneous_only(self) -> bool:
+        """Whether agents whose means differ are refused: those that share the arms out."""
+        return self.shares_arms
+
     @staticmethod
     @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -169,16 +174,10 @@ class Elimination(Algorithm):
         """Returns the round budget R; infinity for none."""
         return math.inf
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> EliminationTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Rewards are summed over the agents of a group, which weigh the same, where everybody
         reports and nobody waits; noise where everybody reports.
@@ -189,12 +188,11 @@ class Elimination(Algorithm):
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
             self._check_shared(problem, exchange, sum_agents)
-        padded = problem.agents if room is None else room
         waits, noisy = exchange.wait > 0, self.noisy and math.isfinite(problem.rewards.sensitivity)
         drawn = draws.choose(
             problem,
             exchange,
-            padded,
+            room,
             noisy=noisy,
             remembers=self.remembers,
             secure=self.sums_securely,
@@ -215,10 +213,10 @@ class Elimination(Algorithm):
             algorithm=type(self),
             elementwise=self._says("elementwise", "worse", "leaves"),
             prepared_from=_CHANGING if restated else self.prepared_from,
-            mean_rows=1 if problem.homogeneous or exchange.alone else padded,
+            mean_rows=1 if problem.homogeneous or exchange.alone else room,
             alone=exchange.alone,
             waits=waits,
-            padded_agents=padded if exchange.alone else 0,
+            padded_agents=room if exchange.alone else 0,
             draws=drawn,
             **values,
         )
@@ -238,9 +236,6 @@ class Elimination(Algorithm):
         if not sum_agents:
             allowed = "True where agents share the arms out"
             refuse("sum_agents", False, allowed, "who pulls what is not worked out")
-        if not problem.homogeneous:
-            remedy = "let every agent pull every arm where agents differ"
-            refuse(name, True, "for agents with the same means", remedy)
         if exchange.alone or exchange.wait or exchange.reporting < exchange.agents:
             refuse(name, True, "for a server that hears everybody", "drop it")
         if exchange.agents > _MOST_SHARING:

@@ -137,25 +137,15 @@ class Episodes(Algorithm):
         """Returns what an episode's message costs: nothing, or one sum from every agent."""
         return exchanges.server(agents) if self.shared else exchanges.alone(agents)
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> EpisodesTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Raises:
-            ValueError: If agents that play together differ, or an epsilon is claimed for rewards
-                that may lie outside [0, 1].
+            ValueError: If an epsilon is claimed for rewards that may lie outside [0, 1].
         """
-        if self.homogeneous_only:
-            problem.check_homogeneous(f"{self.name} over a sum")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
-        room = problem.agents if room is None else room
         return EpisodesTrial(
             filling=type(self),
             law=problem.rewards.bind()[0],

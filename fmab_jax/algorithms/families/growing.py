@@ -8,8 +8,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Sums
 from fmab_jax.algorithms.families.private import Private, secure_parameter, secure_sum, shares_left
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.exchanges import Exchange, View, alone, server
 from fmab_jax.core.ledgers import SERVER, Seen
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import Real, parameter
@@ -48,8 +47,8 @@ class GrowingEpisodes(Private, Episodes):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that sees sums alone, or that of agents alone."""
         if not self.secure:
-            return exchanges.alone(agents)
-        return replace(exchanges.server(agents), views=(View(SERVER, agents),))
+            return alone(agents)
+        return replace(server(agents), views=(View(SERVER, agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers all that is told and done: each reward enters one noisy sum."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +23,8 @@ from fmab_jax.algorithms.families.index_trial import IndexTrial
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, State, Tally, TruthPerRowArm
 from fmab_jax.algorithms.families.slots import first_best as first_best
-from fmab_jax.core import exchanges, keys
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core import keys
+from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerRowArm, Truth
 from fmab_jax.errors import refuse
@@ -47,9 +47,6 @@ class IndexPolicy(Algorithm):
     `Slot`; ``own`` holds what `values` returns, by name, as float64 scalars. Whatever is random
     comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
     may depend on them. The family freezes the state after the horizon.
-
-    Attributes:
-        homogeneous_only: Whether agents whose means differ are refused.
 
     Example:
         Every 100 slots an agent asks a neighbour for its best arm. It pulls its own best arm, but
@@ -112,8 +109,6 @@ class IndexPolicy(Algorithm):
         (10.0, 50.0)
     """
 
-    homogeneous_only: ClassVar[bool] = False
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> State:
         """Returns the state before the first slot: a NamedTuple of arrays [row, ...]."""
@@ -174,32 +169,23 @@ class IndexPolicy(Algorithm):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns what a communication costs; by default nobody hears anybody."""
-        return exchanges.alone(agents)
+        return alone(agents)
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> IndexTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Raises:
-            ValueError: If there are too many slots, agents differ and may not, or an epsilon is
-                claimed for rewards that may lie outside [0, 1].
+            ValueError: If there are too many slots, or an epsilon is claimed for rewards that may
+                lie outside [0, 1].
         """
         rows = 1 if self.shared else problem.agents
         limit = max(1, min(MAX_HORIZON, MAX_STEPS // (rows * problem.arms)))
         if horizon > limit:
             allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
-        if self.homogeneous_only:
-            problem.check_homogeneous(self.name)
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
-        room = problem.agents if room is None else room
         own = collect_numbers(self, exchange, horizon)
         neighbours = _neighbours(self.network(problem.agents), room)
         rows, filling = 1 if self.shared else room, cast(Any, type(self))

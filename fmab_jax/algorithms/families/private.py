@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
@@ -48,8 +48,11 @@ class Private(Algorithm):
     """An algorithm with a privacy parameter that must be given; derive from it first.
 
     Attributes:
+        disjoint: Why epsilon covers all that an agent does: each reward enters one noisy release.
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
     """
+
+    disjoint: ClassVar[str] = ""
 
     epsilon: Any = epsilon_parameter(UNSET, suggested=1)
 
@@ -66,6 +69,12 @@ class Private(Algorithm):
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers actions where `disjoint` says why; else nothing."""
+        if not self.disjoint:
+            return super().ledger(exchange)
+        return (self.seen(self.disjoint, over=1, source=self.source),)
 
     def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Seen:
         """Returns a line of the ledger that epsilon covers.

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Own, Slot, State, TruthPerRowArm
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.exchanges import PEER, Exchange, alone, neighbours, pooled
 from fmab_jax.core.networks import network
 from fmab_jax.core.shapes import Integer, Truth
 from fmab_jax.later import nx
@@ -41,7 +40,7 @@ class Pooled(IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+        return pooled(agents) if self.pooled else alone(agents)
 
     @staticmethod
     def due(state: State, slot: Slot, own: Own) -> Truth:
@@ -76,7 +75,7 @@ class Consensus(OnGraph):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one two-way message on every edge."""
         edges = self.edges(agents)
-        return exchanges.neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
+        return neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
 
 
 class Recommending(OnGraph):
