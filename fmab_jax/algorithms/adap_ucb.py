@@ -1,7 +1,5 @@
 """AdaP-UCB: one agent's private UCB in episodes that double, each released once with noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

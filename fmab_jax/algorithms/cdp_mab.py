@@ -3,8 +3,6 @@
 Its epochs, radius and noise are in families/paper.py; the loop is fmab_jax/elimination.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.messages import participation_parameter

@@ -1,7 +1,5 @@
 """DDP-MAB: agents send their means over a graph and wait (Algorithms 2 and 3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.graphs import OverGraph

@@ -1,12 +1,9 @@
 """Dec_UCB: agents on a graph mix their means with their neighbours' in every slot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
@@ -102,11 +99,7 @@ class DecUCB(Consensus):
         size = jnp.sum(there, axis=1, dtype=jnp.int32) + 1
         larger = jnp.maximum(size[:, None], size[other]).astype(jnp.float64)
         weight = jnp.where(there, 1.0 / larger, 0.0)
-
-        def hear(most: Array, place: Array, said: Array, there: Array) -> Array:
-            return jnp.maximum(most, jnp.where(there[:, None], state.most[said], 0.0))
-
         return state._replace(
             mean=slot.mix(state.mean, weight) + state.change,
-            most=slot.over_neighbours(hear, state.most),
+            most=slot.largest_nearby(state.most, state.most),
         )

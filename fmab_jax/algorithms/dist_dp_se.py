@@ -1,7 +1,5 @@
 """Dist-DP-SE: elimination where a secure sum adds one noise to what all agents report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """DP-IMED: the arm whose private divergence from the best costs least, in episodes that grow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """DP-KLUCB: the arm of the largest private upper bound, in episodes that grow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """DP-SE: private successive elimination by one agent, each epoch with new data and one noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

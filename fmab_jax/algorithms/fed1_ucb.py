@@ -1,7 +1,5 @@
 """Fed1-UCB, an elimination algorithm of its time: equal phases, one server, no privacy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Fed_UCB: Gossip_UCB whose agents tell noisy sample means, with a binary tree for each arm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

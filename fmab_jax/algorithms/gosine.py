@@ -1,7 +1,5 @@
 """GosInE: agents play few arms each, and recommend their best one to a random neighbour."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

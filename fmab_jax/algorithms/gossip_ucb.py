@@ -1,7 +1,5 @@
 """Gossip_UCB: pairs of neighbours average their estimates, all neighbours compare their counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -157,11 +155,7 @@ def compared(state: Known, slot: Slot) -> PerRowArm:
         return jnp.maximum(state.pulls, largest[None, :])
 
     def one_by_one(_: None) -> Array:
-        def heard(most: Array, _: Array, said: Array, there: Array) -> Array:
-            return jnp.maximum(most, jnp.where(there[:, None], state.most[said], 0.0))
-
-        largest: Array = slot.over_neighbours(heard, state.pulls)
-        return largest
+        return slot.largest_nearby(state.pulls, state.most)
 
     beside = jnp.sum(there, axis=1, dtype=jnp.int32).astype(jnp.float64)
     some_apart = anywhere(jnp.any(real & (beside < slot.agents - 1.0)))

@@ -1,7 +1,5 @@
 """HDP-MAB: components collect their means at a sink with SAC, sinks report (Algorithms 4, 5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.graphs import OverComponents, sinks_of

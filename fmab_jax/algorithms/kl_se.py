@@ -1,7 +1,5 @@
 """KL-SE: elimination by likelihood, from messages each of which hides every reward by epsilon."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination

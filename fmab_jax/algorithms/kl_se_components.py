@@ -1,7 +1,5 @@
 """KL-SE over components: sinks collect noisy sums and report them to a server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.graphs import OverComponents

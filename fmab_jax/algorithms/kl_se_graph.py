@@ -1,7 +1,5 @@
 """KL-SE over a graph: every agent hears all noisy sums, and nobody is a server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.graphs import OverGraph

@@ -1,7 +1,5 @@
 """Lazy-DP-TS: private Thompson sampling on the last buffer of each arm; buffers double."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,12 +1,9 @@
 """LCC-UCB: agents recommend their most played arm to each other after epochs that double."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from fmab_jax.algorithms.families.slots import (
     ArmPerRow,
@@ -130,10 +127,7 @@ class LCCUCB(Recommending):
         none = jnp.zeros_like(state.pulls)
         if slot.neighbours.shape[0]:
             # [0, 0] without a graph.
-            def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-                return so_far | (sent[said] & there[:, None])
-
-            recommended = slot.over_neighbours(hear, none > 0.0)
+            recommended = slot.largest_nearby(none > 0.0, sent)
         else:
             sent = sent & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
             # An agent hears all others, and not itself.

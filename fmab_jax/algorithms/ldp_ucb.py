@@ -1,7 +1,5 @@
 """LDP-UCB: every single reward is made private before anybody looks at it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

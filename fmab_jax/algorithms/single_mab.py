@@ -1,7 +1,5 @@
 """The paper's baseline: every agent runs CDP-MAB with M = 1 on its own rewards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fmab_jax.algorithms.families.paper import PaperElimination

@@ -1,7 +1,5 @@
 """Thompson sampling with normal posteriors: alone, or pooled through a server in every slot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

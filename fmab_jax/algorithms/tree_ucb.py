@@ -1,7 +1,5 @@
 """Private UCB: one agent's UCB on sums that a binary tree for each arm makes private."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

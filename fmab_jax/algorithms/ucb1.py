@@ -1,7 +1,5 @@
 """UCB1, the classical index policy: alone, or pooled through a server in every slot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Uniform play: the yardstick of an algorithm that learns nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

@@ -98,6 +98,15 @@ class Slot(NamedTuple):
         # One agent has no neighbours.
         return lax.fori_loop(0, other.shape[1], one, start) if other.shape[1] else start
 
+    def largest_nearby(self, start: Array, values: Array) -> Array:
+        """Returns the largest of what agents start with and the values of their neighbours."""
+        least = jnp.zeros((), values.dtype)
+
+        def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
+            return jnp.maximum(so_far, jnp.where(there[:, None], values[said], least))
+
+        return jnp.asarray(self.over_neighbours(hear, start))
+
     def mix(
         self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
     ) -> Float[Array, "agent ..."]:
