@@ -170,13 +170,7 @@ def chosen(state: Known, radius: PerRowArm, slot: Slot) -> ArmPerRow:
     return jnp.where(any_late, random, first_best(index))
 
 
-def learned(
-    state: Known,
-    pulls: PerRowArm,
-    sums: PerRowArm,
-    noise: PerRow,
-    slot: Slot,
-) -> Known:
+def learned(state: Known, pulls: PerRowArm, sums: PerRowArm, noise: PerRow, slot: Slot) -> Known:
     """Returns what is known after a slot, with noise on the sum of the pulled arm."""
     n, first = state.pulls + pulls, slot.time <= slot.arms
     arm = first_best(pulls)

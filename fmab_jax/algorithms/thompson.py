@@ -11,8 +11,6 @@ from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import Seen
 
-_GDP = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
-
 
 @dataclass(frozen=True)
 class Thompson(Pooled):
@@ -44,9 +42,10 @@ class Thompson(Pooled):
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
         """
+        source = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
         *messages, actions = noiseless_ledger(self, exchange)
         why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for all horizons"
-        return (*messages, actions._replace(why=why, source=_GDP))
+        return (*messages, actions._replace(why=why, source=source))
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:

@@ -15,7 +15,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
-from fmab_jax.errors import refuse, setting
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 
@@ -72,8 +72,7 @@ class PaperElimination(NoisyMessages):
         if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
-            remedy = f"pass {setting(epsilon=1)}, or {setting(epsilon=None)} for no noise"
-            refuse("epsilon", UNSET, "given, or epsilon_message", remedy)
+            refuse("epsilon", UNSET, "given, or epsilon_message", "None is no noise")
 
     def settings(self) -> dict[str, str]:
         """Returns the words for what is not the default; without a budget, the gap is unused."""

@@ -56,12 +56,6 @@ class Private(Algorithm):
 
     epsilon: Any = epsilon_parameter(UNSET, suggested=1)
 
-    def check(self) -> None:
-        """Refuses an epsilon that was not given."""
-        if self.epsilon is UNSET:
-            remedy = f"pass {setting(epsilon=1)}, or {setting(epsilon=None)} for no noise"
-            refuse("epsilon", UNSET, "given", remedy)
-
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds epsilon, infinite for no noise."""
         return super().values(exchange, horizon) | {"epsilon": self.noise_level}
@@ -119,21 +113,16 @@ def secure_sum(
         source: Where that is shown.
     """
     sums = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
-    one = _shares(algorithm, exchange, 1, SHARER, "actions") if exchange.agents > 1 else ()
+    left = shares_left(algorithm, exchange, 1) if exchange.agents > 1 else ()
+    one = (row._replace(who=SHARER, what="actions") for row in left)
     return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 
 def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen, ...]:
     """Returns what so many agents learn, who take their shares out of the noise of `secure_sum`."""
-    what = f"sums over {exchange.agents} agents, less their own shares of the noise"
-    return _shares(algorithm, exchange, size, together(size), what)
-
-
-def _shares(
-    algorithm: Private, exchange: Exchange, size: int, who: str, what: str
-) -> tuple[Seen, ...]:
     level, agents, left = algorithm.noise_level, exchange.agents, exchange.agents - size
     epsilon = laplace.share_epsilon(level, left, agents)
+    who, what = together(size), f"sums over {agents} agents, less their own shares of the noise"
     if math.isinf(level):
         return (Seen(who, what, epsilon, "no noise", source=OWN),)
     effect = "hide a reward" if math.isfinite(epsilon) else "bound no ratio"
