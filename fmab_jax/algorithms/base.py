@@ -404,14 +404,15 @@ def installed() -> dict[str, type[Algorithm]]:
     for point in metadata.entry_points(group="fmab_jax.algorithms"):
         with foreign_refused("entry point", point.value, "one that can be loaded"):
             target = point.load()
-        owners, laws = _contents(target, f"entry point {point.name}")
+        where = f"entry point {point.name}"
+        owners, laws = _contents(target, where)
         if not owners and not laws:
             remedy = "name the module that defines it, or MODULE:CLASS"
             refuse("entry point", point.value, _WANTED, remedy)
         for owner in owners:
             if by_name.setdefault(owner.name, owner) is not owner:
                 refuse("entry point", point.value, "an algorithm of another name", "rename it")
-        KNOWN.update({law.name: law for law in laws})
+        _add_laws(laws, where)
     return by_name
 
 
@@ -432,13 +433,17 @@ def _contents(target: Any, where: str) -> tuple[list[Any], list[Any]]:
         owners, laws = list[Any](algorithms_in(target)), list(defined_in(target, Law))
     for owner in owners:
         _check_class(owner, where)
-    for law in laws:
-        check_class(law, where)
     for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
         if first.name == second.name:
             names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
             refuse("name", names, f"the name of one class of {where}", "rename one of them")
     return owners, laws
+
+
+def _add_laws(laws: list[Any], where: str) -> None:
+    for law in laws:
+        check_class(law, where)
+    KNOWN.update({law.name: law for law in laws})
 
 
 def named(name: Any) -> type[Algorithm]:
@@ -483,9 +488,9 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         # Only a changed version of the same file takes a name over.
         if other is not owner and (owner.name in installed() or file_of(other) != file_of(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
+    _add_laws(laws, spec)
     for each in (*owners, *laws):
         source_digest(each)  # now: the files may change later
-    KNOWN.update({law.name: law for law in laws})
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 
@@ -499,9 +504,10 @@ def _check_class(owner: Any, where: str) -> None:
 
 
 def _check_name(owner: Any) -> None:
-    if not _NAME.fullmatch(str(owner.name)):
+    name = getattr(owner, "name", "")
+    if not _NAME.fullmatch(str(name)):
         remedy = "such as 'my_ucb': small letters, digits and _"
-        refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
+        refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
 
 
 def check_names(owner: type) -> None:
