@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
@@ -141,9 +141,7 @@ def _xlogy(x: Array, y: Array) -> Array:
     return jnp.where(positive, x * normal.log(jnp.where(positive, y, 1.0)), 0.0)
 
 
-def largest_mean(
-    mean: Float[Array, "*place"], distance: Float[Array, "*place"]
-) -> Float[Array, "*place"]:
+def largest_mean(mean: Array, distance: Array) -> Array:
     """Returns the largest q in [mean, 1] with kl(mean, q) <= distance, to 1e-9.
 
     Newton's method from above, where kl is convex and increasing: it never crosses the root.

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
@@ -11,6 +10,7 @@ from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Seen, together
+from fmab_jax.core.shapes import PerRow
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -79,9 +79,7 @@ class LDPUCB(Private, Pooled):
         return 1 if self.bits else super().number_bits(arms)
 
     @staticmethod
-    def release(
-        rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
-    ) -> Float[Array, " agent"]:
+    def release(rewards: PerRow, uniforms: PerRow, own: Own) -> PerRow:
         """Returns a noisy reward, or a random bit, for each."""
         # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
         kept = 1.0 / (1.0 + jnp.exp(-own["epsilon"]))

@@ -187,7 +187,7 @@ class Elimination(Algorithm):
             refuse(name, "some agents", "one that hears all, where sums_securely = True", remedy)
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
-            self._check_shared(problem, exchange, sum_agents)
+            self._check_shared(exchange, sum_agents)
         waits, noisy = exchange.wait > 0, self.noisy and math.isfinite(problem.rewards.sensitivity)
         drawn = draws.choose(
             problem,
@@ -230,7 +230,7 @@ class Elimination(Algorithm):
 
         return bool(getattr(self, name)) and place(name) <= min(map(place, functions))
 
-    def _check_shared(self, problem: Problem, exchange: Exchange, sum_agents: bool) -> None:
+    def _check_shared(self, exchange: Exchange, sum_agents: bool) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""
         name = self.sharing_flag
         if not sum_agents:

@@ -1,7 +1,5 @@
 """Parameters and tables of algorithms over a graph, or over components with sinks."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from typing import Any

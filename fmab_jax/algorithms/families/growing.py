@@ -1,7 +1,5 @@
 """Private episodes that grow: each reward enters one noisy sum, and an arm's pulls multiply."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp

@@ -16,7 +16,6 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.index_trial import IndexTrial
@@ -26,7 +25,7 @@ from fmab_jax.algorithms.families.slots import first_best as first_best
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import PerRowArm, Truth
+from fmab_jax.core.shapes import PerRow, PerRowArm, Truth
 from fmab_jax.errors import refuse
 from fmab_jax.later import nx
 
@@ -126,9 +125,7 @@ class IndexPolicy(Algorithm):
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
-    def release(
-        rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
-    ) -> Float[Array, " agent"]:
+    def release(rewards: PerRow, uniforms: PerRow, own: Own) -> PerRow:
         """Returns what anybody, the agent included, sees of each agent's reward.
 
         One uniform for each makes it random.

@@ -1,7 +1,5 @@
 """Eliminations whose agents send sums with noise of their own: who sees what of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Algorithm 1 of Li and Song (arXiv 2111.01570): the equations that its structures share."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

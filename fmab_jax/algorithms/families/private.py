@@ -1,7 +1,5 @@
 """The parameter epsilon of private algorithms, and lines of their ledgers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
