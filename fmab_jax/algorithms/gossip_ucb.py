@@ -84,6 +84,7 @@ class GossipUCB(OnGraph):
         Choice(options=("theory", "scaled")),
         "Confidence radius; scaled is the paper's over sqrt(M).",
         default="theory",
+        remedy="'theory' is the paper's",
         proven=Choice(options=("theory",)),
     )
 

@@ -61,6 +61,7 @@ class PaperElimination(NoisyMessages):
         Real(low=0.0, high=100.0, open_low=True),
         "Factor of the confidence radius, for which epochs are as long as it asks for.",
         default=1.0,
+        remedy="1 is the paper's; theorems hold for no smaller one",
         label="factor of the confidence radius",
         proven=Real(low=1.0),
     )
