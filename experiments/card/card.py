@@ -41,7 +41,7 @@ from experiments.card.suites import (
     match_trust,
 )
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, known, load_plugin, named, settings_of
+from fmab_jax.algorithms.base import Algorithm, known, load_plugin, named
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
@@ -147,7 +147,7 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
         others = {name: value for name, value in options.items() if name not in PARAMETERS}
         options = {first: None, **others}
     contestant = Contestant("", owner, options)
-    settings = settings_of(contestant.build())
+    settings = contestant.build().settings()
     words = [text for name, text in settings.items() if name not in PARAMETERS]
     label = ", ".join([owner.title or owner.name, *words, *["no noise"] * noiseless])
     label = next((each.label for each in contestants() if _is_same(each, contestant)), label)

@@ -31,7 +31,7 @@ from experiments.card.suites import (
     match_trust,
 )
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, number_bits_of
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis import theory
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.run.configs import bind, exchange_of
@@ -126,7 +126,7 @@ def _run_of(data: xr.Dataset, algorithm: Algorithm, suite: Suite, agents: int) -
     return Run(
         regret=times * data.regret.values[:, -1],
         links=last.sum("meter").values.astype(float),
-        bits=data.numbers_sent.values * float(number_bits_of(algorithm, suite.problem.arms)),
+        bits=data.numbers_sent.values * float(algorithm.number_bits(suite.problem.arms)),
         lost=data.best_arm_lost.values | data.worse_arm_played.values,
         stand_ins=agents if times > 1 else 0,
         trials_per_s=data.sizes["seed"] / seconds,

@@ -1,17 +1,13 @@
 """AdaP-UCB: one agent's private UCB in episodes that double, each released once with noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
-from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.parameters import Flag, Real, parameter
 
@@ -57,22 +53,18 @@ class AdaPUCB(Private, Episodes):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "adap_ucb"
-    title: ClassVar[str] = "AdaP-UCB"
-    source: ClassVar[str] = "Azize and Basu, NeurIPS 2022, arXiv 2209.02570"
-    heard: ClassVar[str] = "nobody: each agent alone"
-    trusted: ClassVar[str] = "nobody: no message is sent"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --kl false true")
+    name = "adap_ucb"
+    title = "AdaP-UCB"
+    source = "Azize and Basu, NeurIPS 2022, arXiv 2209.02570"
+    heard = "nobody: each agent alone"
+    trusted = "nobody: no message is sent"
+    disjoint = "episodes are disjoint data, each with one noise"
+    examples = ("--agents 20", "--epsilon 0.1 1 --kl false true")
 
     alpha: float = parameter(Real(low=0.0, open_high=True), "Of the index.", default=3.1)
     kl: bool = parameter(
         Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB"
     )
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers actions: an episode's rewards are released once, and then forgotten."""
-        why = "episodes are disjoint data, each with one noise"
-        return (self.seen(why, over=1, source=self.source),)
 
     @staticmethod
     def init(arms: int, own: Own) -> Last:

@@ -16,9 +16,10 @@ import math
 import pkgutil
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -29,37 +30,26 @@ from jaxtyping import Array, Float
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
-from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that algorithms import from here
+from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
 from fmab_jax.core.ledgers import ANYBODY as ANYBODY
 from fmab_jax.core.ledgers import BITS as BITS
 from fmab_jax.core.ledgers import LAPLACE as LAPLACE
-from fmab_jax.core.ledgers import LAWS as LAWS
 from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
-from fmab_jax.core.ledgers import OWN as OWN
 from fmab_jax.core.ledgers import SERVER as SERVER
 from fmab_jax.core.ledgers import SHARER as SHARER
-from fmab_jax.core.ledgers import UNSTATED as UNSTATED
+from fmab_jax.core.ledgers import UNSTATED, checked_rows, receivers, together
 from fmab_jax.core.ledgers import Seen as Seen
-from fmab_jax.core.ledgers import checked_rows, receivers
-from fmab_jax.core.ledgers import together as together
 from fmab_jax.core.outputs import OF_RESULTS, Output
-from fmab_jax.core.plugins import (
-    defined_in,
-    file_of,
-    foreign_refused,
-    imported,
-    imported_module,
-    source_digest,
-)
+from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
+from fmab_jax.core.plugins import imported as import_file
+from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar
-from fmab_jax.errors import Refusal, Shown, count, did_you_mean, real, refuse, whole_class
-from fmab_jax.parameters import UNSET, Described, parameters_of
+from fmab_jax.errors import Shown, did_you_mean, real, refuse, whole_class
+from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_NAME_WANTED = "a short plain name"
-_NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
 _WANTED = "a module that defines an algorithm, a reward law or an output"
 # What results, studies and problems call something else.
 _TAKEN = OF_RESULTS | {
@@ -101,16 +91,11 @@ class Outcome(NamedTuple):
     gauged: dict[str, Float[Array, ...]] | None = None
 
 
-def name_bits(arms: int) -> int:
-    """Returns how many bits name one of so many arms."""
-    return max(1, (arms - 1).bit_length())
-
-
 # Attributes that decide how rewards become messages and actions; all others are functions of these.
 # `values` is among them: the noise is scaled by it.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
-    *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
+    *("init", "release", "update", "learn", "choose", "due", "communicate", "bind", "make_trial"),
 )
 
 
@@ -153,12 +138,12 @@ def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
     Raises:
         TypeError: If it has another shape or type.
     """
-    found = jnp.asarray(value)
-    if found.shape != shape or found.dtype.kind not in kinds:
+    array = jnp.asarray(value)
+    if array.shape != shape or array.dtype.kind not in kinds:
         kind = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
-        wanted = f"{kind} of shape {shape}"
-        raise TypeError(f"{what} returns {found.dtype} of shape {found.shape}, not {wanted}")
-    return found
+        result = f"{what} returns {array.dtype} of shape {array.shape}"
+        raise TypeError(f"{result}, not {kind} of shape {shape}")
+    return array
 
 
 @dataclass(frozen=True)
@@ -211,21 +196,21 @@ class Algorithm(Described):
     usual_agents: ClassVar[int] = 50
     examples: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        """Resets what a class that changes another algorithm has to state anew.
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Resets what a plug-in that changes another algorithm has to state anew.
 
         Title and source are its own, and a privacy ledger holds only for what it was stated for.
         """
-        super().__init_subclass__(**given)
-        changed = any(each.__dict__.get("name") for each in cls.__mro__[1:])
-        for field in ("title", "source"):
-            if cls.__dict__.get("name") and changed and field not in cls.__dict__:
-                setattr(cls, field, "")
-        if "ledger" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(_MADE_PUBLIC):
+        super().__init_subclass__(**options)
+        if _is_ours(cls):
+            return
+        body = dict(vars(cls))
+        changes = any(name in body for name in _MADE_PUBLIC)
+        if body.get("name") and any(vars(base).get("name") for base in cls.__mro__[1:]):
+            cls.title, cls.source = body.get("title", ""), body.get("source", "")
+        if changes and "ledger" not in body:
             cls.ledger = Algorithm.ledger  # type: ignore[method-assign]
-        if "coalition" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(
-            (*_MADE_PUBLIC, "ledger")
-        ):
+        if (changes or "ledger" in body) and "coalition" not in body:
             cls.coalition = Algorithm.coalition  # type: ignore[method-assign]
 
     @abstractmethod
@@ -237,7 +222,6 @@ class Algorithm(Described):
         """
         raise NotImplementedError
 
-    @abstractmethod
     def bind(
         self,
         problem: Problem,
@@ -246,7 +230,7 @@ class Algorithm(Described):
         exchange: Exchange,
         sum_agents: bool = True,
         room: int | None = None,
-    ) -> Trial:
+    ) -> Any:
         """Returns the trial of this algorithm on a problem.
 
         Args:
@@ -259,15 +243,28 @@ class Algorithm(Described):
         Raises:
             ValueError: If the problem is not one that the algorithm can run on.
         """
+        if self.homogeneous_only:
+            problem.check_homogeneous(self.name)
+        return self.make_trial(problem, horizon, exchange, room or problem.agents, sum_agents)
+
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+    ) -> Trial:
+        """Returns the trial that `bind` asks for; a family states it."""
         raise NotImplementedError
+
+    @property
+    def homogeneous_only(self) -> bool:
+        """Whether agents whose means differ are refused."""
+        return False
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns what the equations find in ``own``: every parameter that is a number.
 
         Fields of a class outside this package are there in any case: see `collect_numbers`.
         """
-        given = {name: getattr(self, name) for name in parameters_of(type(self))}
-        return {name: float(x) for name, x in given.items() if isinstance(x, (int, float))}
+        fields = {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {name: float(x) for name, x in fields.items() if isinstance(x, (int, float))}
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
@@ -286,7 +283,7 @@ class Algorithm(Described):
         # An elimination says whether it draws noise.
         if not getattr(self, "noisy", True):
             return noiseless_ledger(self, exchange)
-        return _list_rows(exchange, f"{UNSTATED}; {_find_remedy(type(self))}")
+        return _list_rows(exchange, f"{UNSTATED}; state a ledger")
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
@@ -306,9 +303,13 @@ class Algorithm(Described):
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
-        described = {"algorithm": self.name, **self.plain()}
-        foreign = source_digest(type(self))
-        return described | ({"code": foreign} if foreign else {})
+        digest = source_digest(type(self))
+        return {"algorithm": self.name, **self.plain(), **({"code": digest} if digest else {})}
+
+
+def _is_ours(owner: type) -> bool:
+    """Tells whether this package defines a class."""
+    return owner.__module__.startswith("fmab_jax.")
 
 
 def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
@@ -322,16 +323,6 @@ def _list_rows(exchange: Exchange, why: str) -> tuple[Seen, ...]:
     return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
 
 
-def _find_remedy(owner: type[Algorithm]) -> str:
-    """Returns how a class that states no ledger can state that of the class it changes."""
-    for each in owner.__mro__[1:]:
-        if getattr(each, "name", "") and each.ledger is not Algorithm.ledger:  # type: ignore[attr-defined]
-            room, _, file = each.__module__.rpartition(".")
-            known = f"fmab.{file}" if room == "fmab_jax.algorithms" else each.__name__
-            return f"if unchanged, state ledger = {known}.ledger"
-    return "state a ledger"
-
-
 def collect_numbers(
     algorithm: Algorithm, exchange: Exchange, horizon: int
 ) -> dict[str, np.float64]:
@@ -339,10 +330,9 @@ def collect_numbers(
 
     Of a class outside this package every field that is a number is there besides.
     """
-    ours = type(algorithm).__module__.startswith(f"{__name__.partition('.')[0]}.")
-    fields = {} if ours else Algorithm.values(algorithm, exchange, horizon)
-    given = fields | algorithm.values(exchange, horizon)
-    return {name: np.float64(value) for name, value in given.items()}
+    fields = {} if _is_ours(type(algorithm)) else Algorithm.values(algorithm, exchange, horizon)
+    numbers = fields | algorithm.values(exchange, horizon)
+    return {name: np.float64(value) for name, value in numbers.items()}
 
 
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
@@ -385,30 +375,6 @@ def privacy_of(algorithm: Algorithm, exchange: Exchange) -> dict[str, float]:
     return {n: real(f"{field}[{n!r}]", stated[n], 0.0, math.inf, remedy) for n in names}
 
 
-def settings_of(algorithm: Algorithm) -> dict[str, str]:
-    """Returns the words of an algorithm for what is not the default, by parameter.
-
-    Raises:
-        Refusal: If these are no words.
-    """
-    stated: Any = algorithm.settings()
-    pairs = stated.items() if isinstance(stated, dict) else [(None, None)]
-    if not all(isinstance(each, str) for pair in pairs for each in pair):
-        remedy = "return words for each parameter that is not the default"
-        refuse(f"{type(algorithm).__name__}.settings", stated, "a dict of texts", remedy)
-    return stated
-
-
-def number_bits_of(algorithm: Algorithm, arms: int) -> int:
-    """Returns the bits that an algorithm states of one number that is sent.
-
-    Raises:
-        Refusal: If that is no number of bits.
-    """
-    field, stated = f"{type(algorithm).__name__}.number_bits", algorithm.number_bits(arms)
-    return count(field, stated, 0, 10**6, "a real number has 64")
-
-
 def modules() -> list[str]:
     """Returns the modules of this folder, each of which may hold algorithms; imports nothing."""
     here = str(Path(__file__).parent)
@@ -421,10 +387,7 @@ def known() -> dict[str, type[Algorithm]]:
     Raises:
         ValueError: If an entry point is broken or takes the name of another algorithm.
     """
-    found = dict(installed())
-    for name, owner in _loaded.items():
-        found[name] = owner
-    return found
+    return installed() | _loaded
 
 
 @functools.cache
@@ -434,27 +397,23 @@ def installed() -> dict[str, type[Algorithm]]:
     Raises:
         ValueError: If an entry point is broken or takes the name of another algorithm or law.
     """
-    found: dict[str, type[Algorithm]] = {}
+    by_name: dict[str, type[Algorithm]] = {}
     for name in modules():
         for owner in algorithms_in(importlib.import_module(f"fmab_jax.algorithms.{name}")):
-            found[owner.name] = owner
+            by_name[owner.name] = owner
     for point in metadata.entry_points(group="fmab_jax.algorithms"):
         with foreign_refused("entry point", point.value, "one that can be loaded"):
             target = point.load()
-        whole = not isinstance(target, type)
-        said = f"entry point {point.name}"
-        owners = _distinct(algorithms_in(target), said) if whole else [target]
-        own = _distinct(defined_in(target, Law), said) if whole else []
-        if not owners and not own:
+        where = f"entry point {point.name}"
+        owners, laws = _contents(target, where)
+        if not owners and not laws:
             remedy = "name the module that defines it, or MODULE:CLASS"
             refuse("entry point", point.value, _WANTED, remedy)
         for owner in owners:
-            _checked_class(owner, said)
-            if found.get(owner.name, owner) is not owner:
+            if by_name.setdefault(owner.name, owner) is not owner:
                 refuse("entry point", point.value, "an algorithm of another name", "rename it")
-            found[owner.name] = owner
-        _add_laws(own, said)
-    return found
+        _add_laws(laws, where)
+    return by_name
 
 
 def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
@@ -462,26 +421,29 @@ def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
     return defined_in(module, Algorithm)
 
 
-def _distinct(owners: Iterable[Any], where: str) -> list[Any]:
-    """Returns classes, refusing two of one name: one would win silently.
+def _contents(target: Any, where: str) -> tuple[list[Any], list[Any]]:
+    """Returns the algorithms and the reward laws of a module, or of one class.
 
     Raises:
-        ValueError: If there are two; the line names both.
+        ValueError: If one cannot be used, or two have one name: one would win silently.
     """
-    found: dict[Any, Any] = {}
+    if isinstance(target, type):
+        owners, laws = [target], []
+    else:
+        owners, laws = list[Any](algorithms_in(target)), list(defined_in(target, Law))
     for owner in owners:
-        name = owner.name if isinstance(owner.name, str) else id(owner.name)
-        other = found.setdefault(name, owner)
-        if other is not owner:
-            told = Shown(f"{owner.name!r} of {other.__qualname__} and of {owner.__qualname__}")
-            refuse("name", told, f"the name of one class of {where}", "rename one of them")
-    return list(found.values())
+        _check_class(owner, where)
+    for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
+        if first.name == second.name:
+            names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
+            refuse("name", names, f"the name of one class of {where}", "rename one of them")
+    return owners, laws
 
 
-def _add_laws(owners: list[Any], where: str) -> None:
-    for owner in owners:
-        check_class(owner, where)
-    KNOWN.update({owner.name: owner for owner in owners})
+def _add_laws(laws: list[Any], where: str) -> None:
+    for law in laws:
+        check_class(law, where)
+    KNOWN.update({law.name: law for law in laws})
 
 
 def named(name: Any) -> type[Algorithm]:
@@ -509,56 +471,43 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     Raises:
         ValueError: If it cannot be imported, holds nothing of the kind, or takes a known name.
     """
+    path = Path(spec)
+    if path.suffix == ".py" and not path.is_file():
+        refuse("plugin", spec, "an existing .py file or a module", "check the path")
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
-        if spec.endswith(".py"):
-            path = Path(spec)
-            if not path.is_file():
-                refuse("plugin", spec, "an existing .py file or a module", "check the path")
-            module = imported(path)
-        else:
-            module = imported_module(spec)
-    owners = _distinct(algorithms_in(module), spec)
-    own = _distinct(defined_in(module, Law), spec)
-    # An output that it imports from the package is none of its own.
-    outputs = any(
-        isinstance(each, Output)
-        and not str(getattr(each.of, "__module__", "")).startswith("fmab_jax.")
-        for each in vars(module).values()
-    )
-    if not owners and not own and not outputs:
-        if nameless := next(defined_in(module, (Algorithm, Law), named=False), None):
-            name = getattr(nameless, "name", "")
-            refuse(f"{nameless.__name__}.name", name, _NAME_WANTED, _NAME_REMEDY)
+        module = import_file(path) if path.suffix == ".py" else import_name(spec)
+    owners, laws = _contents(module, spec)
+    outputs = any(isinstance(value, Output) for value in vars(module).values())
+    if not owners and not laws and not outputs:
+        for nameless in defined_in(module, (Algorithm, Law), named=False):
+            _check_name(nameless)
         remedy = "derive a frozen dataclass from a family and give it a name"
         refuse("plugin", spec, _WANTED, remedy)
     for owner in owners:
-        _checked_class(owner, spec)
-        other = installed().get(owner.name, _loaded.get(owner.name, owner))
+        other = known().get(owner.name, owner)
         # Only a changed version of the same file takes a name over.
         if other is not owner and (owner.name in installed() or file_of(other) != file_of(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
-    _add_laws(own, spec)
-    for owner in (*owners, *own):
-        source_digest(owner)  # now: the files may change later
-    for owner in owners:
-        _loaded[owner.name] = owner
+    _add_laws(laws, spec)
+    for each in (*owners, *laws):
+        source_digest(each)  # now: the files may change later
+    _loaded.update({owner.name: owner for owner in owners})
     return owners
 
 
-def _checked_class(owner: Any, where: str) -> None:
-    if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
+def _check_class(owner: Any, where: str) -> None:
+    if not issubclass(owner, Algorithm):
         refuse("plugin", where, "a subclass of fmab_jax.Algorithm", "derive it from a family")
-    if not isinstance(owner.name, str) or not _NAME.fullmatch(owner.name):
-        refuse(f"{owner.__name__}.name", owner.name, _NAME_WANTED, _NAME_REMEDY)
+    _check_name(owner)
     whole_class(owner, where)
-    for name, each in parameters_of(owner).items():
-        # A default must pass the check that a given value passes.
-        if each.default is not UNSET:
-            try:
-                each.check(each.default)
-            except Refusal as error:
-                raise error.renamed(f"{owner.__name__}.{name}") from None
     check_names(owner)
+
+
+def _check_name(owner: Any) -> None:
+    name = getattr(owner, "name", "")
+    if not _NAME.fullmatch(str(name)):
+        remedy = "such as 'my_ucb': small letters, digits and _"
+        refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
 
 
 def check_names(owner: type) -> None:
@@ -581,12 +530,10 @@ def stated(owner: type[Algorithm], name: str) -> str:
         name: "heard" or "trusted".
     """
     text = str(getattr(owner, name))
-    package = f"{__name__.partition('.')[0]}."
-    by = next(each for each in owner.__mro__ if name in vars(each))
-    if owner.__module__.startswith(package) or not by.__module__.startswith(package) or not text:
+    by: Any = next(base for base in owner.__mro__ if name in vars(base))
+    if not text or _is_ours(owner) or not _is_ours(by):
         return text
-    title = getattr(by, "title", "") or by.__name__
-    return f"{text} (said of {title}, not of {owner.name})"
+    return f"{text} (said of {getattr(by, 'title', '') or by.__name__}, not of {owner.name})"
 
 
 def list_algorithms() -> list[dict[str, Any]]:

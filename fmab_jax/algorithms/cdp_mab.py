@@ -3,15 +3,11 @@
 Its epochs, radius and noise are in families/paper.py; the loop is fmab_jax/elimination.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.paper import PaperElimination
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, server
 
 
 @dataclass(frozen=True)
@@ -31,18 +27,13 @@ class CDP(PaperElimination):
         2
     """
 
-    name: ClassVar[str] = "cdp"
-    title: ClassVar[str] = "CDP-MAB"
-    heard: ClassVar[str] = "a server hears ceil(pM) agents a round"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
-    examples: ClassVar[tuple[str, ...]] = (
-        "--epsilon 0.1 0.3 0.5 1 --out eps",
-        "--participation 0.4 --rounds 3 --schedule-gap 0.0625",
-        "--means means.csv --agents 5 --horizon 1e6",
-    )
+    name = "cdp"
+    title = "CDP-MAB"
+    heard = "a server hears ceil(pM) agents a round"
+    examples = ("--epsilon 0.1 0.3 0.5 1 --out eps", "--participation 0.4 --rounds 3")
 
     participation: float = participation_parameter()
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the server's table."""
-        return exchanges.server(agents, self.participation)
+        return server(agents, self.participation)

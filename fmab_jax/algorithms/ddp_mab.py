@@ -1,9 +1,6 @@
 """DDP-MAB: agents send their means over a graph and wait (Algorithms 2 and 3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.graphs import OverGraph
 from fmab_jax.algorithms.families.paper import PaperWaiting
@@ -27,15 +24,6 @@ class DDP(OverGraph, PaperWaiting):
         True
     """
 
-    name: ClassVar[str] = "ddp"
-    title: ClassVar[str] = "DDP-MAB"
-    heard: ClassVar[str] = "agents flood a graph (GIS), or gossip, and wait"
-    trusted: ClassVar[str] = (
-        "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
-        "--graph ring star complete",
-        "--graph regular-4 --agents 100 --horizon 1e6 --log-time",
-        "--graph friends.graphml --agents 12 --spread 1",
-        "--graph ring --protocol gis flooding gossip --agents 20",
-    )
+    name = "ddp"
+    title = "DDP-MAB"
+    examples = ("--graph ring star complete", "--graph friends.graphml --agents 12 --spread 1")

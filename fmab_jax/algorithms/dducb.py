@@ -1,23 +1,19 @@
 """DDUCB: agents on a graph estimate what the whole network knows, by accelerated mixing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Consensus
-from fmab_jax.core import graphs
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, graphs
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.core.shapes import PerRowArm, Scalar, Truth
+from fmab_jax.core.shapes import PerRowArm, Scalar
 from fmab_jax.parameters import Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]
@@ -34,7 +30,7 @@ class Known(NamedTuple):
         before: The same, one step of mixing ago.
     """
 
-    pulls: Float[Array, "agent arm"]
+    pulls: PerRowArm
     mixed: Both
     fresh: Both
     mixing: Both
@@ -77,15 +73,12 @@ class DDUCB(Consensus):
         49950.0
     """
 
-    name: ClassVar[str] = "dducb"
-    title: ClassVar[str] = "DDUCB"
-    source: ClassVar[str] = (
-        "Martínez-Rubio, Kanade and Rebeschini, NeurIPS 2019, arXiv 1810.04468, and their code"
-    )
-    heard: ClassVar[str] = "all neighbours in every slot"
-    trusted: ClassVar[str] = "neighbours, with sums and counts"
-    homogeneous_only: ClassVar[bool] = True
-    ledger = noiseless_ledger
+    name = "dducb"
+    title = "DDUCB"
+    source = "Martínez-Rubio, Kanade and Rebeschini, NeurIPS 2019, arXiv 1810.04468, and their code"
+    heard = "all neighbours in every slot"
+    trusted = "neighbours, with sums and counts"
+    homogeneous_only = True
 
     graph: Any = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)
@@ -114,15 +107,12 @@ class DDUCB(Consensus):
         return Known(jnp.zeros((rows, arms)), *(jnp.zeros((rows, 2, arms)),) * 4)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax s / n + sqrt(2 eta sigma^2 log t / (M n)); every arm once before."""
         stage, step = _place(slot, own)
         # Pulls that are mixed by now, and those of the agent since the stage began.
-        covered = jnp.where(
-            stage > 0.0,
-            (slot.arms + (stage - 1.0) * own["stage"]) * slot.agents,
-            slot.arms,
-        )
+        mixed = (slot.arms + (stage - 1.0) * own["stage"]) * slot.agents
+        covered = jnp.where(stage > 0.0, mixed, slot.arms)
         log = jnp.log(jnp.maximum(covered + step - 1.0, 1.0))
         width = 2.0 * own["eta"] * own["sigma"] * own["sigma"] * log / slot.agents
         sums, pulls = jnp.moveaxis(state.mixed + state.fresh / slot.agents, 1, 0)
@@ -141,16 +131,11 @@ class DDUCB(Consensus):
         )
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Truth:
-        """Tells whether every arm was pulled before this slot."""
-        return slot.time > slot.arms
-
-    @staticmethod
     def communicate(state: Known, slot: Slot, own: Own) -> Known:
         """Makes one step of mixing; at a stage's end, its result joins the estimate."""
         stage, step = _place(slot, own)
         heard = slot.mix(state.mixing, weights(slot))
-        after = heard + rounded(momentum(step, own["momentum"]) * (heard - state.before))
+        after = heard + arrays.rounded(momentum(step, own["momentum"]) * (heard - state.before))
         over = step == own["stage"]
         # Until the first mixing ends, an agent's own first pulls stand for the network's.
         so_far = jnp.where(stage > 0.0, state.mixed, 0.0)

@@ -1,18 +1,14 @@
 """Dec_UCB: agents on a graph mix their means with their neighbours' in every slot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import PerRowArm, Truth
+from fmab_jax.core.shapes import PerRowArm
 
 
 class Known(NamedTuple):
@@ -26,11 +22,11 @@ class Known(NamedTuple):
         change: Of the agent's own sample mean in this slot.
     """
 
-    pulls: Float[Array, "agent arm"]
-    sums: Float[Array, "agent arm"]
-    most: Float[Array, "agent arm"]
-    mean: Float[Array, "agent arm"]
-    change: Float[Array, "agent arm"]
+    pulls: PerRowArm
+    sums: PerRowArm
+    most: PerRowArm
+    mean: PerRowArm
+    change: PerRowArm
 
 
 @dataclass(frozen=True)
@@ -55,13 +51,12 @@ class DecUCB(Consensus):
         49950.0
     """
 
-    name: ClassVar[str] = "dec_ucb"
-    title: ClassVar[str] = "Dec_UCB"
-    source: ClassVar[str] = "Zhu, Mulle, Smith, Koppel and Liu 2021, as the authors' code has it"
-    heard: ClassVar[str] = "all neighbours in every slot"
-    trusted: ClassVar[str] = "neighbours, with means and counts"
-    homogeneous_only: ClassVar[bool] = True
-    ledger = noiseless_ledger
+    name = "dec_ucb"
+    title = "Dec_UCB"
+    source = "Zhu, Mulle, Smith, Koppel and Liu 2021, as the authors' code has it"
+    heard = "all neighbours in every slot"
+    trusted = "neighbours, with means and counts"
+    homogeneous_only = True
 
     graph: Any = graph_parameter("ring")
 
@@ -71,11 +66,10 @@ class DecUCB(Consensus):
         return Known(*(jnp.zeros((rows, arms)),) * 5)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest index."""
-        rows = state.pulls.shape[0]
         late = (state.pulls <= state.most - slot.arms) & (state.pulls > 0.0)
-        random, any_late = drawn_arm(late, slot.uniform(rows)[:, 0])
+        random, any_late = drawn_arm(late, slot.uniform(len(late))[:, 0])
         beside = jnp.sum(slot.neighbours >= 0, axis=1, dtype=jnp.int32).astype(jnp.float64) + 1.0
         count_of = jnp.maximum(state.pulls, 1.0)
         width = jnp.sqrt(3.0 * jnp.log(slot.time) / (beside[:, None] * count_of))
@@ -98,11 +92,6 @@ class DecUCB(Consensus):
         )
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Truth:
-        """Tells whether every arm was pulled before this slot."""
-        return slot.time > slot.arms
-
-    @staticmethod
     def communicate(state: Known, slot: Slot, own: Own) -> Known:
         """Mixes means with Metropolis weights, and takes the largest counts."""
         there = slot.neighbours >= 0
@@ -110,11 +99,7 @@ class DecUCB(Consensus):
         size = jnp.sum(there, axis=1, dtype=jnp.int32) + 1
         larger = jnp.maximum(size[:, None], size[other]).astype(jnp.float64)
         weight = jnp.where(there, 1.0 / larger, 0.0)
-
-        def hear(most: Array, place: Array, said: Array, there: Array) -> Array:
-            return jnp.maximum(most, jnp.where(there[:, None], state.most[said], 0.0))
-
         return state._replace(
             mean=slot.mix(state.mean, weight) + state.change,
-            most=slot.over_neighbours(hear, state.most),
+            most=slot.largest_nearby(state.most, state.most),
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +13,16 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import SERVER, Outcome, Seen, together
+from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
-from fmab_jax.core import arrays, exchanges, keys, laplace, normal
+from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
-from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.ledgers import SERVER, Seen, together
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, Scalar, Truth
-from fmab_jax.errors import flag
+from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar, Truth
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class DEMAB(Private):
         ('the server', 0.5)
     """
 
-    name: ClassVar[str] = "demab"
-    title: ClassVar[str] = "DEMAB"
-    source: ClassVar[str] = "Wang, Hu, Chen and Wang, ICLR 2020, arXiv 1904.06309"
-    heard: ClassVar[str] = "a server hears all agents after each phase"
-    trusted: ClassVar[str] = "the server, with means; with epsilon nobody, up to that"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--epsilon 0.1 1 10")
-    homogeneous_only: ClassVar[bool] = True
+    name = "demab"
+    title = "DEMAB"
+    source = "Wang, Hu, Chen and Wang, ICLR 2020, arXiv 1904.06309"
+    heard = "a server hears all agents after each phase"
+    trusted = "the server, with means; with epsilon nobody, up to that"
+    examples = ("--agents 10 --arms 10", "--epsilon 0.1 1 10")
+    homogeneous_only = True
 
     epsilon: Any = epsilon_parameter(None)
 
@@ -76,7 +77,7 @@ class DEMAB(Private):
         What more is sent is counted in the runs: each as a vector of one number.
         """
         views = (View(SERVER, 1), View("the agents", 1, what="the best mean of each phase"))
-        table = exchanges.server(agents)
+        table = server(agents)
         return replace(table, vectors=1, numbers=2 * agents, views=views)
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
@@ -90,30 +91,21 @@ class DEMAB(Private):
         why = "another agent's sums have noise of its own"
         return (self.seen(why, together(size), "means of other agents", over=1),)
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> DEMABTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Raises:
-            ValueError: If agents differ, or an epsilon is claimed for rewards that may lie outside
-                [0, 1].
+            ValueError: If an epsilon is claimed for rewards that may lie outside [0, 1].
         """
-        problem.check_homogeneous(self.name)
         law, noisy = problem.rewards, math.isfinite(self.noise_level)
         check_unit_rewards(law, self.noise_level)
-        flag("sum_agents", sum_agents)
         agents, arms = problem.agents, problem.arms
         return DEMABTrial(
             filling=type(self),
             law=law.bind()[0],
-            room=agents if room is None else room,
+            room=room,
             noisy=noisy,
             horizon=np.int64(horizon),
             agents=np.int64(agents),
@@ -126,12 +118,12 @@ class DEMAB(Private):
 
 def _noise_shapes(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
     """Returns the law of the noise on an arm's sum: of few and of more agents, by arms in play."""
-    found = np.zeros((laplace.SHAPE, 2, arms + 1))
+    shapes = np.zeros((laplace.SHAPE, 2, arms + 1))
     for number in range(1, arms + 1):
         few = max(1, agents // number)
         for more in (0, 1):
-            found[:, more, number] = laplace.laplace_sum_shape(few + more)
-    return found
+            shapes[:, more, number] = laplace.laplace_sum_shape(few + more)
+    return shapes
 
 
 @jax.tree_util.register_dataclass
@@ -170,7 +162,14 @@ class DEMABTrial:
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        return _together(self, instance, grid, key, _alone(self, instance, grid, key))
+        seed = _Seed(self, instance, grid, key)
+        state = seed.share_out(seed.explore())
+
+        def runs(state: _Together) -> Truth:
+            return (state.slot < self.horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
+
+        # A vmapped loop goes on until its last seed is done; the others then draw nothing.
+        return seed.finish(lax.while_loop(runs, lambda s: seed.play(s, runs(s)), state))
 
 
 def _pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
@@ -205,76 +204,6 @@ class _Alone(NamedTuple):
     rate: Float[Array, " agent"]
     alive: Bool[Array, "agent arm"]
     curve: Float[Array, " point"]
-
-
-def _alone(trial: DEMABTrial, instance: Instance, grid: Grid, key: Array) -> _Alone:
-    """Runs the burn-in: phase l of all agents at a time, each at slots of its own."""
-    arms, rows = instance.gaps.shape[0], trial.room
-    burn_in = jnp.asarray(trial.burn_in)
-    points = jnp.concatenate([grid, burn_in[None]])
-    agent = jnp.arange(rows, dtype=jnp.int32)
-    real = agent < jnp.asarray(trial.agents).astype(jnp.int32)
-    own = jax.vmap(lambda one: jax.random.key_data(keys.agent_key(key, one)))(agent)
-
-    def ends(state: _Alone) -> tuple[Array, Array]:
-        """Returns the end of the next phase of each agent, and whether it comes to that."""
-        pulls = _pulls(trial, state.phase + 1, jnp.int64(1))
-        active = jnp.sum(state.alive, axis=1, dtype=jnp.int64)
-        end = state.slot + active * _slots(pulls, burn_in)
-        return end, real & (active > 1) & (end <= burn_in)
-
-    def played(state: _Alone, until: Array, who: Array) -> Array:
-        """Returns the curve with the regret of some agents up to a slot each."""
-        time = jnp.clip(points[None, :], state.slot[:, None], until[:, None]) - state.slot[:, None]
-        gained = arrays.rounded(state.rate[:, None] * time.astype(jnp.float64))
-        return state.curve + arrays.padded_sum(jnp.where(who[:, None], gained, 0.0))
-
-    def one_phase(state: _Alone) -> _Alone:
-        end, fits = ends(state)
-        phase = state.phase + 1
-        pulls = _pulls(trial, phase, jnp.int64(1))
-
-        def words(stream: int) -> tuple[Array, Array]:
-            def of_agent(data: Array) -> keys.Words:
-                whole = jax.random.wrap_key_data(data, impl="threefry2x32")
-                return keys.stream_key(whole, phase, stream)
-
-            found = jax.vmap(of_agent)(own)
-            return found.k0[:, None], found.k1[:, None]
-
-        need = state.alive & fits[:, None]
-        lane = jnp.arange(arms, dtype=jnp.uint32)[None, :]
-        drawn = jnp.where(need, pulls, 0.0)
-        given = (*words(keys.REWARD), lane, drawn, *(x[:1] for x in instance.parameters))
-        sums = trial.law.total(*given)
-        if trial.noisy:
-            noise = laplace.laplace(*words(keys.NOISE), lane)
-            sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
-        alive = jnp.where(fits[:, None], _left(sums / pulls, state.alive, phase), state.alive)
-        gaps = jnp.where(alive, instance.gaps[None, :], 0.0)
-        rate = arrays.padded_sum(gaps.T) / jnp.sum(alive, axis=1, dtype=jnp.float64)
-        return _Alone(
-            phase=phase,
-            completed=state.completed + fits.astype(jnp.int32),
-            slot=jnp.where(fits, end, state.slot),
-            rate=jnp.where(fits, rate, state.rate),
-            alive=alive,
-            curve=played(state, end, fits),
-        )
-
-    none = jnp.zeros(rows, jnp.int32)
-    mean_gap = arrays.padded_sum(instance.gaps) / arms
-    start = _Alone(
-        phase=jnp.int32(0),
-        completed=none,
-        slot=none.astype(jnp.int64),
-        rate=jnp.full(rows, mean_gap),
-        alive=jnp.ones((rows, arms), bool),
-        curve=jnp.zeros(points.shape),
-    )
-    found = lax.while_loop(lambda state: jnp.any(ends(state)[1]), one_phase, start)
-    # The slots left are too few for a phase, or belong to agents that have one arm left.
-    return found._replace(curve=played(found, jnp.full(rows, burn_in), real))
 
 
 def _left(
@@ -315,154 +244,229 @@ class _Together(NamedTuple):
     rounds_curve: Grid
 
 
-def _together(
-    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, alone: _Alone
-) -> Outcome:
-    """Shares the arms out and runs the phases in which agents talk."""
-    horizon = jnp.asarray(trial.horizon)
-    agents = jnp.asarray(trial.agents).astype(jnp.float64)
-    start = _shared_out(trial, instance, grid, key, alone)
+class _Loads(NamedTuple):
+    """Who pulls which arm in a phase.
 
-    def unfinished(state: _Together) -> Truth:
-        return (state.slot < horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
+    Attributes:
+        owner: [arm] agent that pulls it, while arms are more than agents.
+        pulled: [agent] arm that it pulls, where they are fewer; -1 else.
+        pulling: [arm] agents that pull it.
+        weight: [arm] share of a slot that these spend on it, all together.
+        most: Most arms of an agent.
+        numbers: Sent for that.
+    """
 
-    def body(state: _Together) -> _Together:
-        # A vmapped loop goes on until its last seed is done; the others then draw nothing.
-        return _phase(trial, instance, grid, key, state, unfinished(state))
-
-    end = lax.while_loop(unfinished, body, start)
-    active = jnp.sum(end.alive, dtype=jnp.int32)
-    decided = active == 1
-    chosen = jnp.argmax(end.alive).astype(jnp.int32)
-    gap = instance.gaps[chosen]
-    lost = jnp.min(jnp.where(end.alive, instance.gaps, jnp.inf)) > 0.0
-    last = extend(end.regret_curve, grid, end.slot, end.regret, agents * gap)
-    whole = jnp.asarray(trial.agents).astype(jnp.int32)
-    return Outcome(
-        regret=jnp.where(decided, last, end.regret_curve),
-        waiting_regret=None,
-        rounds_by=end.rounds_curve,
-        rounds=end.rounds,
-        arms_reported=end.numbers,
-        active_arms=active,
-        chosen_arm=jnp.where(decided, chosen, -1),
-        agents_lost=jnp.where(lost, whole, 0),
-        agents_worse=jnp.where(decided & (gap > 0.0), whole, 0),
-        final_gap=jnp.where(decided, gap, end.rate / agents),
-    )
+    owner: Int[Array, " arm"]
+    pulled: Int[Array, " agent"]
+    pulling: Int[Array, " arm"]
+    weight: PerArm
+    most: Integer
+    numbers: Integer
 
 
-def _shared_out(
-    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, alone: _Alone
-) -> _Together:
-    """Assigns every arm to a random agent, which keeps what it has not dropped."""
-    arms, burn_in = instance.gaps.shape[0], jnp.asarray(trial.burn_in)
-    agents = jnp.asarray(trial.agents)
-    real = jnp.arange(trial.room, dtype=jnp.int32) < agents.astype(jnp.int32)
-    arm = jnp.arange(arms, dtype=jnp.uint32)
-    uniform = keys.uniform(*keys.stream_key(key, 0, keys.ASSIGNMENT), arm)
-    owner = jnp.floor(uniform * agents.astype(jnp.float64)).astype(jnp.int32)
-    kept = alone.alive[owner, arm.astype(jnp.int32)]
-    # If every arm was dropped by its owner, all arms are taken back.
-    alive = kept | ~jnp.any(kept)
-    active = jnp.sum(alive, dtype=jnp.int64)
-    # If no agent can have completed a phase, all have all arms, and nothing is sent.
-    first = _pulls(trial, jnp.int32(1), jnp.int64(1))
-    reported = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
-    rounds = reported.astype(jnp.int32)
-    regret = alone.curve[-1]
-    return _Together(
-        phase=jnp.min(jnp.where(real, alone.completed, jnp.iinfo(jnp.int32).max)),
-        slot=burn_in,
-        regret=regret,
-        rate=jnp.zeros(()),
-        alive=alive,
-        owner=owner,
-        pulled=jnp.full(trial.room, -1, jnp.int32),
-        rounds=rounds,
-        # If one arm is left, its name goes to the server, and from there to all agents.
-        numbers=jnp.where(reported & (active == 1), 1 + agents, 0),
-        regret_curve=alone.curve[:-1],
-        rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
-    )
+class _Seed(NamedTuple):
+    """One seed of a trial."""
 
+    trial: DEMABTrial
+    instance: Instance
+    grid: Grid
+    key: Array
 
-def _phase(
-    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, state: _Together, running: Truth
-) -> _Together:
-    """One phase; cut at the horizon, nothing is told or decided."""
-    arms, horizon = instance.gaps.shape[0], jnp.asarray(trial.horizon)
-    agents = jnp.asarray(trial.agents)
-    phase, alive = state.phase + 1, state.alive
-    active = jnp.sum(alive, dtype=jnp.int64)
-    rank = jnp.cumsum(alive, dtype=jnp.int64) - 1
-    shared = active <= agents
-    agent = jnp.arange(trial.room, dtype=jnp.int64)
-    real = agent < agents
+    def explore(self) -> _Alone:
+        """Runs the burn-in: phase l of all agents at a time, each at slots of its own."""
+        trial, gaps = self.trial, self.instance.gaps
+        arms, rows = len(gaps), trial.room
+        burn_in = jnp.asarray(trial.burn_in)
+        points = jnp.concatenate([self.grid, burn_in[None]])
+        agent = jnp.arange(rows, dtype=jnp.int32)
+        real = agent < jnp.asarray(trial.agents).astype(jnp.int32)
+        agent_keys = jax.vmap(partial(keys.agent_key, self.key))(agent)
 
-    # Arms are dealt out anew, in order, if one agent has more than twice as many as another.
-    own = alive[None, :] & (state.owner[None, :] == agent[:, None].astype(jnp.int32))
-    loads = jnp.sum(own, axis=1, dtype=jnp.int64)
-    most, least = jnp.max(loads), jnp.min(jnp.where(real, loads, arms))
-    deals = ~shared & (most > 2 * least)
-    dealt = (rank % agents).astype(jnp.int32)
-    moved = jnp.sum(alive & deals & (dealt != state.owner), dtype=jnp.int64)
-    owner = jnp.where(deals, dealt, state.owner)
-    even = active // agents + (rank % agents < active % agents).astype(jnp.int64)
-    load = jnp.where(deals, even, loads[state.owner])
-    most = jnp.where(deals, -(-active // agents), most)
+        def end_phase(state: _Alone) -> tuple[Array, Array]:
+            """Returns the end of the next phase of each agent, and whether it comes to that."""
+            pulls = _pulls(trial, state.phase + 1, jnp.int64(1))
+            active = jnp.sum(state.alive, axis=1, dtype=jnp.int64)
+            end = state.slot + active * _slots(pulls, burn_in)
+            return end, real & (active > 1) & (end <= burn_in)
 
-    # Fewer arms than agents: the arm of rank j is pulled by agents j, j + N, j + 2 N, ...
-    few = jnp.where(shared, agents // active, 1)
-    more = shared & (rank < agents - active * few)
-    arm_of_rank = jnp.nonzero(alive, size=arms, fill_value=0)[0].astype(jnp.int32)
-    pulled = jnp.where(shared, arm_of_rank[agent % active], -1)
-    first = shared & (state.pulled[0] < 0)
-    changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
-    named = jnp.where(first, active, 0)
+        def add_regret(state: _Alone, until: Array, who: Array) -> Array:
+            """Returns the curve with the regret of some agents up to a slot each."""
+            start = state.slot[:, None]
+            time = jnp.clip(points[None, :], start, until[:, None]) - start
+            gained = arrays.rounded(state.rate[:, None] * time.astype(jnp.float64))
+            return state.curve + arrays.padded_sum(jnp.where(who[:, None], gained, 0.0))
 
-    ceiling = jnp.where(shared, -(-agents // active), 1)
-    pulls = _pulls(trial, phase, ceiling)
-    by_each = jnp.ceil(pulls / few.astype(jnp.float64))
-    # An arm that one agent more pulls has more pulls than it needs; all of them count.
-    pulls_of_each = (few + more.astype(jnp.int64)).astype(jnp.float64) * by_each
-    slots = jnp.where(shared, 1, most) * _slots(by_each, horizon)
-    until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
-    weight = jnp.where(
-        shared, (few + more.astype(jnp.int64)).astype(jnp.float64), 1.0 / load.astype(jnp.float64)
-    )
-    rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, weight * instance.gaps, 0.0)))
-    passed = arrays.rounded(rate * (until - state.slot).astype(jnp.float64))
+        def play(state: _Alone) -> _Alone:
+            end, fits = end_phase(state)
+            phase = state.phase + 1
+            pulls = _pulls(trial, phase, jnp.int64(1))
 
-    need = alive & fits & running
-    lane = jnp.arange(arms, dtype=jnp.uint32)
-    words = keys.stream_key(key, phase, keys.REWARD)
-    given = (*words, lane, jnp.where(need, pulls_of_each, 0.0))
-    sums = trial.law.total(*given, *(x[0] for x in instance.parameters))
-    if trial.noisy:
-        disturbing = keys.stream_key(key, phase, keys.NOISE)
-        z = normal.quantile(keys.uniform(*disturbing, lane))
-        # If one agent pulls an arm, its noise has the law of the case of more arms than agents.
-        of = jnp.where(shared, active, arms)
-        shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
-        noise = laplace.laplace_sum(z, shape)
-        sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
-    left = jnp.where(fits, _left(sums / pulls_of_each, alive, phase), alive)
+            def words(stream: int) -> tuple[Array, Array]:
+                found = jax.vmap(lambda key: keys.stream_key(key, phase, stream))(agent_keys)
+                return found.k0[:, None], found.k1[:, None]
 
-    rounds = state.rounds + fits.astype(jnp.int32)
-    # Before the first round everybody knows everything: no number is sent.
-    numbers = jnp.where(state.rounds > 0, 2 * moved + named + changed, 0)
-    numbers = numbers + jnp.where(fits & ~shared, agents, 0)
-    return _Together(
-        phase=phase,
-        slot=until,
-        regret=state.regret + passed,
-        rate=rate,
-        alive=left,
-        owner=owner,
-        pulled=pulled,
-        rounds=rounds,
-        numbers=state.numbers + numbers,
-        regret_curve=extend(state.regret_curve, grid, state.slot, state.regret, rate),
-        rounds_curve=step(state.rounds_curve, grid, until, rounds),
-    )
+            lane = jnp.arange(arms, dtype=jnp.uint32)[None, :]
+            drawn = jnp.where(state.alive & fits[:, None], pulls, 0.0)
+            parameters = (x[:1] for x in self.instance.parameters)
+            sums = trial.law.total(*words(keys.REWARD), lane, drawn, *parameters)
+            if trial.noisy:
+                noise = laplace.laplace(*words(keys.NOISE), lane)
+                sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
+            alive = jnp.where(fits[:, None], _left(sums / pulls, state.alive, phase), state.alive)
+            left = jnp.where(alive, gaps[None, :], 0.0)
+            rate = arrays.padded_sum(left.T) / jnp.sum(alive, axis=1, dtype=jnp.float64)
+            return _Alone(
+                phase=phase,
+                completed=state.completed + fits.astype(jnp.int32),
+                slot=jnp.where(fits, end, state.slot),
+                rate=jnp.where(fits, rate, state.rate),
+                alive=alive,
+                curve=add_regret(state, end, fits),
+            )
+
+        none, mean_gap = jnp.zeros(rows, jnp.int32), arrays.padded_sum(gaps) / arms
+        rate, alive = jnp.full(rows, mean_gap), jnp.ones((rows, arms), bool)
+        slot, curve = none.astype(jnp.int64), jnp.zeros(points.shape)
+        start = _Alone(jnp.int32(0), none, slot, rate, alive, curve)
+        state = lax.while_loop(lambda state: jnp.any(end_phase(state)[1]), play, start)
+        # The slots left are too few for a phase, or belong to agents that have one arm left.
+        return state._replace(curve=add_regret(state, jnp.full(rows, burn_in), real))
+
+    def share_out(self, alone: _Alone) -> _Together:
+        """Assigns every arm to a random agent, which keeps what it has not dropped."""
+        trial, grid = self.trial, self.grid
+        arms, burn_in = len(self.instance.gaps), jnp.asarray(trial.burn_in)
+        agents = jnp.asarray(trial.agents)
+        real = jnp.arange(trial.room, dtype=jnp.int32) < agents.astype(jnp.int32)
+        arm = jnp.arange(arms, dtype=jnp.uint32)
+        uniform = keys.uniform(*keys.stream_key(self.key, 0, keys.ASSIGNMENT), arm)
+        owner = jnp.floor(uniform * agents.astype(jnp.float64)).astype(jnp.int32)
+        remaining = alone.alive[owner, arm.astype(jnp.int32)]
+        # If every arm was dropped by its owner, all arms are taken back.
+        alive = remaining | ~jnp.any(remaining)
+        active = jnp.sum(alive, dtype=jnp.int64)
+        # If no agent can have completed a phase, all have all arms, and nothing is sent.
+        first = _pulls(trial, jnp.int32(1), jnp.int64(1))
+        reported = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
+        rounds = reported.astype(jnp.int32)
+        return _Together(
+            phase=jnp.min(jnp.where(real, alone.completed, jnp.iinfo(jnp.int32).max)),
+            slot=burn_in,
+            regret=alone.curve[-1],
+            rate=jnp.zeros(()),
+            alive=alive,
+            owner=owner,
+            pulled=jnp.full(trial.room, -1, jnp.int32),
+            rounds=rounds,
+            # If one arm is left, its name goes to the server, and from there to all agents.
+            numbers=jnp.where(reported & (active == 1), 1 + agents, 0),
+            regret_curve=alone.curve[:-1],
+            rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
+        )
+
+    def deal(self, state: _Together) -> _Loads:
+        """Returns who pulls what in the next phase."""
+        arms, agents, alive = len(self.instance.gaps), jnp.asarray(self.trial.agents), state.alive
+        active = jnp.sum(alive, dtype=jnp.int64)
+        rank = jnp.cumsum(alive, dtype=jnp.int64) - 1
+        shared = active <= agents
+        agent = jnp.arange(self.trial.room, dtype=jnp.int64)
+        real = agent < agents
+
+        # Arms are dealt out anew, in order, if one agent has more than twice as many as another.
+        owns = alive[None, :] & (state.owner[None, :] == agent[:, None].astype(jnp.int32))
+        loads = jnp.sum(owns, axis=1, dtype=jnp.int64)
+        most, least = jnp.max(loads), jnp.min(jnp.where(real, loads, arms))
+        deals = ~shared & (most > 2 * least)
+        dealt = (rank % agents).astype(jnp.int32)
+        moved = jnp.sum(alive & deals & (dealt != state.owner), dtype=jnp.int64)
+        even = active // agents + (rank % agents < active % agents).astype(jnp.int64)
+        load = jnp.where(deals, even, loads[state.owner])
+        most = jnp.where(deals, -(-active // agents), most)
+
+        # Fewer arms than agents: the arm of rank j is pulled by agents j, j + N, j + 2 N, ...
+        few = jnp.where(shared, agents // active, 1)
+        more = shared & (rank < agents - active * few)
+        arm_of_rank = jnp.nonzero(alive, size=arms, fill_value=0)[0].astype(jnp.int32)
+        pulled = jnp.where(shared, arm_of_rank[agent % active], -1)
+        named = jnp.where(shared & (state.pulled[0] < 0), active, 0)
+        changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
+        pulling = few + more.astype(jnp.int64)
+        return _Loads(
+            owner=jnp.where(deals, dealt, state.owner),
+            pulled=pulled,
+            pulling=pulling,
+            weight=jnp.where(shared, pulling.astype(jnp.float64), 1.0 / load.astype(jnp.float64)),
+            most=jnp.where(shared, 1, most),
+            numbers=2 * moved + named + changed,
+        )
+
+    def play(self, state: _Together, running: Truth) -> _Together:
+        """Plays one phase; cut at the horizon, nothing is told or decided."""
+        trial, gaps, grid = self.trial, self.instance.gaps, self.grid
+        horizon, agents = jnp.asarray(trial.horizon), jnp.asarray(trial.agents)
+        phase, alive = state.phase + 1, state.alive
+        active = jnp.sum(alive, dtype=jnp.int64)
+        shared = active <= agents
+        loads = self.deal(state)
+        few = jnp.where(shared, agents // active, 1)
+        pulls = _pulls(trial, phase, jnp.where(shared, -(-agents // active), 1))
+        by_agent = jnp.ceil(pulls / few.astype(jnp.float64))
+        # An arm that one agent more pulls has more pulls than it needs; all of them count.
+        pulls_by_arm = loads.pulling.astype(jnp.float64) * by_agent
+        slots = loads.most * _slots(by_agent, horizon)
+        until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
+        rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, loads.weight * gaps, 0.0)))
+
+        lane = jnp.arange(len(gaps), dtype=jnp.uint32)
+        words = keys.stream_key(self.key, phase, keys.REWARD)
+        drawn = jnp.where(alive & fits & running, pulls_by_arm, 0.0)
+        sums = trial.law.total(*words, lane, drawn, *(x[0] for x in self.instance.parameters))
+        if trial.noisy:
+            z = normal.quantile(keys.uniform(*keys.stream_key(self.key, phase, keys.NOISE), lane))
+            # If one agent pulls an arm, its noise has the law of the case of more arms than agents.
+            number = jnp.where(shared, active, len(gaps))
+            shape = jnp.asarray(trial.shapes)[:, (loads.pulling - few).astype(jnp.int32), number]
+            noise = laplace.laplace_sum(z, shape)
+            sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
+
+        rounds = state.rounds + fits.astype(jnp.int32)
+        # Before the first round everybody knows everything: no number is sent.
+        numbers = jnp.where(state.rounds > 0, loads.numbers, 0)
+        numbers = numbers + jnp.where(fits & ~shared, agents, 0)
+        return _Together(
+            phase=phase,
+            slot=until,
+            regret=state.regret + arrays.rounded(rate * (until - state.slot).astype(jnp.float64)),
+            rate=rate,
+            alive=jnp.where(fits, _left(sums / pulls_by_arm, alive, phase), alive),
+            owner=loads.owner,
+            pulled=loads.pulled,
+            rounds=rounds,
+            numbers=state.numbers + numbers,
+            regret_curve=extend(state.regret_curve, grid, state.slot, state.regret, rate),
+            rounds_curve=step(state.rounds_curve, grid, until, rounds),
+        )
+
+    def finish(self, end: _Together) -> Outcome:
+        """Returns the outcome of the last phase."""
+        gaps, agents = self.instance.gaps, jnp.asarray(self.trial.agents).astype(jnp.float64)
+        active = jnp.sum(end.alive, dtype=jnp.int32)
+        decided = active == 1
+        chosen = jnp.argmax(end.alive).astype(jnp.int32)
+        gap = gaps[chosen]
+        lost = jnp.min(jnp.where(end.alive, gaps, jnp.inf)) > 0.0
+        last = extend(end.regret_curve, self.grid, end.slot, end.regret, agents * gap)
+        whole = jnp.asarray(self.trial.agents).astype(jnp.int32)
+        return Outcome(
+            regret=jnp.where(decided, last, end.regret_curve),
+            waiting_regret=None,
+            rounds_by=end.rounds_curve,
+            rounds=end.rounds,
+            arms_reported=end.numbers,
+            active_arms=active,
+            chosen_arm=jnp.where(decided, chosen, -1),
+            agents_lost=jnp.where(lost, whole, 0),
+            agents_worse=jnp.where(decided & (gap > 0.0), whole, 0),
+            final_gap=jnp.where(decided, gap, end.rate / agents),
+        )

@@ -1,19 +1,14 @@
 """Dist-DP-SE: elimination where a secure sum adds one noise to what all agents report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter, secure_sum, shares_left
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.core.exchanges import Exchange, View, server
+from fmab_jax.core.ledgers import Seen
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, parameter
 
 
@@ -42,16 +37,17 @@ class DistDPSE(Private, Elimination):
         an outsider who sees actions 0.5
     """
 
-    name: ClassVar[str] = "dist_dp_se"
-    title: ClassVar[str] = "Dist-DP-SE"
-    source: ClassVar[str] = "Chowdhury and Zhou, ICLR 2023, arXiv 2206.05772, their code"
-    heard: ClassVar[str] = "a server hears the sum over all agents after each batch"
-    trusted: ClassVar[str] = "secure aggregation: nobody sees one agent's message"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 0.5 1 --base 4")
-    noisy: ClassVar[bool] = True
-    elementwise: ClassVar[bool] = True
-    remembers: ClassVar[bool] = False
-    sums_securely: ClassVar[bool] = True
+    name = "dist_dp_se"
+    title = "Dist-DP-SE"
+    source = "Chowdhury and Zhou, ICLR 2023, arXiv 2206.05772, their code"
+    heard = "a server hears the sum over all agents after each batch"
+    trusted = "secure aggregation: nobody sees one agent's message"
+    examples = ("--agents 20", "--epsilon 0.1 0.5 1 --base 4")
+    noisy = True
+    elementwise = True
+    leaves = staticmethod(is_clearly_behind)
+    remembers = False
+    sums_securely = True
 
     base: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
@@ -60,7 +56,7 @@ class DistDPSE(Private, Elimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, and sees no more than the sum."""
-        return replace(exchanges.server(agents), views=(View("the server", agents),))
+        return replace(server(agents), views=(View("the server", agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what the server sees, so the actions that it decides, and agents with a share."""
@@ -88,11 +84,6 @@ class DistDPSE(Private, Elimination):
         count, tail = epoch.agents * epoch.fresh, jnp.log(2.0 * inside)
         noise = (jnp.sqrt(2.0 * tail) + tail) / epoch.own["epsilon"]
         return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count
-
-    @staticmethod
-    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-        """Drops an arm whose upper bound lies below the best lower one."""
-        return behind > 2.0 * radius
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:

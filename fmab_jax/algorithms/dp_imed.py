@@ -1,9 +1,6 @@
 """DP-IMED: the arm whose private divergence from the best costs least, in episodes that grow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 
@@ -32,8 +29,8 @@ class DPIMED(GrowingEpisodes):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "dp_imed"
-    title: ClassVar[str] = "DP-IMED"
+    name = "dp_imed"
+    title = "DP-IMED"
 
     @staticmethod
     def choose(state: Sums, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
@@ -42,6 +39,3 @@ class DPIMED(GrowingEpisodes):
         cost = private_divergence(mean, jnp.max(mean), own["epsilon"])
         arm = jnp.argmin(rounded(state.pulls * cost) + jnp.log(state.pulls))
         return arm, grown(state.pulls[arm], episode, own)
-
-    # `choose` uses another index of the same sums, so the ledger of the family holds.
-    ledger, coalition = GrowingEpisodes.ledger, GrowingEpisodes.coalition

@@ -1,9 +1,6 @@
 """DP-KLUCB: the arm of the largest private upper bound, in episodes that grow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 
@@ -33,8 +30,8 @@ class DPKLUCB(GrowingEpisodes):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "dp_klucb"
-    title: ClassVar[str] = "DP-KLUCB"
+    name = "dp_klucb"
+    title = "DP-KLUCB"
 
     @staticmethod
     def choose(state: Sums, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
@@ -44,6 +41,3 @@ class DPKLUCB(GrowingEpisodes):
         index = largest_within(mean, largest_mean(mean, distance), distance, own["epsilon"])
         arm = jnp.argmax(index)
         return arm, grown(state.pulls[arm], episode, own)
-
-    # `choose` uses another index of the same sums, so the ledger of the family holds.
-    ledger, coalition = GrowingEpisodes.ledger, GrowingEpisodes.coalition

@@ -1,19 +1,13 @@
 """DP-SE: private successive elimination by one agent, each epoch with new data and one noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.core.exchanges import Exchange, alone
+from fmab_jax.core.shapes import Scalar
 
 
 @dataclass(frozen=True)
@@ -36,31 +30,23 @@ class DPSE(Private, Elimination):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "dp_se"
-    title: ClassVar[str] = "DP-SE"
-    source: ClassVar[str] = (
-        "Sajed and Sheffet, ICML 2019, arXiv 1905.09383, as public codes have it"
-    )
-    heard: ClassVar[str] = "nobody: each agent alone"
-    trusted: ClassVar[str] = "nobody: no message is sent"
-    examples: ClassVar[tuple[str, ...]] = (
-        "--agents 5 --arms 5",
-        "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1",
-    )
-    noisy: ClassVar[bool] = True
-    elementwise: ClassVar[bool] = True
-    remembers: ClassVar[bool] = False
+    name = "dp_se"
+    title = "DP-SE"
+    source = "Sajed and Sheffet, ICML 2019, arXiv 1905.09383, as public codes have it"
+    heard = "nobody: each agent alone"
+    trusted = "nobody: no message is sent"
+    disjoint = "epochs are disjoint data, each with one noise on an arm"
+    examples = ("--agents 5 --arms 5", "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1")
+    noisy = True
+    elementwise = True
+    leaves = staticmethod(is_clearly_behind)
+    remembers = False
 
     failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
-        return exchanges.alone(agents)
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers actions: an epoch's rewards are released once, and then forgotten."""
-        why = "epochs are disjoint data, each with one noise on an arm"
-        return (self.seen(why, over=1, source=self.source),)
+        return alone(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds beta, by default 1 / T."""
@@ -84,11 +70,6 @@ class DPSE(Private, Elimination):
         data = jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / (2.0 * epoch.fresh)
         noise = jnp.log(4.0 * epoch.active * epoch.number**2 / failure) / epoch.fresh
         return jnp.sqrt(data) + noise / epoch.own["epsilon"]
-
-    @staticmethod
-    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-        """Drops an arm that is behind by more than 2 h + 2 c."""
-        return behind > 2.0 * radius
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:

@@ -1,18 +1,13 @@
 """Fed1-UCB, an elimination algorithm of its time: equal phases, one server, no privacy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
+from fmab_jax.core.exchanges import Exchange, server
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
 
@@ -34,13 +29,14 @@ class Fed1UCB(Elimination):
         True
     """
 
-    name: ClassVar[str] = "fed1_ucb"
-    title: ClassVar[str] = "Fed1-UCB"
-    source: ClassVar[str] = "Shi and Shen, AAAI 2021, arXiv 2101.12204, and their code"
-    heard: ClassVar[str] = "a server hears all agents after each phase"
-    trusted: ClassVar[str] = "the server, with means"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--pulls 50 200")
-    elementwise: ClassVar[bool] = True
+    name = "fed1_ucb"
+    title = "Fed1-UCB"
+    source = "Shi and Shen, AAAI 2021, arXiv 2101.12204, and their code"
+    heard = "a server hears all agents after each phase"
+    trusted = "the server, with means"
+    examples = ("--agents 10 --arms 10", "--pulls 50 200")
+    elementwise = True
+    leaves = staticmethod(is_clearly_behind)
 
     pulls: int | None = parameter(
         Whole(none="10 log T pulls", low=1, high=10**12),
@@ -55,7 +51,7 @@ class Fed1UCB(Elimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody."""
-        return exchanges.server(agents)
+        return server(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the authors' phase length where none is given."""
@@ -71,8 +67,3 @@ class Fed1UCB(Elimination):
         """Returns B_p = sqrt(constant sigma^2 log T / (M F(p))), as in the authors' code."""
         inside = epoch.own["constant"] * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls)
         return epoch.own["sigma"] * jnp.sqrt(inside)
-
-    @staticmethod
-    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-        """Drops an arm whose upper bound lies below the best lower one."""
-        return behind > 2.0 * radius

@@ -1,21 +1,16 @@
 """Fed_UCB: Gossip_UCB whose agents tell noisy sample means, with a binary tree for each arm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.base import OWN, Seen, together
 from fmab_jax.algorithms.families import tree
-from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
-from fmab_jax.core import normal
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, normal
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import OWN, Seen, together
 from fmab_jax.core.shapes import PerRowArm
 
 
@@ -49,10 +44,10 @@ class FedUCB(GossipUCB, Private):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "fed_ucb"
-    title: ClassVar[str] = "Fed_UCB"
-    source: ClassVar[str] = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
+    name = "fed_ucb"
+    title = "Fed_UCB"
+    source = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
+    trusted = "nobody, up to the epsilon of a message"
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what neighbours are told, and actions: both follow from the released sums."""
@@ -68,11 +63,11 @@ class FedUCB(GossipUCB, Private):
         return (self.seen(why, together(size), what, source=OWN),)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest upper bound (eq. 12)."""
         n, log, agents = jnp.maximum(state.pulls, 1.0), jnp.log(slot.time), slot.agents
         per_pull = jnp.log(slot.horizon) / (n * own["epsilon"])
-        private = rounded(128.0 * agents * log * normal.log(n) * per_pull * per_pull)
+        private = arrays.rounded(128.0 * agents * log * normal.log(n) * per_pull * per_pull)
         return chosen(state, jnp.sqrt(2.0 * widening(slot, own) * (private + 1.0 / n) * log), slot)
 
     @staticmethod
@@ -81,4 +76,4 @@ class FedUCB(GossipUCB, Private):
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
         scale = tree.levels(slot.horizon) / own["epsilon"]
-        return learned(state, pulls, state.sums + rewards, rounded(scale * noise), slot)
+        return learned(state, pulls, state.sums + rewards, arrays.rounded(scale * noise), slot)

@@ -1,18 +1,22 @@
 """GosInE: agents play few arms each, and recommend their best one to a random neighbour."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import name_bits, noiseless_ledger
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
-from fmab_jax.algorithms.families.talking import OnGraph
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.algorithms.families.index import IndexPolicy
+from fmab_jax.algorithms.families.slots import (
+    ArmPerRow,
+    Own,
+    Slot,
+    TruthPerRowArm,
+    at,
+    first_best,
+    upper_bound,
+)
+from fmab_jax.algorithms.families.talking import Recommending, share_out
+from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import PerRowArm, Truth
 from fmab_jax.parameters import Real, parameter
@@ -30,16 +34,16 @@ class Known(NamedTuple):
         lower: The one that a recommendation replaces, L.
     """
 
-    pulls: Float[Array, "agent arm"]
-    sums: Float[Array, "agent arm"]
-    lately: Float[Array, "agent arm"]
-    sticky: Bool[Array, "agent arm"]
-    upper: Int[Array, " agent"]
-    lower: Int[Array, " agent"]
+    pulls: PerRowArm
+    sums: PerRowArm
+    lately: PerRowArm
+    sticky: TruthPerRowArm
+    upper: ArmPerRow
+    lower: ArmPerRow
 
 
 @dataclass(frozen=True)
-class GosInE(OnGraph):
+class GosInE(Recommending):
     """GosInE, synchronous: UCB on ceil(K/M) sticky arms and two more, which gossip improves.
 
     Phase j ends at slot j^3. Then every agent asks a uniformly drawn neighbour for the arm that it
@@ -59,13 +63,11 @@ class GosInE(OnGraph):
         (21.0, 105.0)
     """
 
-    name: ClassVar[str] = "gosine"
-    title: ClassVar[str] = "GosInE"
-    source: ClassVar[str] = "Chawla, Sankararaman, Ganesh and Shakkottai, AISTATS 2020, their code"
-    heard: ClassVar[str] = "one random neighbour after each phase"
-    trusted: ClassVar[str] = "neighbours, with the arm played most"
-    homogeneous_only: ClassVar[bool] = True
-    ledger = noiseless_ledger
+    name = "gosine"
+    title = "GosInE"
+    source = "Chawla, Sankararaman, Ganesh and Shakkottai, AISTATS 2020, their code"
+    heard = "one random neighbour after each phase"
+    trusted = "neighbours, with the arm played most"
 
     graph: Any = graph_parameter("complete")
     alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=4.0)
@@ -75,30 +77,25 @@ class GosInE(OnGraph):
         self.network(agents)
         asked = agents if agents > 1 else 0
         links, who = ((PEER, asked),), "one random neighbour"
-        return exchanges.neighbours("recommendation", agents, links, numbers=asked, who=who)
-
-    def number_bits(self, arms: int) -> int:
-        """Returns the bits of an arm's name: that is all that is sent."""
-        return name_bits(arms)
+        return neighbours("recommendation", agents, links, numbers=asked, who=who)
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
         """Deals out consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""
         count = jnp.ceil(arms / slot.agents).astype(jnp.int32)
-        first = jnp.arange(rows, dtype=jnp.int32) * count
-        from_first = (jnp.arange(arms, dtype=jnp.int32)[None, :] - first[:, None]) % arms
+        end = (jnp.arange(rows, dtype=jnp.int32) + 1) * count
         none = jnp.zeros((rows, arms))
-        upper, lower = (first + count) % arms, (first + count + 1) % arms
-        return Known(none, none, none, from_first < count, upper, lower)
+        sticky = share_out(rows, arms, count)
+        return Known(none, none, none, sticky, end % arms, (end + 1) % arms)
 
     @staticmethod
-    def in_play(state: Known) -> Bool[Array, "agent arm"]:
+    def in_play(state: Known) -> TruthPerRowArm:
         """Returns the sticky arms, U and L."""
         arm = jnp.arange(state.pulls.shape[1], dtype=jnp.int32)[None, :]
         return state.sticky | (arm == state.upper[:, None]) | (arm == state.lower[:, None])
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax mean + sqrt(alpha log t / n) over the arms in play."""
         index = upper_bound(state.pulls, state.sums, own["alpha"] * jnp.log(slot.time))
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))

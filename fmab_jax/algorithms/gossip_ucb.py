@@ -1,22 +1,18 @@
 """Gossip_UCB: pairs of neighbours average their estimates, all neighbours compare their counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
-from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, at, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, Meter
+from fmab_jax.core.exchanges import Exchange, Meter, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import PerRowArm, Scalar, Truth
+from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
@@ -36,13 +32,13 @@ class Known(NamedTuple):
         change: Of its sample mean of that arm.
     """
 
-    pulls: Float[Array, "agent arm"]
-    sums: Float[Array, "agent arm"]
-    mean: Float[Array, "agent arm"]
-    most: Float[Array, "agent arm"]
-    estimate: Float[Array, "agent arm"]
-    arm: Int[Array, " agent"]
-    change: Float[Array, " agent"]
+    pulls: PerRowArm
+    sums: PerRowArm
+    mean: PerRowArm
+    most: PerRowArm
+    estimate: PerRowArm
+    arm: ArmPerRow
+    change: PerRow
 
 
 @dataclass(frozen=True)
@@ -77,12 +73,11 @@ class GossipUCB(OnGraph):
         9990.0
     """
 
-    name: ClassVar[str] = "gossip_ucb"
-    title: ClassVar[str] = "Gossip_UCB"
-    source: ClassVar[str] = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
-    heard: ClassVar[str] = "one pair of neighbours in every slot, and counts by all neighbours"
-    trusted: ClassVar[str] = "neighbours, with means and counts"
-    ledger = noiseless_ledger
+    name = "gossip_ucb"
+    title = "Gossip_UCB"
+    source = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
+    heard = "one pair of neighbours in every slot, and counts by all neighbours"
+    trusted = "neighbours, with means and counts"
 
     graph: Any = graph_parameter("complete")
     radius: str = parameter(
@@ -90,8 +85,6 @@ class GossipUCB(OnGraph):
         "Confidence radius; scaled is the paper's over sqrt(M).",
         default="theory",
         remedy="'theory' is the paper's",
-        symbol="radius",
-        label="radius",
         proven=Choice(options=("theory",)),
     )
 
@@ -100,7 +93,7 @@ class GossipUCB(OnGraph):
         edges = self.edges(agents)
         pairs = min(edges, 1)
         links = (GOSSIP, pairs), (COUNTS, edges)
-        return exchanges.neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
+        return neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds which radius it is."""
@@ -113,7 +106,7 @@ class GossipUCB(OnGraph):
         return Known(none, none, none, none, none, zero.astype(jnp.int32), zero)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest v + sqrt(2 M log t / n) (eq. 11)."""
         width = 2.0 * widening(slot, own) * jnp.log(slot.time)
         return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
@@ -122,11 +115,6 @@ class GossipUCB(OnGraph):
     def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is the first estimate."""
         return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
-
-    @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Truth:
-        """Tells whether every arm was pulled before this slot."""
-        return slot.time > slot.arms
 
     @staticmethod
     def communicate(state: Known, slot: Slot, own: Own) -> Known:
@@ -157,7 +145,7 @@ def widening(slot: Slot, own: Own) -> Scalar:
     return jnp.where(own["scaled"] > 0.0, 1.0, slot.agents)
 
 
-def compared(state: Known, slot: Slot) -> Float[Array, "agent arm"]:
+def compared(state: Known, slot: Slot) -> PerRowArm:
     """Returns the largest of an agent's own pulls and the estimates of all its neighbours."""
     there = slot.neighbours >= 0
     real = jnp.arange(there.shape[0], dtype=jnp.float64) < slot.agents
@@ -168,18 +156,14 @@ def compared(state: Known, slot: Slot) -> Float[Array, "agent arm"]:
         return jnp.maximum(state.pulls, largest[None, :])
 
     def one_by_one(_: None) -> Array:
-        def heard(most: Array, _: Array, said: Array, there: Array) -> Array:
-            return jnp.maximum(most, jnp.where(there[:, None], state.most[said], 0.0))
-
-        largest: Array = slot.over_neighbours(heard, state.pulls)
-        return largest
+        return slot.largest_nearby(state.pulls, state.most)
 
     beside = jnp.sum(there, axis=1, dtype=jnp.int32).astype(jnp.float64)
     some_apart = anywhere(jnp.any(real & (beside < slot.agents - 1.0)))
     return lax.cond(some_apart, one_by_one, among_all, None)
 
 
-def chosen(state: Known, radius: Float[Array, "agent arm"], slot: Slot) -> Int[Array, " agent"]:
+def chosen(state: Known, radius: PerRowArm, slot: Slot) -> ArmPerRow:
     """Returns a random arm that is over M pulls late, or that of the largest upper bound."""
     late = state.pulls < state.most - slot.agents
     random, any_late = drawn_arm(late, slot.uniform(late.shape[0])[:, 0])
@@ -187,13 +171,7 @@ def chosen(state: Known, radius: Float[Array, "agent arm"], slot: Slot) -> Int[A
     return jnp.where(any_late, random, first_best(index))
 
 
-def learned(
-    state: Known,
-    pulls: Float[Array, "agent arm"],
-    sums: Float[Array, "agent arm"],
-    noise: Float[Array, " agent"],
-    slot: Slot,
-) -> Known:
+def learned(state: Known, pulls: PerRowArm, sums: PerRowArm, noise: PerRow, slot: Slot) -> Known:
     """Returns what is known after a slot, with noise on the sum of the pulled arm."""
     n, first = state.pulls + pulls, slot.time <= slot.arms
     arm = first_best(pulls)

@@ -1,9 +1,6 @@
 """HDP-MAB: components collect their means at a sink with SAC, sinks report (Algorithms 4, 5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.graphs import OverComponents, sinks_of
 from fmab_jax.algorithms.families.paper import PaperWaiting
@@ -30,25 +27,14 @@ class HDP(OverComponents, PaperWaiting):
         True
     """
 
-    name: ClassVar[str] = "hdp"
-    title: ClassVar[str] = "HDP-MAB"
-    heard: ClassVar[str] = "sinks of components report (SAC)"
-    trusted: ClassVar[str] = (
-        "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
-        "--components 20x5:star 20x5:ring --epsilon 0.5",
-        "--components 53,24,10,6,7:complete --spread 1",
-        "--components 20x2:ring+10x6:star --weights components",
-    )
+    name = "hdp"
+    title = "HDP-MAB"
+    examples = ("--components 20x5:star 20x5:ring", "--components 20x2:ring+10x6:star")
 
     weights: str = parameter(
         Choice(options=("agents", "components")),
         "What weighs the same; components is the paper's print, biased where they differ.",
         default="agents",
-        remedy="'agents' is unbiased",
-        symbol="weights",
-        label="weights",
     )
 
     def exchange(self, agents: int) -> Exchange:

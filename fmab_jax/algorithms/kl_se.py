@@ -1,17 +1,13 @@
 """KL-SE: elimination by likelihood, from messages each of which hides every reward by epsilon."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from fmab_jax.algorithms.base import SERVER, Seen
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.errors import refuse
+from fmab_jax.core.exchanges import Exchange, View, server
+from fmab_jax.core.ledgers import SERVER, Seen
+from fmab_jax.errors import literal, refuse
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -42,21 +38,17 @@ class KLSE(LikelihoodElimination):
         {'epsilon': 0.5, 'epsilon_message': 0.5}
     """
 
-    name: ClassVar[str] = "kl_se"
-    title: ClassVar[str] = "KL-SE"
-    heard: ClassVar[str] = "a server hears ceil(pM) agents a round, or a secure sum"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message; or secure aggregation"
-    examples: ClassVar[tuple[str, ...]] = (
-        "--epsilon 0.1 1 10 --out kl",
-        "--epsilon 1 --growth 2 3 5 --split true",
-    )
+    name = "kl_se"
+    title = "KL-SE"
+    heard = "a server hears ceil(pM) agents a round, or a secure sum"
+    trusted = "nobody, up to the epsilon of a message; or secure aggregation"
+    examples = ("--epsilon 0.1 1 10 --out kl", "--growth 2 3 5 --split true")
 
     secure: bool = secure_parameter("A secure sum hides single messages, with one noise on all.")
     split: bool = parameter(
         Flag(),
         "Agents, which must be alike, share the arms out.",
         default=False,
-        symbol="split",
         label="arms shared out",
     )
     participation: float = participation_parameter()
@@ -69,14 +61,11 @@ class KLSE(LikelihoodElimination):
                 remedy = "let everybody report, or drop it"
                 refuse(name, True, "False where participation is below 1", remedy)
 
+    sharing_flag = "split"
+
     @property
     def shares_arms(self) -> bool:
         """As `split` says."""
-        return self.split
-
-    @property
-    def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that share the arms out."""
         return self.split
 
     @property
@@ -86,7 +75,7 @@ class KLSE(LikelihoodElimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the server's table."""
-        table = exchanges.server(agents, self.participation)
+        table = server(agents, self.participation)
         if self.secure:
             table = replace(table, views=(View(SERVER, agents),))
         # Pulls are lined up arm by arm and cut between agents; each cut adds one number.

@@ -1,9 +1,6 @@
 """KL-SE over components: sinks collect noisy sums and report them to a server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.graphs import OverComponents
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
@@ -28,16 +25,9 @@ class KLSEComponents(OverComponents, LikelihoodElimination):
         True
     """
 
-    name: ClassVar[str] = "kl_se_components"
-    title: ClassVar[str] = "KL-SE, components"
-    heard: ClassVar[str] = "sinks of components report (SAC)"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
-    examples: ClassVar[tuple[str, ...]] = (
-        "--epsilon 1 --components 20x5:star 20x5:ring",
-        "--epsilon 0.5 --components 10x5:star --agents 50 --growth 3",
-    )
+    name = "kl_se_components"
+    title = "KL-SE, components"
+    examples = ("--components 20x5:star 20x5:ring", "--components 10x5:star --agents 50")
 
-    @property
-    def waits_privately(self) -> bool:
-        """Always: else what agents do in a wait would tell their rewards."""
-        return True
+    # Else what agents do in a wait would tell their rewards.
+    waits_privately = True

@@ -1,9 +1,6 @@
 """KL-SE over a graph: every agent hears all noisy sums, and nobody is a server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.graphs import OverGraph
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
@@ -31,16 +28,9 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
         {1.0}
     """
 
-    name: ClassVar[str] = "kl_se_graph"
-    title: ClassVar[str] = "KL-SE, graph"
-    heard: ClassVar[str] = "agents flood a graph (GIS), or gossip, and wait"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
-    examples: ClassVar[tuple[str, ...]] = (
-        "--epsilon 1 --graph ring star complete",
-        "--epsilon 0.5 --graph ring --growth 3 --agents 20",
-    )
+    name = "kl_se_graph"
+    title = "KL-SE, graph"
+    examples = ("--epsilon 1 --graph ring star complete", "--graph ring --growth 3 --agents 20")
 
-    @property
-    def waits_privately(self) -> bool:
-        """Always: else what agents do in a wait would tell their rewards."""
-        return True
+    # Else what agents do in a wait would tell their rewards.
+    waits_privately = True

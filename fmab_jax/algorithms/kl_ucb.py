@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import normal
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, normal
 from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
@@ -56,10 +54,9 @@ class KLUCB(Pooled):
         True
     """
 
-    name: ClassVar[str] = "kl_ucb"
-    title: ClassVar[str] = "KL-UCB"
-    source: ClassVar[str] = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
-    ledger = noiseless_ledger
+    name = "kl_ucb"
+    title = "KL-UCB"
+    source = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
 
     constant: float = parameter(
         Real(low=0.0, open_high=True), "Of log log t in the width.", default=0.0
@@ -72,10 +69,10 @@ class KLUCB(Pooled):
         return Known(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax q; arms that were never pulled come first."""
         log = jnp.log(slot.sharing * slot.time)
-        width = log + rounded(own["constant"] * jnp.log(jnp.maximum(log, 1.0)))
+        width = log + arrays.rounded(own["constant"] * jnp.log(jnp.maximum(log, 1.0)))
         untried = jnp.where(state.pulls > 0.0, 0.0, 1.0)
         tried = jnp.max(untried, axis=1) == 0.0
         return jnp.where(tried, _best(state, width), first_best(untried))
@@ -93,7 +90,7 @@ class KLUCB(Pooled):
         return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
 
 
-def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
+def _best(state: Known, width: Scalar) -> ArmPerRow:
     """Returns the arm of the largest q in each row; the lowest where several tie.
 
     No arm but a few candidates is solved for: at a candidate's q, an arm whose q is larger is one
@@ -109,8 +106,8 @@ def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
         improved = found.searching & (q > found.q)
         inside = jnp.clip(q, 1e-300, 1.0 - 2.0**-53)[:, None]
         zeros = state.pulls - state.sums
-        divergence = state.certainty - rounded(state.sums * normal.log(inside))
-        divergence = divergence - rounded(zeros * normal.log(1.0 - inside))
+        divergence = state.certainty - arrays.rounded(state.sums * normal.log(inside))
+        divergence = divergence - arrays.rounded(zeros * normal.log(1.0 - inside))
         # An arm whose mean is q or more has the larger q; the largest mean is tried first.
         above = state.sums >= q[:, None] * state.pulls
         mean_of_each = state.sums / jnp.maximum(state.pulls, 1.0)
@@ -133,9 +130,9 @@ def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
 class _Search(NamedTuple):
     """The best arm so far, its q, the arm to be tried next, and whether to go on; by row."""
 
-    arm: Int[Array, " row"]
+    arm: ArmPerRow
     q: PerRow
-    candidate: Int[Array, " row"]
+    candidate: ArmPerRow
     searching: Bool[Array, " row"]
 
 
@@ -144,9 +141,7 @@ def _xlogy(x: Array, y: Array) -> Array:
     return jnp.where(positive, x * normal.log(jnp.where(positive, y, 1.0)), 0.0)
 
 
-def largest_mean(
-    mean: Float[Array, "*place"], distance: Float[Array, "*place"]
-) -> Float[Array, "*place"]:
+def largest_mean(mean: Array, distance: Array) -> Array:
     """Returns the largest q in [mean, 1] with kl(mean, q) <= distance, to 1e-9.
 
     Newton's method from above, where kl is convex and increasing: it never crosses the root.

@@ -1,19 +1,15 @@
 """Lazy-DP-TS: private Thompson sampling on the last buffer of each arm; buffers double."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families import beta
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best
+from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, first_best
 from fmab_jax.core import laplace
-from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import PerRowArm
 
 
@@ -27,10 +23,10 @@ class Buffers(NamedTuple):
         held: Sum of the rewards since.
     """
 
-    pulls: Float[Array, "agent arm"]
-    released: Float[Array, "agent arm"]
-    mean: Float[Array, "agent arm"]
-    held: Float[Array, "agent arm"]
+    pulls: PerRowArm
+    released: PerRowArm
+    mean: PerRowArm
+    held: PerRowArm
 
 
 @dataclass(frozen=True)
@@ -51,16 +47,12 @@ class LazyDPTS(Private, IndexPolicy):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "lazy_dp_ts"
-    title: ClassVar[str] = "Lazy-DP-TS"
-    source: ClassVar[str] = "Hu and Hegde, UAI 2022"
-    heard: ClassVar[str] = "nobody: each agent alone"
-    trusted: ClassVar[str] = "nobody: no message is sent"
-
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers actions: a buffer's rewards are released once, and then forgotten."""
-        why = "buffers are disjoint data, each with one noise; draws follow from their means"
-        return (self.seen(why, over=1, source=self.source),)
+    name = "lazy_dp_ts"
+    title = "Lazy-DP-TS"
+    source = "Hu and Hegde, UAI 2022"
+    heard = "nobody: each agent alone"
+    trusted = "nobody: no message is sent"
+    disjoint = "buffers are disjoint data, each with one noise; draws follow from their means"
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Buffers:
@@ -68,7 +60,7 @@ class LazyDPTS(Private, IndexPolicy):
         return Buffers(*(jnp.zeros((rows, arms)),) * 4)
 
     @staticmethod
-    def choose(state: Buffers, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Buffers, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the arm of the largest draw; arms that were never pulled come first."""
         private = 3.0 * jnp.log(slot.time) / (own["epsilon"] * jnp.maximum(state.released, 1.0))
         mean = jnp.clip(state.mean + private, 0.0, 1.0)

@@ -1,20 +1,23 @@
 """LCC-UCB: agents recommend their most played arm to each other after epochs that double."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import name_bits, noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
-from fmab_jax.algorithms.families.talking import OnGraph
-from fmab_jax.core import exchanges, graphs
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.algorithms.families.slots import (
+    ArmPerRow,
+    Own,
+    Slot,
+    TruthPerRowArm,
+    first_best,
+    upper_bound,
+)
+from fmab_jax.algorithms.families.talking import Recommending, share_out
+from fmab_jax.core import graphs
+from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import Truth
+from fmab_jax.core.shapes import PerRow, PerRowArm, Truth
 
 
 class Known(NamedTuple):
@@ -28,15 +31,15 @@ class Known(NamedTuple):
         began: Last slot of the one before.
     """
 
-    pulls: Float[Array, "agent arm"]
-    sums: Float[Array, "agent arm"]
-    sticky: Bool[Array, "agent arm"]
-    recommended: Bool[Array, "agent arm"]
-    began: Float[Array, " agent"]
+    pulls: PerRowArm
+    sums: PerRowArm
+    sticky: TruthPerRowArm
+    recommended: TruthPerRowArm
+    began: PerRow
 
 
 @dataclass(frozen=True)
-class LCCUCB(OnGraph):
+class LCCUCB(Recommending):
     """LCC-UCB: fresh UCB1 in each epoch, on ceil(K/M) arms of one's own and those recommended.
 
     With K' = ceil(K/M) + M - 1, epoch j = 0, 1, ... lasts K' (K' + 1) 2^j slots. Then every agent
@@ -62,13 +65,11 @@ class LCCUCB(OnGraph):
         (7.0, 70.0)
     """
 
-    name: ClassVar[str] = "lcc_ucb"
-    title: ClassVar[str] = "LCC-UCB"
-    source: ClassVar[str] = "Agarwal, Aggarwal and Azizzadenesheli, JMLR 2022, arXiv 2102.08462"
-    heard: ClassVar[str] = "all others after each epoch, or neighbours after each sub-epoch"
-    trusted: ClassVar[str] = "all agents, or neighbours, with the arm played most"
-    homogeneous_only: ClassVar[bool] = True
-    ledger = noiseless_ledger
+    name = "lcc_ucb"
+    title = "LCC-UCB"
+    source = "Agarwal, Aggarwal and Azizzadenesheli, JMLR 2022, arXiv 2102.08462"
+    heard = "all others after each epoch, or neighbours after each sub-epoch"
+    trusted = "all agents, or neighbours, with the arm played most"
 
     graph: Any = graph_parameter(None, none="all hear all")
 
@@ -76,11 +77,7 @@ class LCCUCB(OnGraph):
         """Returns the table of one message each way between every two agents, or on every edge."""
         edges = self.edges(agents)
         links, who = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
-        return exchanges.neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
-
-    def number_bits(self, arms: int) -> int:
-        """Returns the bits of an arm's name: that is all that is sent."""
-        return name_bits(arms)
+        return neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns how many agents one hears at most, and the sub-epochs of an epoch."""
@@ -94,22 +91,19 @@ class LCCUCB(OnGraph):
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
         """Deals out ceil(K/M) consecutive arms to each agent."""
         count = jnp.ceil(slot.arms / slot.agents).astype(jnp.int32)
-        first = jnp.arange(rows, dtype=jnp.int32) * count
-        from_first = (jnp.arange(arms, dtype=jnp.int32)[None, :] - first[:, None]) % arms
-        none = jnp.zeros((rows, arms))
-        return Known(none, none, from_first < count, none > 0.0, jnp.zeros(rows))
+        none, sticky = jnp.zeros((rows, arms)), share_out(rows, arms, count)
+        return Known(none, none, sticky, none > 0.0, jnp.zeros(rows))
 
     @staticmethod
-    def in_play(state: Known) -> Bool[Array, "agent arm"]:
+    def in_play(state: Known) -> TruthPerRowArm:
         """Returns the agent's own arms and the recommended ones."""
         return state.sticky | state.recommended
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax mean + sqrt(2 log t / n), all of them of this epoch."""
-        index = upper_bound(
-            state.pulls, state.sums, 2.0 * jnp.log(slot.time - state.began)[:, None]
-        )
+        width = 2.0 * jnp.log(slot.time - state.began)[:, None]
+        index = upper_bound(state.pulls, state.sums, width)
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
@@ -133,10 +127,7 @@ class LCCUCB(OnGraph):
         none = jnp.zeros_like(state.pulls)
         if slot.neighbours.shape[0]:
             # [0, 0] without a graph.
-            def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-                return so_far | (sent[said] & there[:, None])
-
-            recommended = slot.over_neighbours(hear, none > 0.0)
+            recommended = slot.largest_nearby(none > 0.0, sent)
         else:
             sent = sent & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
             # An agent hears all others, and not itself.

@@ -1,20 +1,16 @@
 """LDP-UCB: every single reward is made private before anybody looks at it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import BITS, LAPLACE, OUTSIDE, Seen, together
-from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.core import laplace
-from fmab_jax.core.arrays import rounded
+from fmab_jax.core import arrays, laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Seen, together
+from fmab_jax.core.shapes import PerRow
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -45,10 +41,10 @@ class LDPUCB(Private, Pooled):
         [('anybody', 1.0), ('anybody who sees actions', 1.0)]
     """
 
-    name: ClassVar[str] = "ldp_ucb"
-    title: ClassVar[str] = "LDP-UCB"
-    source: ClassVar[str] = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
-    trusted: ClassVar[str] = "nobody, up to the epsilon of a reward"
+    name = "ldp_ucb"
+    title = "LDP-UCB"
+    source = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
+    trusted = "nobody, up to the epsilon of a reward"
 
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
     pooled: bool = pooled_parameter("A server pools what is released.")
@@ -83,19 +79,17 @@ class LDPUCB(Private, Pooled):
         return 1 if self.bits else super().number_bits(arms)
 
     @staticmethod
-    def release(
-        rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
-    ) -> Float[Array, " agent"]:
+    def release(rewards: PerRow, uniforms: PerRow, own: Own) -> PerRow:
         """Returns a noisy reward, or a random bit, for each."""
         # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
         kept = 1.0 / (1.0 + jnp.exp(-own["epsilon"]))
-        chance = rounded(rewards * kept) + rounded((1.0 - rewards) * (1.0 - kept))
+        chance = arrays.rounded(rewards * kept) + arrays.rounded((1.0 - rewards) * (1.0 - kept))
         noise = laplace.quantile(uniforms) / own["epsilon"]
         bit = jnp.where(uniforms > 1.0 - chance, 1.0, 0.0)
         return jnp.where(own["bits"] > 0.0, bit, rewards + noise)
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the first arm with too few pulls, else that of the largest index."""
         time = slot.sharing * slot.time
         log = jnp.log(time)

@@ -1,13 +1,9 @@
 """The paper's baseline: every agent runs CDP-MAB with M = 1 on its own rewards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.algorithms.families.paper import PaperElimination
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, alone
 
 
 @dataclass(frozen=True)
@@ -25,15 +21,12 @@ class Single(PaperElimination):
         True
     """
 
-    name: ClassVar[str] = "single"
-    title: ClassVar[str] = "Single-agent MAB"
-    heard: ClassVar[str] = "nobody: each agent alone"
-    trusted: ClassVar[str] = "nobody: no message is sent"
-    examples: ClassVar[tuple[str, ...]] = (
-        "--agents 5 --arms 10",
-        "--agents 5 --arms 10 --spread 0 1 --out alone",
-    )
+    name = "single"
+    title = "Single-agent MAB"
+    heard = "nobody: each agent alone"
+    trusted = "nobody: no message is sent"
+    examples = ("--agents 5 --arms 10", "--agents 5 --arms 10 --spread 0 1 --out alone")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
-        return exchanges.alone(agents)
+        return alone(agents)

@@ -1,20 +1,15 @@
 """Thompson sampling with normal posteriors: alone, or pooled through a server in every slot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.base import Seen, noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best
+from fmab_jax.algorithms.base import noiseless_ledger
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
-
-_GDP = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
+from fmab_jax.core.ledgers import Seen
 
 
 @dataclass(frozen=True)
@@ -35,9 +30,9 @@ class Thompson(Pooled):
         True
     """
 
-    name: ClassVar[str] = "thompson"
-    title: ClassVar[str] = "Thompson sampling"
-    source: ClassVar[str] = "Agrawal and Goyal, AISTATS 2013, arXiv 1209.3353, algorithm 2"
+    name = "thompson"
+    title = "Thompson sampling"
+    source = "Agrawal and Goyal, AISTATS 2013, arXiv 1209.3353, algorithm 2"
 
     pooled: bool = pooled_parameter()
 
@@ -47,12 +42,13 @@ class Thompson(Pooled):
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
         """
+        source = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
         *messages, actions = noiseless_ledger(self, exchange)
         why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for all horizons"
-        return (*messages, actions._replace(why=why, source=_GDP))
+        return (*messages, actions._replace(why=why, source=source))
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the arm of the largest draw."""
         count = state.pulls + 1.0
         drawn = normal.quantile(slot.uniform(*count.shape))

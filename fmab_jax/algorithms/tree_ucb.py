@@ -1,19 +1,17 @@
 """Private UCB: one agent's UCB on sums that a binary tree for each arm makes private."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import OWN, Seen
 from fmab_jax.algorithms.families import tree
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
+from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import OWN, Seen
 from fmab_jax.core.shapes import PerRowArm
 from fmab_jax.parameters import Flag, Real, parameter
 
@@ -27,9 +25,9 @@ class Known(NamedTuple):
         noise: Of the released sum, in units of one block's.
     """
 
-    pulls: Float[Array, "agent arm"]
-    sums: Float[Array, "agent arm"]
-    noise: Float[Array, "agent arm"]
+    pulls: PerRowArm
+    sums: PerRowArm
+    noise: PerRowArm
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,11 @@ class TreeUCB(Private, IndexPolicy):
         anybody who sees actions 0.5
     """
 
-    name: ClassVar[str] = "tree_ucb"
-    title: ClassVar[str] = "Private UCB"
-    source: ClassVar[str] = "Mishra and Thakurta, UAI 2015, algorithm 1"
-    heard: ClassVar[str] = "nobody: each agent alone"
-    trusted: ClassVar[str] = "nobody: no message is sent"
+    name = "tree_ucb"
+    title = "Private UCB"
+    source = "Mishra and Thakurta, UAI 2015, algorithm 1"
+    heard = "nobody: each agent alone"
+    trusted = "nobody: no message is sent"
 
     split: bool = parameter(Flag(), "Divide epsilon by K, as in the paper.", default=False)
     failure: float = parameter(
@@ -85,7 +83,7 @@ class TreeUCB(Private, IndexPolicy):
         return Known(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the arm of the largest index, which is infinite before the first pull."""
         # The privacy of one arm's tree, epsilon_0.
         epsilon = own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)

@@ -1,15 +1,10 @@
 """UCB1, the classical index policy: alone, or pooled through a server in every slot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.parameters import Real, parameter
 
@@ -36,16 +31,15 @@ class UCB1(Pooled):
         50000.0
     """
 
-    name: ClassVar[str] = "ucb1"
-    title: ClassVar[str] = "UCB1"
-    source: ClassVar[str] = "Auer, Cesa-Bianchi and Fischer, Machine Learning 2002"
-    ledger = noiseless_ledger
+    name = "ucb1"
+    title = "UCB1"
+    source = "Auer, Cesa-Bianchi and Fischer, Machine Learning 2002"
 
     alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=2.0)
     pooled: bool = pooled_parameter()
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
         """Returns argmax mean + sqrt(alpha log t / n)."""
         width = own["alpha"] * jnp.log(slot.sharing * slot.time)
         return first_best(upper_bound(state.pulls, state.sums, width))

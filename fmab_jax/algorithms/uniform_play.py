@@ -1,16 +1,13 @@
 """Uniform play: the yardstick of an algorithm that learns nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.base import ACTIONS, Seen
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
+from fmab_jax.algorithms.families.index import IndexPolicy
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.ledgers import ACTIONS, Seen
 
 
 @dataclass(frozen=True)
@@ -27,23 +24,23 @@ class UniformPlay(IndexPolicy):
         0.2
     """
 
-    name: ClassVar[str] = "uniform_play"
-    title: ClassVar[str] = "Uniform play"
-    source: ClassVar[str] = "none needed"
-    heard: ClassVar[str] = "nobody"
-    trusted: ClassVar[str] = "nobody: actions do not depend on rewards"
+    name = "uniform_play"
+    title = "Uniform play"
+    source = "none needed"
+    heard = "nobody"
+    trusted = "nobody: actions do not depend on rewards"
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Tells nothing of rewards."""
         return (Seen(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
         """Returns a uniformly drawn arm for each row."""
         rows, arms = state.pulls.shape
         return jnp.minimum((slot.uniform(rows)[:, 0] * arms).astype(jnp.int32), arms - 1)
 
     @staticmethod
-    def commit(state: Tally) -> Int[Array, " row"]:
+    def commit(state: Tally) -> ArmPerRow:
         """Returns the arm of largest mean: what would be played if learning mattered."""
         return first_best(state.sums / jnp.maximum(state.pulls, 1.0))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, Trial, known, number_bits_of
+from fmab_jax.algorithms.base import Algorithm, Trial, known
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
@@ -136,7 +136,7 @@ class Config(NamedTuple):
             "arms": self.problem.arms,
             **schema.costs_of(self.exchange),
             "links": np.array([number for _, number in self.exchange.links], np.int64),
-            "number_bits": number_bits_of(self.algorithm, self.problem.arms),
+            "number_bits": self.algorithm.number_bits(self.problem.arms),
         }
 
     def needs(

@@ -17,14 +17,7 @@ from typing import Any, NoReturn
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import (
-    Algorithm,
-    Outcome,
-    ledger_of,
-    number_bits_of,
-    privacy_of,
-    settings_of,
-)
+from fmab_jax.algorithms.base import Algorithm, Outcome, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.plugins import errors_as
@@ -113,10 +106,10 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
     owner = type(algorithm)
     with asking(owner):
         described: Any = algorithm.describe()
-        settings_of(algorithm)
+        algorithm.settings()
         privacy_of(algorithm, exchange)
         ledger_of(algorithm, exchange)
-        number_bits_of(algorithm, arms)
+        algorithm.number_bits(arms)
     try:
         fits = isinstance(described, dict) and bool(json.dumps(described, allow_nan=False))
     except (TypeError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fmab_jax.algorithms.base import Seen, ledger_of, privacy_of, settings_of
+from fmab_jax.algorithms.base import Seen, ledger_of, privacy_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.parameters import parameters_of
@@ -19,7 +19,7 @@ def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
     agents drawn one by one.
     """
     algorithm, problem = config.algorithm, config.problem
-    settings = settings_of(algorithm) | problem.settings()
+    settings = algorithm.settings() | problem.settings()
     for name in ("epsilon", "epsilon_message"):
         settings.pop(name, None)
     # No parameter has a name with a space.

@@ -19,7 +19,7 @@ from arena_twins import largest_mean, mixing_steps
 import fmab_jax as fmab
 from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
-from fmab_jax.algorithms.families import graphs, index
+from fmab_jax.algorithms.families import graphs, index, slots
 from fmab_jax.algorithms.families.episodes import Episode
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.instances import Instance
@@ -627,7 +627,7 @@ def test_every_arm_of_a_set_is_drawn_with_its_share(name):
     table = np.zeros((len(inside), arms), bool)
     table[:, among] = True
     with jax.enable_x64(True):
-        found, some = jax.jit(index.drawn_arm)(jnp.asarray(table), jnp.asarray(inside))
+        found, some = jax.jit(slots.drawn_arm)(jnp.asarray(table), jnp.asarray(inside))
     place = [*range(size)] * 3 + [0, size - 1]
     assert found.tolist() == [among[n] if among else 0 for n in place]
     assert some.tolist() == [bool(among)] * len(inside)

@@ -511,9 +511,7 @@ def plugin(rng):
     def throw():
         for made in load_plugin(str(path)):
             same(issubclass(made, fmab.IndexPolicy), True, "what it is")
-            told = (type(made.name), type(made.title), type(made.usual_agents), made.examples)
-            same(told[:3], (str, str, int), "types of attributes")
-            same(all(type(each) is str for each in told[3]), True, "examples")
+            same(type(made.name), str, "the type of the name")
             same(named(made.name) is made, True, "who is known by its name")
             made().describe()
 

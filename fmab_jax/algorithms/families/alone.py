@@ -1,7 +1,5 @@
 """Agents that hear nobody: each runs a loop of its own, and their ends are counted together."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -53,19 +51,22 @@ def together(
         agents: M.
         gauges: What was added up; each agent was one row.
     """
-    real = jnp.arange(room, dtype=jnp.int32) < agents.astype(jnp.int32)
-    votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
-    playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0, dtype=jnp.int32)
-    exploring = agents.astype(jnp.int32) - jnp.sum(playing, dtype=jnp.int32)
-    most = jnp.argmax(playing).astype(jnp.int32)
+    count = agents.astype(jnp.int32)
+    real = jnp.arange(room, dtype=jnp.int32) < count
+
+    def mask(values: Array) -> Array:
+        return jnp.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0)
 
     def total(values: Float[Array, "agent ..."]) -> Float[Array, ...]:
-        mask = real.reshape(-1, *[1] * (values.ndim - 1))
-        return arrays.padded_sum(jnp.where(mask, values, 0.0))
+        return arrays.padded_sum(mask(values))
 
     def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
-        mask = real.reshape(-1, *[1] * (values.ndim - 1))
-        return jnp.max(jnp.where(mask, values, 0), axis=0)
+        return jnp.max(mask(values), axis=0)
+
+    votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
+    playing = jnp.sum(mask(votes), axis=0, dtype=jnp.int32)
+    exploring = count - jnp.sum(playing, dtype=jnp.int32)
+    most = jnp.argmax(playing).astype(jnp.int32)
 
     return Outcome(
         regret=total(each.regret),
@@ -75,13 +76,13 @@ def together(
         arms_reported=largest(each.arms_reported),
         active_arms=largest(each.active_arms),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
-        agents_worse=jnp.sum(jnp.where(real, each.agents_worse, 0)),
+        agents_lost=jnp.sum(mask(each.agents_lost)),
+        agents_worse=jnp.sum(mask(each.agents_worse)),
         final_gap=total(each.final_gap) / agents,
         gauged={
-            one.name: found[:, 0] if one.by_agent else total(found)
-            for one in gauges
-            for found in [(each.gauged or {})[one.name]]
+            gauge.name: values[:, 0] if gauge.by_agent else total(values)
+            for gauge in gauges
+            for values in [(each.gauged or {})[gauge.name]]
         }
         or None,
     )

@@ -1,14 +1,12 @@
 """Draws from Beta laws whose parameters are at least 1, by rejection: as many tries as it takes."""
 
-from __future__ import annotations
-
 import math
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
-from fmab_jax.algorithms.families.index import Slot
+from fmab_jax.algorithms.families.slots import Slot
 from fmab_jax.core import keys, normal
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import PerRowArm
@@ -44,7 +42,6 @@ def drawn(slot: Slot, ones: PerRowArm, zeros: PerRowArm) -> PerRowArm:
         good = level >= normal.log(first * first * second)
         return number + 1, jnp.where(good & ~kept, tried, odds), kept | good
 
-    none: Bool[Array, "row arm"] = jnp.zeros(ones.shape, bool)
-    start = (jnp.uint32(0), jnp.zeros(ones.shape), none)
+    start = (jnp.uint32(0), jnp.zeros(ones.shape), jnp.zeros(ones.shape, bool))
     odds = lax.while_loop(lambda carry: anywhere(jnp.any(~carry[2])), attempt, start)[1]
     return jnp.where(ones <= zeros, odds, most) / (most + odds)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -27,13 +27,17 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.elimination import Heard as Heard
-from fmab_jax.errors import flag, refuse
-from fmab_jax.parameters import Flag, parameters_of
+from fmab_jax.errors import NONE, refuse, setting
 
 # What an epoch says besides the algorithm's values.
 _CHANGING = tuple(name for name in Epoch._fields if name != "own")
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
+
+
+def is_clearly_behind(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
+    """Tells which arms have an upper bound below the best lower one, for `Elimination.leaves`."""
+    return behind > 2.0 * radius
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Elimination(Algorithm):
     Attributes:
         noisy: Whether messages carry noise; without, none is drawn.
         remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
+        sharing_flag: Name of the parameter that says whether agents share the arms out.
         sums_securely: Whether only the sum over all agents is seen, with one Laplace variable on
             it; otherwise each agent adds one of its own.
         elementwise: Whether `worse` judges each arm by itself, whatever the others are.
@@ -104,6 +109,7 @@ class Elimination(Algorithm):
     noisy: ClassVar[bool] = False
     remembers: ClassVar[bool] = True
     sums_securely: ClassVar[bool] = False
+    sharing_flag: ClassVar[str] = "shares_arms"
     elementwise: ClassVar[bool] = True
     lasting_scale: ClassVar[bool] = True
     prepared_from: ClassVar[tuple[str, ...]] = _CHANGING
@@ -117,6 +123,11 @@ class Elimination(Algorithm):
     def shares_arms(self) -> bool:
         """Whether agents share the arms out, and each pulls a part of them; they must be alike."""
         return False
+
+    @property
+    def homogeneous_only(self) -> bool:
+        """Whether agents whose means differ are refused: those that share the arms out."""
+        return self.shares_arms
 
     @staticmethod
     @abstractmethod
@@ -163,33 +174,25 @@ class Elimination(Algorithm):
         """Returns the round budget R; infinity for none."""
         return math.inf
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> EliminationTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Rewards are summed over the agents of a group, which weigh the same, where everybody
         reports and nobody waits; noise where everybody reports.
         """
-        flag("sum_agents", sum_agents)
         if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
             name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"
             refuse(name, "some agents", "one that hears all, where sums_securely = True", remedy)
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
-            self._check_shared(problem, exchange, sum_agents)
-        padded = problem.agents if room is None else room
+            self._check_shared(exchange, sum_agents)
         waits, noisy = exchange.wait > 0, self.noisy and math.isfinite(problem.rewards.sensitivity)
         drawn = draws.choose(
             problem,
             exchange,
-            padded,
+            room,
             noisy=noisy,
             remembers=self.remembers,
             secure=self.sums_securely,
@@ -210,10 +213,10 @@ class Elimination(Algorithm):
             algorithm=type(self),
             elementwise=self._says("elementwise", "worse", "leaves"),
             prepared_from=_CHANGING if restated else self.prepared_from,
-            mean_rows=1 if problem.homogeneous or exchange.alone else padded,
+            mean_rows=1 if problem.homogeneous or exchange.alone else room,
             alone=exchange.alone,
             waits=waits,
-            padded_agents=padded if exchange.alone else 0,
+            padded_agents=room if exchange.alone else 0,
             draws=drawn,
             **values,
         )
@@ -227,28 +230,16 @@ class Elimination(Algorithm):
 
         return bool(getattr(self, name)) and place(name) <= min(map(place, functions))
 
-    def _check_shared(self, problem: Problem, exchange: Exchange, sum_agents: bool) -> None:
+    def _check_shared(self, exchange: Exchange, sum_agents: bool) -> None:
         """Refuses to share arms out where one agent's rewards do not stand for those of all."""
-        name = self._sharing_flag
+        name = self.sharing_flag
         if not sum_agents:
             allowed = "True where agents share the arms out"
             refuse("sum_agents", False, allowed, "who pulls what is not worked out")
-        if not problem.homogeneous:
-            remedy = "let every agent pull every arm where agents differ"
-            refuse(name, True, "for agents with the same means", remedy)
         if exchange.alone or exchange.wait or exchange.reporting < exchange.agents:
             refuse(name, True, "for a server that hears everybody", "drop it")
         if exchange.agents > _MOST_SHARING:
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
-
-    @property
-    def _sharing_flag(self) -> str:
-        """The flag by which agents share the arms out, where a parameter is one."""
-        for name, each in parameters_of(type(self)).items():
-            if isinstance(each.kind, Flag) and getattr(self, name):
-                if not replace(self, **{name: False}).shares_arms:
-                    return name
-        return f"{type(self).__name__}.shares_arms"
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
         """Refuses noise that no result states, and noise for rewards that have no range."""

@@ -88,9 +88,9 @@ class EliminationTrial:
 
     def run(self, instance: Instance, grid: Array, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        one = jax.tree.map(lambda x: jnp.asarray(x)[None], (self, instance, grid, key))
-        trial, *given = one
-        return jax.tree.map(lambda x: x[0], trial.run_batch(*given))
+        batch = jax.tree.map(lambda x: jnp.asarray(x)[None], (self, instance, grid, key))
+        trial, *inputs = batch
+        return jax.tree.map(lambda x: x[0], trial.run_batch(*inputs))
 
     def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
         """Runs one seed of each of many trials; this trial's arrays are [trial, ...], too."""
@@ -102,13 +102,10 @@ class EliminationTrial:
         local, keys, last = split(instance, key, self.padded_agents, self.agents, self.horizon)
         trials, rows = last.shape
         trial = replace(trial, agents=jnp.ones_like(self.agents))
-        repeated = jax.tree.map(
-            lambda x: jnp.broadcast_to(x[:, None], (trials, rows, *x.shape[1:])), (trial, grid)
+        trial, grid = jax.tree.map(lambda x: jnp.repeat(x, rows, axis=0), (trial, grid))
+        local, keys, last = jax.tree.map(
+            lambda x: x.reshape(trials * rows, *x.shape[2:]), (local, keys, last)
         )
-        one_by_one = jax.tree.map(
-            lambda x: x.reshape(trials * rows, *x.shape[2:]), (*repeated, local, keys, last)
-        )
-        trial, grid, local, keys, last = one_by_one
         each = elimination.run(trial, local, grid, keys, last)
         each = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), each)
         together = jax.vmap(alone.together, (0, None, None, 0, None))
@@ -116,9 +113,8 @@ class EliminationTrial:
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
-        draws, in_turn = self.draws, 0
-        if isinstance(draws, SinceHeard):
-            in_turn = draws.real.size // _IN_TURN
-        # Of agents that are summed out, means are read for few arms.
+        draws = self.draws
+        # Agents that are drawn in turn; agents that are summed out, whose means few arms read.
+        in_turn = draws.real.size // _IN_TURN if isinstance(draws, SinceHeard) else 0
         rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
         return rows * max(1, self.padded_agents)

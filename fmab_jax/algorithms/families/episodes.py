@@ -22,6 +22,8 @@ from jaxtyping import Array, Float
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
+from fmab_jax.algorithms.families.slots import Own as Own
+from fmab_jax.algorithms.families.slots import State, pick
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
@@ -29,11 +31,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar, Truth
-from fmab_jax.errors import flag
-
-Own = dict[str, Any]
-State = Any
+from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar
 
 
 class Episode(NamedTuple):
@@ -139,26 +137,15 @@ class Episodes(Algorithm):
         """Returns what an episode's message costs: nothing, or one sum from every agent."""
         return exchanges.server(agents) if self.shared else exchanges.alone(agents)
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> EpisodesTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Raises:
-            ValueError: If agents that play together differ, or an epsilon is claimed for rewards
-                that may lie outside [0, 1].
+            ValueError: If an epsilon is claimed for rewards that may lie outside [0, 1].
         """
-        if self.homogeneous_only:
-            problem.check_homogeneous(f"{self.name} over a sum")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
-        flag("sum_agents", sum_agents)
-        room = problem.agents if room is None else room
         return EpisodesTrial(
             filling=type(self),
             law=problem.rewards.bind()[0],
@@ -212,12 +199,13 @@ class EpisodesTrial:
         """Runs one seed; arguments as in `Trial.run`."""
         horizon, agents = jnp.asarray(self.horizon), jnp.asarray(self.agents)
         if self.shared:
-            return _run(self, instance, grid, key, horizon, agents)
-        local, own, last = alone.each(instance, key, self.room, agents, horizon)
-        run = jax.vmap(partial(_run, self), (0, None, 0, 0, None))
-        each = run(local, grid, own, last, jnp.ones_like(agents))
-        arms = instance.gaps.shape[0]
-        return alone.together(each, arms, self.room, agents, self.gauges)
+            return _Seed(self, instance, grid, key, horizon, agents).run()
+
+        def run_agent(instance: Instance, key: Array, last: Array) -> Outcome:
+            return _Seed(self, instance, grid, key, last, jnp.ones_like(agents)).run()
+
+        outcomes = jax.vmap(run_agent)(*alone.each(instance, key, self.room, agents, horizon))
+        return alone.together(outcomes, len(instance.gaps), self.room, agents, self.gauges)
 
 
 class _Run(NamedTuple):
@@ -233,162 +221,139 @@ class _Run(NamedTuple):
     gauges: tuple[Any, ...] = ()
 
 
-def _run(
-    trial: EpisodesTrial, instance: Instance, grid: Grid, key: Array, last: Integer, sharing: Scalar
-) -> Outcome:
-    """Runs one seed of all agents together, or one agent's."""
-    arms = instance.gaps.shape[0]
-    start = _first(trial, instance, grid, key, last, sharing)
-    run = lax.while_loop(
-        lambda run: run.slot < last,
-        lambda run: _episode(trial, instance, grid, key, last, sharing, run),
-        start,
-    )
-    chosen = checked("commit", trial.filling.commit(run.state), (), "iu").astype(jnp.int32)
-    gap = instance.gaps.at[chosen].get(mode="clip")
-    whole = sharing.astype(jnp.int32)
-    return Outcome(
-        regret=run.regret_curve,
-        waiting_regret=None,
-        rounds_by=run.rounds_curve,
-        rounds=run.rounds,
-        # The first episode reports every arm; each later one reports one arm.
-        arms_reported=jnp.where(run.rounds > 0, run.rounds + arms - 1, 0).astype(jnp.int64),
-        active_arms=jnp.int32(arms),
-        chosen_arm=chosen,
-        agents_lost=jnp.zeros_like(whole),
-        agents_worse=jnp.where(gap > 0.0, whole, 0),
-        final_gap=gap,
-        gauged=gauges_end(trial.gauges, run.gauges, 1, arms, len(grid)),
-    )
+class _Seed(NamedTuple):
+    """One seed of all agents together, or of one agent.
 
+    Attributes:
+        trial: Of which it is a seed.
+        instance: Its problem.
+        grid: Slots at which the curves are wanted.
+        key: Its random numbers.
+        last: Its last slot.
+        sharing: How many agents play together.
+    """
 
-def _played(
-    instance: Instance, slot: Array, until: Array, arm: Array, gap: Array, sharing: Scalar
-) -> Stretch:
-    """Returns the slots in which all of a run play one arm."""
-    share = jax.nn.one_hot(arm, instance.gaps.shape[0], dtype=jnp.float64)
-    return Stretch(slot, until, gap[None], share[None], sharing[None])
+    trial: EpisodesTrial
+    instance: Instance
+    grid: Grid
+    key: Array
+    last: Integer
+    sharing: Scalar
 
+    def run(self) -> Outcome:
+        """Plays all episodes."""
+        trial, gaps = self.trial, self.instance.gaps
+        run = lax.while_loop(lambda run: run.slot < self.last, self.play, self.play_first())
+        chosen = checked("commit", trial.filling.commit(run.state), (), "iu").astype(jnp.int32)
+        gap = gaps.at[chosen].get(mode="clip")
+        whole = self.sharing.astype(jnp.int32)
+        reported = jnp.where(run.rounds > 0, run.rounds + len(gaps) - 1, 0)
+        return Outcome(
+            regret=run.regret_curve,
+            waiting_regret=None,
+            rounds_by=run.rounds_curve,
+            rounds=run.rounds,
+            # The first episode reports every arm; each later one reports one arm.
+            arms_reported=reported.astype(jnp.int64),
+            active_arms=jnp.int32(len(gaps)),
+            chosen_arm=chosen,
+            agents_lost=jnp.zeros_like(whole),
+            agents_worse=jnp.where(gap > 0.0, whole, 0),
+            final_gap=gap,
+            gauged=gauges_end(trial.gauges, run.gauges, 1, len(gaps), len(self.grid)),
+        )
 
-def _first(
-    trial: EpisodesTrial, instance: Instance, grid: Grid, key: Array, last: Integer, sharing: Scalar
-) -> _Run:
-    """Plays every arm once, in order."""
-    arms = instance.gaps.shape[0]
-    gaps = jnp.concatenate([jnp.zeros(1), arrays.running_sum(instance.gaps)])
-    until = jnp.minimum(jnp.int64(arms), last)
-    whole = until == arms
-    every = jnp.arange(arms, dtype=jnp.uint32)
-    pulled = jnp.full(arms, sharing)
-    rewards, noise = _drawn(trial, instance, key, jnp.int32(1), every, pulled)
-    state = trial.filling.init(arms, trial.own)
-    now = _now(trial, instance, 1, 0, sharing)
-    after = trial.filling.learn(state, pulled, rewards, noise, now, trial.own)
-    state = _kept(whole, after, state)
-    rounds = (whole & trial.shared).astype(jnp.int32)
-    at = jnp.minimum(grid, until)
-    gauges = gauges_start(trial.gauges, 1, arms, grid)
-    if trial.gauges:
+    def play_first(self) -> _Run:
+        """Plays every arm once, in order."""
+        trial, gaps, grid = self.trial, self.instance.gaps, self.grid
+        arms = len(gaps)
+        regret = self.sharing * jnp.concatenate([jnp.zeros(1), arrays.running_sum(gaps)])
+        until = jnp.minimum(jnp.int64(arms), self.last)
+        pulled = jnp.full(arms, self.sharing)
+        drawn = self.draw(jnp.int32(1), jnp.arange(arms, dtype=jnp.uint32), pulled)
+        state = trial.filling.init(arms, trial.own)
+        after = trial.filling.learn(state, pulled, *drawn, self.describe(1, 0), trial.own)
+        whole = until == arms
+        rounds = (whole & trial.shared).astype(jnp.int32)
+        gauges = gauges_start(trial.gauges, 1, arms, grid)
+        if trial.gauges:
 
-        def one_slot(gauges: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
-            slot = jnp.minimum(arm.astype(jnp.int64), until)
-            more = jnp.minimum(slot + 1, until), arm, instance.gaps[arm], sharing
-            now = partial(_played, instance, slot, *more)
-            return gauged(trial.gauges, gauges, now, grid), None
+            def one_slot(gauges: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
+                slot = jnp.minimum(arm.astype(jnp.int64), until)
+                now = partial(self.stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm])
+                return gauged(trial.gauges, gauges, now, grid), None
 
-        gauges, _ = lax.scan(one_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
-    return _Run(
-        state=state,
-        number=jnp.int32(1),
-        slot=until,
-        regret=sharing * gaps[until],
-        rounds=rounds,
-        regret_curve=sharing * gaps[at],
-        rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
-        gauges=gauges,
-    )
+            gauges, _ = lax.scan(one_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
+        return _Run(
+            state=pick(whole, after, state),
+            number=jnp.int32(1),
+            slot=until,
+            regret=regret[until],
+            rounds=rounds,
+            regret_curve=regret[jnp.minimum(grid, until)],
+            rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
+            gauges=gauges,
+        )
 
+    def play(self, run: _Run) -> _Run:
+        """Plays one episode; cut at the horizon, nothing is learned of it."""
+        trial, gaps, grid, last = self.trial, self.instance.gaps, self.grid, self.last
+        number = run.number + 1
+        now = self.describe(number, run.slot)
+        arm, slots = trial.filling.choose(run.state, now, trial.own)
+        arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
+        slots = checked("choose (how long)", slots, (), "f")
+        # A length past the horizon may not fit into an int64, and NaN would never end the loop.
+        longest = now.horizon + 1.0
+        slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
+        end = run.slot + slots.astype(jnp.int64)
+        until, whole = jnp.minimum(end, last), end <= last
 
-def _episode(
-    trial: EpisodesTrial,
-    instance: Instance,
-    grid: Grid,
-    key: Array,
-    last: Integer,
-    sharing: Scalar,
-    run: _Run,
-) -> _Run:
-    """One episode; cut at the horizon, nothing is learned of it."""
-    arms = instance.gaps.shape[0]
-    number = run.number + 1
-    now = _now(trial, instance, number, run.slot, sharing)
-    arm, slots = trial.filling.choose(run.state, now, trial.own)
-    arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
-    slots = checked("choose (how long)", slots, (), "f")
-    # A length past the horizon may not fit into an int64, and NaN would never end the loop.
-    longest = now.horizon + 1.0
-    slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
-    end = run.slot + slots.astype(jnp.int64)
-    until, whole = jnp.minimum(end, last), end <= last
+        pulls = self.sharing * slots
+        # The gap of an arm that does not exist is NaN.
+        exists = (arm >= 0) & (arm < len(gaps))
+        gap = jnp.where(exists, gaps.at[arm].get(mode="clip"), jnp.nan)
+        lane = jnp.clip(arm, 0, len(gaps) - 1).astype(jnp.uint32)[None]
+        reward, noise = self.draw(number, lane, pulls[None])
+        played = jnp.arange(len(gaps), dtype=jnp.int32) == arm
+        pulled, sums, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
+        after = trial.filling.learn(run.state, pulled, sums, noises, now, trial.own)
 
-    pulls = sharing * slots
-    # The gap of an arm that does not exist is NaN.
-    there = (arm >= 0) & (arm < arms)
-    gap = jnp.where(there, instance.gaps.at[arm].get(mode="clip"), jnp.nan)
-    one = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]
-    reward, noise = _drawn(trial, instance, key, number, one, pulls[None])
-    played = jnp.arange(arms, dtype=jnp.int32) == arm
-    pulled, rewards, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
-    after = trial.filling.learn(run.state, pulled, rewards, noises, now, trial.own)
+        rate = self.sharing * gap
+        rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
+        stretch = partial(self.stretch, run.slot, until, arm, gap)
+        return _Run(
+            state=pick(whole, after, run.state),
+            number=number,
+            slot=until,
+            regret=run.regret + arrays.rounded(rate * (until - run.slot).astype(jnp.float64)),
+            rounds=rounds,
+            regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
+            rounds_curve=step(run.rounds_curve, grid, until, rounds),
+            gauges=gauged(trial.gauges, run.gauges, stretch, grid),
+        )
 
-    rate = sharing * gap
-    rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
-    return _Run(
-        state=_kept(whole, after, run.state),
-        number=number,
-        slot=until,
-        regret=run.regret + arrays.rounded(rate * (until - run.slot).astype(jnp.float64)),
-        rounds=rounds,
-        regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
-        rounds_curve=step(run.rounds_curve, grid, until, rounds),
-        gauges=gauged(
-            trial.gauges,
-            run.gauges,
-            lambda: _played(instance, run.slot, until, arm, gap, sharing),
-            grid,
-        ),
-    )
+    def stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
+        """Returns the slots in which one arm is played."""
+        share = jax.nn.one_hot(arm, len(self.instance.gaps), dtype=jnp.float64)
+        return Stretch(slot, until, gap[None], share[None], self.sharing[None])
 
+    def describe(self, number: Any, slot: Any) -> Episode:
+        """Returns an episode as a filling sees it."""
+        return Episode(
+            number=jnp.asarray(number).astype(jnp.float64),
+            time=jnp.asarray(slot).astype(jnp.float64) + 1.0,
+            horizon=jnp.asarray(self.trial.horizon).astype(jnp.float64),
+            arms=jnp.float64(len(self.instance.gaps)),
+            sharing=self.sharing,
+        )
 
-def _now(
-    trial: EpisodesTrial, instance: Instance, number: Any, slot: Any, sharing: Scalar
-) -> Episode:
-    return Episode(
-        number=jnp.asarray(number).astype(jnp.float64),
-        time=jnp.asarray(slot).astype(jnp.float64) + 1.0,
-        horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
-        arms=jnp.float64(instance.gaps.shape[0]),
-        sharing=sharing,
-    )
-
-
-def _kept(if_new: Truth, new: State, old: State) -> State:
-    return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
-
-
-def _drawn(
-    trial: EpisodesTrial,
-    instance: Instance,
-    key: Array,
-    number: Integer,
-    arm: Array,
-    pulls: Float[Array, " lane"],
-) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:
-    """Returns sums of rewards of some arms, and a Laplace(0, 1) variable for each."""
-    words = keys.stream_key(key, number, keys.REWARD)
-    disturbing = keys.stream_key(key, number, keys.NOISE)
-    own = [x[0][arm] for x in instance.parameters]
-    k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in words)
-    rewards = trial.law.total(k0, k1, arm, pulls, *own)
-    return rewards, laplace.laplace(*disturbing, arm)
+    def draw(
+        self, number: Integer, arm: Array, pulls: Float[Array, " lane"]
+    ) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:
+        """Returns sums of rewards of some arms, and a Laplace(0, 1) variable for each."""
+        rewards, noise = (keys.stream_key(self.key, number, x) for x in (keys.REWARD, keys.NOISE))
+        parameters = [x[0][arm] for x in self.instance.parameters]
+        k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in rewards)
+        sums = self.trial.law.total(k0, k1, arm, pulls, *parameters)
+        return sums, laplace.laplace(*noise, arm)

@@ -1,10 +1,8 @@
 """Parameters and tables of algorithms over a graph, or over components with sinks."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import exchanges
@@ -29,30 +27,25 @@ class OverGraph(Algorithm):
             messages' range; in (0, 1). Other protocols are exact: it has no effect on them.
     """
 
+    heard = "agents flood a graph (GIS), or gossip, and wait"
+
     graph: Any = graph_parameter("complete")
     protocol: str = parameter(
         Choice(options=PROTOCOLS),
         "How means travel: the paper's GIS, plain flooding, or gossip to a tolerance.",
         default="gis",
-        remedy="'gis' is the paper's",
-        symbol="protocol",
-        label="protocol",
     )
     tolerance: float = parameter(
         Real(low=0.0, high=1.0, open_low=True, open_high=True),
         "How far gossip may end from the mean, of the messages' range; for gossip only.",
         default=1e-3,
-        remedy="give a part of the messages' range, such as 0.001",
-        symbol="tolerance",
         label="tolerance of gossip",
     )
 
     def settings(self) -> dict[str, str]:
         """Returns the words for what is not the default; without gossip there is no tolerance."""
-        found = super().settings()
-        if self.protocol != "gossip":
-            found.pop("tolerance", None)
-        return found
+        words, gossips = super().settings(), self.protocol == "gossip"
+        return {name: word for name, word in words.items() if name != "tolerance" or gossips}
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of the protocol on the graph."""
@@ -82,7 +75,8 @@ class OverComponents(Algorithm):
             None for five complete graphs, as equally large as can be.
     """
 
-    usual_agents: ClassVar[int] = 100
+    heard = "sinks of components report (SAC)"
+    usual_agents = 100
 
     components: Any = parameter(
         ComponentsOf(none="five complete graphs"),
@@ -90,8 +84,6 @@ class OverComponents(Algorithm):
         default=None,
         keyword=False,
         symbol="",
-        label="components",
-        shown="five complete graphs, equally large",
     )
 
     def exchange(self, agents: int) -> Exchange:
@@ -119,5 +111,5 @@ def _sinks(spec: Any, weights: str, agents: int) -> Exchange:
 def equal_parts(agents: int) -> str:
     """Returns the default components: five complete graphs, as equally large as can be."""
     number = min(5, agents)
-    sizes = [agents // number + (part < agents % number) for part in range(number)]
-    return ",".join(map(str, sizes)) + ":complete"
+    sizes = (str(agents // number + (part < agents % number)) for part in range(number))
+    return ",".join(sizes) + ":complete"

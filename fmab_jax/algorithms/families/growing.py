@@ -1,17 +1,13 @@
 """Private episodes that grow: each reward enters one noisy sum, and an arm's pulls multiply."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.base import SERVER, Seen
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Sums
 from fmab_jax.algorithms.families.private import Private, secure_parameter, secure_sum, shares_left
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.exchanges import Exchange, View, alone, server
+from fmab_jax.core.ledgers import SERVER, Seen
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
@@ -27,12 +23,10 @@ class GrowingEpisodes(Private, Episodes):
             otherwise every agent is alone.
     """
 
-    source: ClassVar[str] = (
-        "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
-    )
-    heard: ClassVar[str] = "nobody: each agent alone; or a server hears the sum over all agents"
-    trusted: ClassVar[str] = "nobody: no message is sent; or secure aggregation"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --secure true")
+    source = "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
+    heard = "nobody: each agent alone; or a server hears the sum over all agents"
+    trusted = "nobody: no message is sent; or secure aggregation"
+    examples = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
     growth: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True),
@@ -51,8 +45,8 @@ class GrowingEpisodes(Private, Episodes):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that sees sums alone, or that of agents alone."""
         if not self.secure:
-            return exchanges.alone(agents)
-        return replace(exchanges.server(agents), views=(View(SERVER, agents),))
+            return alone(agents)
+        return replace(server(agents), views=(View(SERVER, agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers all that is told and done: each reward enters one noisy sum."""

@@ -11,44 +11,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.index_trial import IndexTrial
 from fmab_jax.algorithms.families.private import check_unit_rewards
-from fmab_jax.algorithms.families.slots import (
-    Own,
-    Slot,
-    State,
-    Tally,
-    at,
-    drawn_arm,
-    first_best,
-    upper_bound,
-)
-from fmab_jax.core import exchanges, keys
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, State, Tally, TruthPerRowArm
+from fmab_jax.algorithms.families.slots import first_best as first_best
+from fmab_jax.core import keys
+from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import PerRowArm, Truth
-from fmab_jax.errors import flag, refuse
+from fmab_jax.core.shapes import PerRow, PerRowArm, Truth
+from fmab_jax.errors import refuse
 from fmab_jax.later import nx
-
-__all__ = [
-    "IndexPolicy",
-    "Own",
-    "Slot",
-    "State",
-    "Tally",
-    "at",
-    "drawn_arm",
-    "first_best",
-    "upper_bound",
-]
 
 MAX_HORIZON = 10**8
 MAX_STEPS = 10**13
@@ -67,9 +46,6 @@ class IndexPolicy(Algorithm):
     `Slot`; ``own`` holds what `values` returns, by name, as float64 scalars. Whatever is random
     comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
     may depend on them. The family freezes the state after the horizon.
-
-    Attributes:
-        homogeneous_only: Whether agents whose means differ are refused.
 
     Example:
         Every 100 slots an agent asks a neighbour for its best arm. It pulls its own best arm, but
@@ -132,8 +108,6 @@ class IndexPolicy(Algorithm):
         (10.0, 50.0)
     """
 
-    homogeneous_only: ClassVar[bool] = False
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> State:
         """Returns the state before the first slot: a NamedTuple of arrays [row, ...]."""
@@ -141,7 +115,7 @@ class IndexPolicy(Algorithm):
 
     @staticmethod
     @abstractmethod
-    def choose(state: State, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def choose(state: State, slot: Slot, own: Own) -> ArmPerRow:
         """Returns the arm that each row pulls; ties go to the lowest (`first_best`)."""
         raise NotImplementedError
 
@@ -151,9 +125,7 @@ class IndexPolicy(Algorithm):
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
-    def release(
-        rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
-    ) -> Float[Array, " agent"]:
+    def release(rewards: PerRow, uniforms: PerRow, own: Own) -> PerRow:
         """Returns what anybody, the agent included, sees of each agent's reward.
 
         One uniform for each makes it random.
@@ -174,12 +146,12 @@ class IndexPolicy(Algorithm):
         return state
 
     @staticmethod
-    def in_play(state: State) -> Bool[Array, "row arm"]:
+    def in_play(state: State) -> TruthPerRowArm:
         """Tells which arms each row may still pull."""
         return jnp.ones_like(state.pulls, bool)
 
     @staticmethod
-    def commit(state: State) -> Int[Array, " row"]:
+    def commit(state: State) -> ArmPerRow:
         """Returns the arm that each row would commit to; by default the one pulled most."""
         return first_best(state.pulls)
 
@@ -194,40 +166,26 @@ class IndexPolicy(Algorithm):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns what a communication costs; by default nobody hears anybody."""
-        return exchanges.alone(agents)
+        return alone(agents)
 
-    def bind(
-        self,
-        problem: Problem,
-        horizon: int,
-        *,
-        exchange: Exchange,
-        sum_agents: bool = True,
-        room: int | None = None,
+    def make_trial(
+        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
     ) -> IndexTrial:
-        """Returns the trial; arguments as in `Algorithm.bind`.
+        """Returns the trial.
 
         Raises:
-            ValueError: If there are too many slots, agents differ and may not, or an epsilon is
-                claimed for rewards that may lie outside [0, 1].
+            ValueError: If there are too many slots, or an epsilon is claimed for rewards that may
+                lie outside [0, 1].
         """
-        flag("sum_agents", sum_agents)
-        if horizon > MAX_HORIZON:
-            remedy = f"{self.name} steps slot by slot: give a shorter horizon"
-            refuse("horizon", horizon, f"at most {MAX_HORIZON:,}", remedy)
         rows = 1 if self.shared else problem.agents
-        if horizon * rows * problem.arms > MAX_STEPS:
-            limit = max(1, MAX_STEPS // (rows * problem.arms))
+        limit = max(1, min(MAX_HORIZON, MAX_STEPS // (rows * problem.arms)))
+        if horizon > limit:
             allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
-        if self.homogeneous_only:
-            problem.check_homogeneous(self.name)
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
-        room = problem.agents if room is None else room
-        rows = 1 if self.shared else room
         own = collect_numbers(self, exchange, horizon)
         neighbours = _neighbours(self.network(problem.agents), room)
-        filling: Any = type(self)
+        rows, filling = 1 if self.shared else room, cast(Any, type(self))
         return IndexTrial(
             filling=filling,
             law=problem.rewards.bind()[0],

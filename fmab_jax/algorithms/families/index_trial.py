@@ -12,13 +12,13 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
-from fmab_jax.algorithms.families.slots import Slot, State, at
+from fmab_jax.algorithms.families.slots import Slot, State, at, pick
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.rare import anywhere, largest, stored
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerRow, Scalar, Truth
+from fmab_jax.core.shapes import STATIC, Grid, Integer, PerRow, Scalar
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
@@ -86,7 +86,12 @@ class IndexTrial:
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        run = _start(self, instance, grid, key)
+        arms, blank = instance.gaps.shape[0], jnp.zeros(grid.shape)
+        slot = _slot(self, arms, key, jnp.int64(0), _CHOOSING)
+        state = self.filling.init(self.rows, arms, slot, self.own)
+        gauges = gauges_start(self.gauges, self.rows, arms, grid)
+        counts = jnp.int32(0), blank, blank.astype(jnp.int32)
+        run = _Run(state, jnp.float64(0.0), *counts, gauges)
         blocks = largest(-(-self.horizon // _BLOCK))
         # A batch runs as many blocks as its longest run needs; its other runs stand still.
         block = lax.while_loop(
@@ -106,15 +111,6 @@ class _Run(NamedTuple):
     regret_curve: Float[Array, " time"]
     rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
-
-
-def _start(trial: IndexTrial, instance: Instance, grid: Grid, key: Array) -> _Run:
-    arms = instance.gaps.shape[0]
-    slot = _slot(trial, arms, key, jnp.int64(0), _CHOOSING)
-    state = trial.filling.init(trial.rows, arms, slot, trial.own)
-    blank = jnp.zeros(grid.shape)
-    gauges = gauges_start(trial.gauges, trial.rows, arms, grid)
-    return _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
 
 
 def _slot(trial: IndexTrial, arms: int, key: Array, number: Integer, stream: int) -> Slot:
@@ -145,8 +141,7 @@ def _block(
         rate = gaps[:, 0] * trial.agents
     else:
         rate = arrays.padded_sum(jnp.where(_real(trial)[:, None], gaps.T, 0.0))
-    # Sums up to each slot, in one order.
-    place = jnp.arange(_BLOCK)
+    place = jnp.arange(_BLOCK)  # sums up to each slot, in one order
     upto = place[:, None] <= place[None, :]
     regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
     rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
@@ -178,8 +173,8 @@ def _gauged(
     real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
     every = jnp.arange(instance.gaps.shape[0], dtype=arms.dtype)
 
-    def one_slot(gauges: tuple[Any, ...], given: tuple[Array, ...]) -> tuple[Any, None]:
-        slot, arm, gap = given
+    def one_slot(gauges: tuple[Any, ...], played: tuple[Array, ...]) -> tuple[Any, None]:
+        slot, arm, gap = played
         start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
         share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
         now = Stretch(start, stop, gap, share, real)
@@ -207,51 +202,43 @@ def _step(
 
     rewards = rewarded(trial, instance, key, number, arm)
     pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
-    after = filling.update(
-        state,
-        jnp.where(pulled, slot.sharing, 0.0),
-        jnp.where(pulled, rewards[:, None], 0.0),
-        slot,
-        own,
-    )
-    state = _kept(running, after, state)
+    pulls, rewards = (jnp.where(pulled, x, 0.0) for x in (slot.sharing, rewards[:, None]))
+    after = filling.update(state, pulls, rewards, slot, own)
+    state = pick(running, after, state)
 
     due = checked("due", filling.due(state, slot, own), (), "b") & running
     if trial.talks:
         talking = _slot(trial, arms, key, number, _TALKING)
         state = lax.cond(
             anywhere(due),
-            lambda state: _kept(due, filling.communicate(state, talking, own), state),
+            lambda state: pick(due, filling.communicate(state, talking, own), state),
             lambda state: state,
             state,
         )
     return state, (arm, due.astype(jnp.int32))
 
 
-def _kept(if_new: Truth, new: State, old: State) -> State:
-    return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
-
-
 def rewarded(
     trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
 ) -> PerRow:
     """Returns each row's reward of this slot, a sum over agents where they share it."""
-    words = keys.stream_key(key, 0, keys.REWARD)
     agent = jnp.arange(trial.room, dtype=jnp.uint32)
-    uniform = keys.uniform(*words, agent, number.astype(jnp.uint32))
+    uniform = _uniform(key, keys.REWARD, agent, number)
     pulled = jnp.broadcast_to(arm, (trial.room,))
     reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
     if trial.releases:
-        words = keys.stream_key(key, 0, _RELEASING)
-        chance = keys.uniform(*words, agent, number.astype(jnp.uint32))
-        reward = checked(
-            "release", trial.filling.release(reward, chance, trial.own), agent.shape, "f"
-        )
+        chance = _uniform(key, _RELEASING, agent, number)
+        released = trial.filling.release(reward, chance, trial.own)
+        reward = checked("release", released, agent.shape, "f")
     if not trial.shared:
         return reward
     # Rewards are stored first: else the pairwise sum would draw them anew for each half.
     (reward,) = stored(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
     return arrays.padded_sum(reward)[None]
+
+
+def _uniform(key: Array, stream: int, agent: Array, number: Array) -> Array:
+    return keys.uniform(*keys.stream_key(key, 0, stream), agent, number.astype(jnp.uint32))
 
 
 def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
@@ -266,15 +253,12 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     commit = checked("commit", trial.filling.commit(run.state), shape[:1], "iu").astype(jnp.int32)
     gap = _gaps_of(instance, commit)
     real = jnp.ones(1, bool) if trial.shared else _real(trial)
-    votes = commit[:, None] == jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :]
+    votes = commit[:, None] == jnp.arange(shape[1], dtype=jnp.int32)[None, :]
     most = jnp.sum(votes & real[:, None], axis=0, dtype=jnp.int32)
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)
     agents = jnp.asarray(trial.agents)
 
-    def counted(rows: Bool[Array, " row"]) -> Integer:
-        number = jnp.sum(real & rows, dtype=jnp.int32)
-        return number * agents.astype(jnp.int32) if trial.shared else number
-
+    whole = agents.astype(jnp.int32) if trial.shared else 1
     return Outcome(
         regret=run.regret_curve,
         waiting_regret=None,
@@ -283,8 +267,8 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
-        agents_lost=counted(~best),
-        agents_worse=counted(gap > 0.0),
+        agents_lost=jnp.sum(real & ~best, dtype=jnp.int32) * whole,
+        agents_worse=jnp.sum(real & (gap > 0.0), dtype=jnp.int32) * whole,
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
         gauged=gauges_end(trial.gauges, run.gauges, *shape, len(run.regret_curve)),
     )

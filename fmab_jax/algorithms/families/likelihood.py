@@ -1,16 +1,14 @@
 """Elimination by likelihood: an arm leaves when what is heard of it is too unlikely otherwise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.families.elimination import Epoch, Heard
-from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
@@ -42,14 +40,12 @@ class LikelihoodElimination(NoisyMessages):
         failure: Probability that the best arm is lost, at most; None for 1 / T.
     """
 
-    source: ClassVar[str] = "this project, docs/theory.md"
-    noisy: ClassVar[bool] = True
-    elementwise: ClassVar[bool] = True
-    lasting_scale: ClassVar[bool] = True
-    prepared_from: ClassVar[tuple[str, ...]] = ("number", "pulls")
-    # `NoisyMessages` states these for any noisy sums, so they hold here as well.
-    ledger = NoisyMessages.ledger
-    coalition = NoisyMessages.coalition
+    source = "this project, docs/theory.md"
+    noisy = True
+    elementwise = True
+    lasting_scale = True
+    prepared_from = ("number", "pulls")
+    trusted = "nobody, up to the epsilon of a message"
 
     growth: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True),
@@ -60,16 +56,8 @@ class LikelihoodElimination(NoisyMessages):
         Whole(none="as long as noise asks for", low=1, high=10**9),
         "Pulls of an arm by each agent in the first epoch; of all together where they split.",
         default=None,
-        shown="as noise asks for",
     )
-    rounds: int | None = parameter(
-        Whole(none="no round budget", low=1, high=10**5),
-        "Round budget R, or none.",
-        default=None,
-        symbol="R",
-        label="round budget R",
-        shown="none",
-    )
+    rounds: int | None = rounds_parameter()
     failure: float | None = failure_parameter("Chance that the best arm is lost.")
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
@@ -113,17 +101,16 @@ class LikelihoodElimination(NoisyMessages):
         own = epoch.own
         noises = (epoch.number * own["noises"])[None]
         if "most_noises" in own:
-            noises = noises * own["most_noises"] ** jnp.linspace(
-                0.0, 1.0, _SCALES, dtype=jnp.float64
-            )
+            share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
+            noises = noises * own["most_noises"] ** share
         return evidence.prepared(radius, own["heard"] * epoch.pulls, noises, own["epsilon"])
 
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
         """Drops an arm against which there is enough evidence."""
-        given = (heard.rewards, heard.noises, heard.best_noises)
-        found = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *given)
-        return (heard.aggregate < heard.best) & (found >= heard.radius)
+        counts = heard.rewards, heard.noises, heard.best_noises
+        against = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *counts)
+        return (heard.aggregate < heard.best) & (against >= heard.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:

@@ -1,18 +1,16 @@
 """Eliminations whose agents send sums with noise of their own: who sees what of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, together
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.core.ledgers import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, together
+from fmab_jax.parameters import Real, Whole, parameter
 
 
 def participation_parameter() -> Any:
@@ -21,10 +19,16 @@ def participation_parameter() -> Any:
         Real(low=0.0, high=1.0, open_low=True),
         "p, share of the agents that report in a round.",
         default=1.0,
-        remedy="give the share of agents that report in a round, such as 0.4",
         symbol="p",
-        label="participation p",
     )
+
+
+def rounds_parameter() -> Any:
+    """Returns the parameter of a round budget."""
+    # With arms that never separate, a run makes as many epochs.
+    kind = Whole(none="no round budget", low=1, high=10**5)
+    words, label = "Round budget R, or none.", "round budget R"
+    return parameter(kind, words, default=None, symbol="R", label=label)
 
 
 _DISJOINT = "a reward enters one message; later means are sums of messages"

@@ -1,26 +1,20 @@
 """Algorithm 1 of Li and Song (arXiv 2111.01570): the equations that its structures share."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.elimination import Epoch
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter
-
-# Largest round budget: with arms that never separate, a run makes this many epochs.
-MAX_ROUNDS = 10**5
-_SOURCE = "Li and Song, IEEE JSAC 40(3), 2022, arXiv 2111.01570"
+from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 
 @dataclass(frozen=True)
@@ -42,47 +36,32 @@ class PaperElimination(NoisyMessages):
         ValueError: If a value is out of range, or both or neither epsilon is given.
     """
 
-    noisy: ClassVar[bool] = True
-    lasting_scale: ClassVar[bool] = True
-    source: ClassVar[str] = _SOURCE
-    shown_by: ClassVar[str] = "Theorem 1"
-    # `NoisyMessages` states these for any noisy sums, so they hold here as well.
-    ledger = NoisyMessages.ledger
-    coalition = NoisyMessages.coalition
+    noisy = True
+    lasting_scale = True
+    source = "Li and Song, IEEE JSAC 40(3), 2022, arXiv 2111.01570"
+    shown_by = "Theorem 1"
+    trusted = "nobody, up to the epsilon of a message"
 
     epsilon_message: Any = parameter(
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
         default=UNSET,
-        remedy="give a privacy parameter, or None for no noise",
         symbol="Nε",
         label="privacy parameter of a message, Nε",
         shown="not given",
     )
-    rounds: int | None = parameter(
-        Whole(none="no round budget", low=1, high=MAX_ROUNDS),
-        "Round budget R, or none.",
-        default=None,
-        remedy="give a round budget, or None for none",
-        symbol="R",
-        label="round budget R",
-        shown="none",
-    )
+    rounds: int | None = rounds_parameter()
     schedule_gap: float | None = parameter(
         Real(none="schedule for the instance's own gap", low=0.0, high=1.0, open_low=True),
         "Smallest gap that a round budget is spent on; without rounds it has no effect.",
         default=None,
-        remedy="give the smallest gap to resolve, or None for the instance's own",
-        symbol="schedule gap",
         label="gap that the schedule is built for",
-        shown="the instance's own",
     )
     scale: float = parameter(
         Real(low=0.0, high=100.0, open_low=True),
         "Factor of the confidence radius, for which epochs are as long as it asks for.",
         default=1.0,
         remedy="1 is the paper's; theorems hold for no smaller one",
-        symbol="scale",
         label="factor of the confidence radius",
         proven=Real(low=1.0),
     )
@@ -92,25 +71,20 @@ class PaperElimination(NoisyMessages):
         if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
-            remedy = "pass epsilon=1, or epsilon=None for no noise"
-            refuse("epsilon", UNSET, "given, or epsilon_message", remedy)
+            refuse("epsilon", UNSET, "given, or epsilon_message", "None is no noise")
 
     def settings(self) -> dict[str, str]:
         """Returns the words for what is not the default; without a budget, the gap is unused."""
-        found = super().settings()
-        if self.rounds is None:
-            found.pop("schedule_gap", None)
-        return found
+        words = super().settings()
+        return {n: word for n, word in words.items() if n != "schedule_gap" or self.rounds}
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon, and what one message leaks: N epsilon (Theorem 1)."""
-        given: Any = self.epsilon if self.epsilon_message is UNSET else self.epsilon_message
-        if given is None:
-            return {"epsilon": math.inf, "epsilon_message": math.inf}
-        if self.epsilon_message is not UNSET:
-            epsilon = given / exchange.reporting
-            return {"epsilon": epsilon, "epsilon_message": epsilon * exchange.reporting}
-        return {"epsilon": given, "epsilon_message": given * exchange.reporting}
+        by_message, agents = self.epsilon_message is not UNSET, exchange.reporting
+        stated = self.epsilon_message if by_message else self.epsilon
+        level = math.inf if stated is None else stated
+        epsilon = level / agents if by_message else level
+        return {"epsilon": epsilon, "epsilon_message": epsilon * agents}
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, rounds, schedule_gap and scale, as numbers."""
@@ -135,38 +109,27 @@ class PaperElimination(NoisyMessages):
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Returns S_r (line 4, section IV-B)."""
-        own = epoch.own
-        ratio = schedule.shrink_ratio(own["schedule_gap"], own["rounds"])
-        return schedule.pulls_per_arm(
-            epoch.active,
-            epoch.number,
-            schedule.target_gap(ratio, epoch.number),
-            epoch.previous,
-            arms=epoch.arms,
-            reporting=epoch.reporting,
-            epsilon=own["epsilon"],
-            horizon=epoch.horizon,
-            scale=own["scale"],
-        )
+        ratio = schedule.shrink_ratio(epoch.own["schedule_gap"], epoch.own["rounds"])
+        target = schedule.target_gap(ratio, epoch.number)
+        inputs = epoch.active, epoch.number, target, epoch.previous
+        return schedule.pulls_per_arm(*inputs, **_common(epoch))
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns C(r) (line 5, section IV-B)."""
-        return schedule.confidence_radius(
-            epoch.active,
-            epoch.number,
-            epoch.pulls,
-            arms=epoch.arms,
-            reporting=epoch.reporting,
-            epsilon=epoch.own["epsilon"],
-            horizon=epoch.horizon,
-            scale=epoch.own["scale"],
-        )
+        inputs = epoch.active, epoch.number, epoch.pulls
+        return schedule.confidence_radius(*inputs, **_common(epoch))
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1/(N epsilon) (line 9)."""
         return schedule.noise_scale(epoch.reporting, epoch.own["epsilon"])
+
+
+def _common(epoch: Epoch) -> dict[str, Scalar]:
+    """Returns what lines 4 and 5 share."""
+    of_epoch = {name: getattr(epoch, name) for name in ("arms", "reporting", "horizon")}
+    return of_epoch | {name: epoch.own[name] for name in ("epsilon", "scale")}
 
 
 @dataclass(frozen=True)
@@ -179,12 +142,11 @@ class PaperWaiting(PaperElimination):
             of the largest un-noised mean, which no epsilon covers.
     """
 
+    trusted = "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
     private_waiting: bool = parameter(
         Flag(),
         "Waiting agents go by the noisy means that they send, so that the noise covers actions.",
         default=False,
-        symbol="private waiting",
-        label="private waiting",
     )
 
     @property

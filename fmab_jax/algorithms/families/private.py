@@ -1,24 +1,14 @@
 """The parameter epsilon of private algorithms, and lines of their ledgers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from fmab_jax.algorithms.base import (
-    ACTIONS,
-    OUTSIDE,
-    OWN,
-    SERVER,
-    SHARER,
-    Algorithm,
-    Seen,
-    together,
-)
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.errors import refuse
+from fmab_jax.core.ledgers import ACTIONS, OUTSIDE, OWN, SERVER, SHARER, Seen, together
+from fmab_jax.errors import NONE, refuse, setting
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
@@ -41,8 +31,8 @@ def epsilon_parameter(default: Any, **more: Any) -> Any:
 
 def secure_parameter(words: str) -> Any:
     """Returns the parameter that says whether a secure sum hides single messages."""
-    symbol, label = "secure sum", "over a secure sum"
-    return parameter(Flag(), words, default=False, symbol=symbol, label=label)
+    label = "over a secure sum"
+    return parameter(Flag(), words, default=False, symbol="secure sum", label=label)
 
 
 def failure_parameter(words: str) -> Any:
@@ -56,16 +46,13 @@ class Private(Algorithm):
     """An algorithm with a privacy parameter that must be given; derive from it first.
 
     Attributes:
+        disjoint: Why epsilon covers all that an agent does: each reward enters one noisy release.
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
     """
 
-    epsilon: Any = epsilon_parameter(UNSET, suggested=1)
+    disjoint: ClassVar[str] = ""
 
-    def check(self) -> None:
-        """Refuses an epsilon that was not given."""
-        if self.epsilon is UNSET:
-            remedy = "pass epsilon=1, or epsilon=None for no noise"
-            refuse("epsilon", UNSET, "given", remedy)
+    epsilon: Any = epsilon_parameter(UNSET, suggested=1)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds epsilon, infinite for no noise."""
@@ -74,6 +61,12 @@ class Private(Algorithm):
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers actions where `disjoint` says why; else nothing."""
+        if not self.disjoint:
+            return super().ledger(exchange)
+        return (self.seen(self.disjoint, over=1, source=self.source),)
 
     def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Seen:
         """Returns a line of the ledger that epsilon covers.
@@ -118,24 +111,18 @@ def secure_sum(
         source: Where that is shown.
     """
     sums = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
-    one = _shares(algorithm, exchange, 1, SHARER, "actions") if exchange.agents > 1 else ()
+    left = shares_left(algorithm, exchange, 1) if exchange.agents > 1 else ()
+    one = (row._replace(who=SHARER, what="actions") for row in left)
     return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 
 def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen, ...]:
     """Returns what so many agents learn, who take their shares out of the noise of `secure_sum`."""
-    what = f"sums over {exchange.agents} agents, less their own shares of the noise"
-    return _shares(algorithm, exchange, size, together(size), what)
-
-
-def _shares(
-    algorithm: Private, exchange: Exchange, size: int, who: str, what: str
-) -> tuple[Seen, ...]:
-    left = exchange.agents - size
-    epsilon = laplace.share_epsilon(algorithm.noise_level, left, exchange.agents)
-    shares = f"{left:,} of {exchange.agents:,} shares of the noise"
-    why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
-    hidden: tuple[float, int, int] | None = (algorithm.noise_level, left, exchange.agents)
-    if math.isinf(algorithm.noise_level):
-        why, hidden = "no noise", None
-    return (Seen(who, what, epsilon, why, source=OWN, shares=hidden),)
+    level, agents, left = algorithm.noise_level, exchange.agents, exchange.agents - size
+    epsilon = laplace.share_epsilon(level, left, agents)
+    who, what = together(size), f"sums over {agents} agents, less their own shares of the noise"
+    if math.isinf(level):
+        return (Seen(who, what, epsilon, "no noise", source=OWN),)
+    effect = "hide a reward" if math.isfinite(epsilon) else "bound no ratio"
+    why = f"{left:,} of {agents:,} shares of the noise {effect}"
+    return (Seen(who, what, epsilon, why, source=OWN, shares=(level, left, agents)),)

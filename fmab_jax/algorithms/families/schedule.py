@@ -4,8 +4,6 @@ Every function works on float64 scalars or arrays, traced or not. Symbols are th
 and section IV-B of arXiv 2111.01570, with N = ceil(p M) reporting agents in place of M.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from fmab_jax.core.shapes import Scalar

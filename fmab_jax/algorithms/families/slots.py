@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.core import arrays, keys
-from fmab_jax.core.shapes import Integer, PerRow, PerRowArm, Scalar
+from fmab_jax.core.shapes import Integer, PerRow, PerRowArm, Scalar, Truth
 
 Own = dict[str, Any]
-
 State = Any
+ArmPerRow = Int[Array, " row"]
+TruthPerRowArm = Bool[Array, "row arm"]
 
 
 class Slot(NamedTuple):
@@ -88,16 +90,22 @@ class Slot(NamedTuple):
                 anybody [agent]) to what they have then.
             start: What they have before.
         """
-        there = self.neighbours >= 0
-        other = jnp.maximum(self.neighbours, 0)
-        if not other.shape[1]:  # one agent
-            return start
-        return lax.fori_loop(
-            0,
-            other.shape[1],
-            lambda place, so_far: hear(so_far, place, other[:, place], there[:, place]),
-            start,
-        )
+        there, other = self.neighbours >= 0, jnp.maximum(self.neighbours, 0)
+
+        def one(place: Integer, so_far: Any) -> Any:
+            return hear(so_far, place, other[:, place], there[:, place])
+
+        # One agent has no neighbours.
+        return lax.fori_loop(0, other.shape[1], one, start) if other.shape[1] else start
+
+    def largest_nearby(self, start: Array, values: Array) -> Array:
+        """Returns the largest of what agents start with and the values of their neighbours."""
+        least = jnp.zeros((), values.dtype)
+
+        def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
+            return jnp.maximum(so_far, jnp.where(there[:, None], values[said], least))
+
+        return jnp.asarray(self.over_neighbours(hear, start))
 
     def mix(
         self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
@@ -115,10 +123,8 @@ class Slot(NamedTuple):
         def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
             return so_far + arrays.rounded(along(weight[:, place]) * values[said])
 
-        own = 1.0 - jnp.sum(weight, axis=1)
-        kept = arrays.rounded(along(own) * values)
-        mixed: Float[Array, "agent ..."] = self.over_neighbours(hear, kept)
-        return mixed
+        rest = 1.0 - jnp.sum(weight, axis=1)
+        return jnp.asarray(self.over_neighbours(hear, arrays.rounded(along(rest) * values)))
 
 
 class Tally(NamedTuple):
@@ -128,7 +134,7 @@ class Tally(NamedTuple):
     sums: PerRowArm
 
 
-def first_best(values: PerRowArm) -> Int[Array, " row"]:
+def first_best(values: PerRowArm) -> ArmPerRow:
     """Returns each row's arm of largest value; ties go to the lowest arm."""
     top = jnp.max(values, axis=1, keepdims=True)
     position = jnp.arange(values.shape[1], dtype=jnp.float64)[None, :]
@@ -138,9 +144,7 @@ def first_best(values: PerRowArm) -> Int[Array, " row"]:
     return first.astype(jnp.int32)
 
 
-def drawn_arm(
-    among: Bool[Array, "row arm"], uniform: PerRow
-) -> tuple[Int[Array, " row"], Bool[Array, " row"]]:
+def drawn_arm(among: TruthPerRowArm, uniform: PerRow) -> tuple[ArmPerRow, Bool[Array, " row"]]:
     """Returns a uniformly drawn arm of each row's set, and whether there is one."""
     # A set as bits: the n-th of them is found in six steps, where a running count of all arms
     # takes as long as the rest of a policy's slot.
@@ -178,7 +182,12 @@ def upper_bound(pulls: PerRowArm, sums: PerRowArm, width: Float[Array, ...]) -> 
     return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
 
 
-def at(values: Array, column: Int[Array, " row"]) -> Array:
+def at(values: Array, column: ArmPerRow) -> Array:
     """Returns the element of each row in a column of its own; one row stands for all."""
     row = jnp.minimum(jnp.arange(column.shape[0], dtype=jnp.int32), values.shape[0] - 1)
     return values.at[row, column].get(mode="promise_in_bounds")
+
+
+def pick(condition: Truth, new: State, old: State) -> State:
+    """Returns the new state where the condition holds, else the old one."""
+    return jax.tree.map(lambda after, before: jnp.where(condition, after, before), new, old)

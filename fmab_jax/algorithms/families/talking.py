@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, State
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import PEER, Exchange
+import jax.numpy as jnp
+
+from fmab_jax.algorithms.base import noiseless_ledger
+from fmab_jax.algorithms.families.index import IndexPolicy
+from fmab_jax.algorithms.families.slots import Own, Slot, State, TruthPerRowArm
+from fmab_jax.core.exchanges import PEER, Exchange, alone, neighbours, pooled
 from fmab_jax.core.networks import network
-from fmab_jax.core.shapes import Truth
+from fmab_jax.core.shapes import Integer, Truth
 from fmab_jax.later import nx
 from fmab_jax.parameters import Flag, parameter
 
@@ -24,8 +27,9 @@ class Pooled(IndexPolicy):
     Pooled, a server hears every reward, and tells all agents the arm that they pull.
     """
 
-    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
-    trusted: ClassVar[str] = "pooled: the server, with every reward"
+    heard = "nobody, or pooled: a server hears all agents in every slot"
+    trusted = "pooled: the server, with every reward"
+    ledger = noiseless_ledger
 
     pooled: bool
 
@@ -36,7 +40,7 @@ class Pooled(IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+        return pooled(agents) if self.pooled else alone(agents)
 
     @staticmethod
     def due(state: State, slot: Slot, own: Own) -> Truth:
@@ -47,6 +51,7 @@ class Pooled(IndexPolicy):
 class OnGraph(IndexPolicy):
     """Agents talk to their neighbours on the parameter ``graph``; None stands for no graph."""
 
+    ledger = noiseless_ledger
     graph: Any
 
     def network(self, agents: int) -> nx.Graph | None:
@@ -58,6 +63,11 @@ class OnGraph(IndexPolicy):
         graph = self.network(agents)
         return agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
 
+    @staticmethod
+    def due(state: State, slot: Slot, own: Own) -> Truth:
+        """Tells whether every arm was pulled before this slot."""
+        return slot.time > slot.arms
+
 
 class Consensus(OnGraph):
     """Every edge carries two vectors each way: sums or means, and counts."""
@@ -65,4 +75,20 @@ class Consensus(OnGraph):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one two-way message on every edge."""
         edges = self.edges(agents)
-        return exchanges.neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
+        return neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
+
+
+class Recommending(OnGraph):
+    """Agents send the names of arms, and nothing else."""
+
+    homogeneous_only = True
+
+    def number_bits(self, arms: int) -> int:
+        """Returns the bits of an arm's name."""
+        return max(1, (arms - 1).bit_length())
+
+
+def share_out(rows: int, arms: int, count: Integer) -> TruthPerRowArm:
+    """Returns each agent's arms: so many consecutive ones, where those of the last agent end."""
+    first = jnp.arange(rows, dtype=jnp.int32) * count
+    return (jnp.arange(arms, dtype=jnp.int32)[None, :] - first[:, None]) % arms < count

@@ -5,16 +5,14 @@ numbers 1-8, 9-12 and 13. Each block's sum has its own noise, drawn once: a numb
 blocks, and few of them make up a sum (Chan, Shi and Song, TISSEC 2011; Dwork et al., STOC 2010).
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
-from fmab_jax.algorithms.families.index import Slot
+from fmab_jax.algorithms.families.slots import ArmPerRow, Slot
 from fmab_jax.core import laplace
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import Scalar
+from fmab_jax.core.shapes import PerRow, Scalar
 
 
 def levels(horizon: Scalar) -> Scalar:
@@ -23,9 +21,7 @@ def levels(horizon: Scalar) -> Scalar:
     return (32 - lax.clz(horizon.astype(jnp.int32))).astype(jnp.float64)
 
 
-def noise(
-    slot: Slot, arm: Int[Array, " agent"], count: Float[Array, " agent"], arms: int
-) -> Float[Array, " agent"]:
+def noise(slot: Slot, arm: ArmPerRow, count: PerRow, arms: int) -> PerRow:
     """Returns the noise of the sum of each agent's first rewards from an arm of its own.
 
     A block's Laplace(0, 1) variable belongs to (agent, arm, last number of the block), which no
