@@ -7,7 +7,7 @@ from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import SERVER, Seen
-from fmab_jax.errors import literal, refuse
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, parameter
 
 

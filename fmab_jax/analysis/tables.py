@@ -224,13 +224,7 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
 def _check(data: xr.Dataset, field: str) -> None:
     """Refuses seeds and slots that are no whole numbers, and regret that is no real number."""
     remedy = "use what a run gives, unchanged"
-    if (wrong := fault(data)) is not None:
-        name = re.split(r"[.\[]", wrong)[0]
-        value = data.attrs.get(name, Shown(wrong))
-        refuse(f"{field}.{name}", value, "as a run states it", f"{remedy}, or drop the attribute")
-    for name in ("seed", "time", "slot", "seeds"):
-        if name not in data.variables:
-            continue
+    for name in [n for n in ("seed", "time", "slot", "seeds") if n in data.variables]:
         values = data[name].values
         if name in ("slot", "seeds") and values.dtype.kind == "f":
             values = values[~np.isnan(values)]  # where runs are joined, some may be missing

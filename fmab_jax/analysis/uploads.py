@@ -17,12 +17,12 @@ from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.analysis import streams
 from fmab_jax.analysis.streams import ARM, ARMS, Numbers, Stream
-from fmab_jax.core import keys, laplace, samplers
+from fmab_jax.core import keys, laplace
 from fmab_jax.core.backend import traced_here
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.rare import Table, table
-from fmab_jax.draws import ByAgent, Draws, SplitArms
+from fmab_jax.core.rare import table
+from fmab_jax.draws import ByAgent, Draws
 
 STRONGER = ", and the noisy sums that they follow from"
 """What a viewer sees that is stronger than the one that a row of the ledger is about."""

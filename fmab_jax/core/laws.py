@@ -17,7 +17,7 @@ from fmab_jax.core.plugins import defined_in, file_of, foreign_refused
 from fmab_jax.core.rewards import Law, Ratings
 from fmab_jax.core.rewards.contract import is_own
 from fmab_jax.errors import Refusal, did_you_mean, number_of, refuse, whole_class
-from fmab_jax.parameters import Parameter, Real, Whole, check_attributes, parameters_of
+from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
 
 KNOWN: dict[str, Any] = {
     owner.name: owner

@@ -27,7 +27,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.elimination import Heard as Heard
-from fmab_jax.errors import NONE, refuse, setting
+from fmab_jax.errors import refuse
 
 # What an epoch says besides the algorithm's values.
 _CHANGING = tuple(name for name in Epoch._fields if name != "own")

@@ -8,7 +8,7 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import ACTIONS, OUTSIDE, OWN, SERVER, SHARER, Seen, together
-from fmab_jax.errors import NONE, refuse, setting
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
