@@ -340,10 +340,12 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
 
 
 def _public_name(owner: type) -> str:
-    """Returns how a user reaches a class: one of this package below the package's name."""
-    package = owner.__module__.partition(".")[0]
-    own = package == __name__.partition(".")[0]
-    return f"{package}.{owner.__name__}" if own else owner.__name__
+    """Returns how a user reaches a class: an algorithm of this package by its file's name."""
+    package, _, below = owner.__module__.partition(".")
+    if package != __name__.partition(".")[0]:
+        return owner.__name__
+    file = below.rpartition(".")[2]
+    return f"{package}.{file if below == f'algorithms.{file}' else owner.__name__}"
 
 
 def _inferred(owner: type, name: str, hint: Any) -> Kind:
