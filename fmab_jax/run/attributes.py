@@ -1,86 +1,18 @@
-"""What the attributes of a result hold: texts, numbers and JSON; and forms of a store's records."""
+"""What the attributes of a result hold: texts, numbers and JSON."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypedDict, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import msgspec
 import xarray as xr
-from msgspec import Meta
 
 LONGEST = 1000
 """Letters of a heading."""
 
-T = TypeVar("T")
-Some = Annotated[list[T], Meta(min_length=1)]
-Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-Number = Annotated[float, Meta(ge=-1e308, le=1e308)]
-Share = Annotated[float, Meta(gt=0, lt=1)]
-
-
-class Row(TypedDict):
-    """A row of a privacy ledger."""
-
-    who: str
-    what: str
-    why: str
-    source: str
-    leaks: Some[Some[float | None]]
-
-
-class Until(TypedDict):
-    """The precision until which seeds are added."""
-
-    relative: Number
-    level: Share
-    max_seeds: Count
-
-
-class Study(TypedDict):
-    """The description of a study."""
-
-    axes: list[str]
-
-
-_IN_JSON: dict[str, Any] = {
-    "settings": dict[str, str],
-    "settings_by": dict[str, dict[str, dict[str, str]]],
-    "labels": dict[str, list[Any]],
-    "ledger": list[Row],
-    "study": Study,
-}
 # Of coordinates and series.
 _WORDS = ("long_name", "units", "symbol", "none")
-_PATH = re.compile(r"missing required field `(\w+)`|`\$\.?(.*)`$")
-
-
-def misfit(value: Any, form: Any) -> str | None:
-    """Returns the path of the first field that is missing or something else, or None.
-
-    Args:
-        value: As JSON has it.
-        form: Its type; fields that this does not have are not looked at.
-    """
-    try:
-        msgspec.convert(value, form)
-    except msgspec.ValidationError as error:
-        names = _PATH.findall(str(error).replace("[...]", ""))
-        return ".".join(name or path for name, path in reversed(names))
-    return None
-
-
-def fits_ledger(ledger: Sequence[Mapping[str, Any]]) -> bool:
-    """Tells whether rows agree: rows of several algorithms all have a title, those of one none."""
-    return len({"title" in row for row in ledger}) <= 1
-
-
-def unswept(study: Mapping[str, Any]) -> str | None:
-    """Returns an axis of a study that is no list, or None."""
-    return next((x for x in study["axes"] if not isinstance(study.get(x), list)), None)
 
 
 def holds(value: Any) -> bool:
@@ -112,18 +44,6 @@ def lost_text(data: xr.Dataset) -> str | None:
         heading = isinstance(text, str) and (path.endswith(_WORDS) or path == "title")
         if not holds(text) or (heading and len(text) > LONGEST):
             return path
-    return None
-
-
-def fault(data: xr.Dataset) -> str | None:
-    """Returns the path of an attribute that no result of this package has like that, or None."""
-    for name in _IN_JSON.keys() & data.attrs.keys():
-        try:
-            path = misfit(said(data, name), _IN_JSON[name])
-        except (TypeError, ValueError):
-            path = ""
-        if path is not None:
-            return f"{name}.{path}".replace(".[", "[").rstrip(".")
     return None
 
 

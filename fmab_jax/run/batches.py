@@ -55,8 +55,9 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish.
 
-    Where the devices belong to several processes, all of them must call this with the same trials;
-    each gets all outcomes.
+    A batch that runs out of a device's memory is halved, down to two trials a device. Where the
+    devices belong to several processes, all of them must call this with the same trials; each
+    gets all outcomes.
 
     Args:
         trials: Configurations and seeds.
@@ -68,13 +69,28 @@ def run_trials(
     """
     lanes = threads(devices) if lanes is None else lanes
     rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
+    batch = compilation.limit_batch(trials.configs[0].program, batch, devices)
     run_batch = _batch_runner(trials, batch, devices, rows, keep_on_device)
+    missing = np.ones(len(trials.seeds), bool)
     try:
-        yield from _run_batches(run_batch, range(0, len(trials.seeds), batch), lanes)
+        for start, outcome in _run_batches(run_batch, range(0, len(missing), batch), lanes):
+            missing[start : start + batch] = False
+            yield start, outcome
     except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not compilation.is_out_of_memory(error):
             raise
-        refuse("batch", batch, "one that fits into the device's memory", "give a smaller one")
+        if not compilation.can_halve(batch, devices):
+            refuse("batch", batch, "one that fits into the device's memory", "give a smaller one")
+    # Outside of the handler, which holds on to what the failed batches have allocated.
+    if missing.any():
+        rest = np.flatnonzero(missing)
+        part = trials._replace(which=trials.which[rest], seeds=np.asarray(trials.seeds)[rest])
+        half = compilation.note_failure(trials.configs[0].program, batch, devices)
+        # One batch at a time: others took memory as well. What is missing are whole batches, but
+        # for the last, so that half a batch lies within one of them.
+        again = run_trials(part, half, devices, 1, rows, keep_on_device=keep_on_device)
+        for start, outcome in again:
+            yield int(rest[start]), outcome
 
 
 def _run_batches(

@@ -231,6 +231,10 @@ class Sizes(NamedTuple):
     lanes: int = 1
 
 
+# Largest batch of a program that a device had the memory for, where a larger one failed.
+_LARGEST: dict[tuple[Program, tuple[jax.Device, ...]], int] = {}
+
+
 def fit_sizes(
     program: Program, sizes: Sizes, devices: tuple[jax.Device, ...], result_bytes: int = 0
 ) -> Sizes:
@@ -259,11 +263,12 @@ def fit_sizes(
     room = resources.BATCHES * memory
     if host:
         room = min(room, resources.EVERYTHING * memory - result_bytes)
+    batch = limit_batch(program, batch, devices)
     while True:
         try:
             size = _measure_batch(program, batch, devices, rows)
         except jax.errors.JaxRuntimeError as error:
-            if not ("RESOURCE_EXHAUSTED" in str(error) and can_halve(batch, devices)):
+            if not (is_out_of_memory(error) and can_halve(batch, devices)):
                 raise
             batch //= 2
             continue
@@ -290,6 +295,22 @@ def _measure_batch(
     """Returns the bytes that a batch takes of a device, without its few arguments; 0 if unknown."""
     sizes = compile_program(program, batch, devices, rows).memory_analysis()
     return sizes.temp_size_in_bytes + sizes.output_size_in_bytes if sizes else 0
+
+
+def limit_batch(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
+    """Returns a batch, or the largest one for which a device had the memory."""
+    return min(batch, _LARGEST.get((program, devices), batch))
+
+
+def note_failure(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
+    """Remembers that a batch ran out of memory; returns the size of the next one."""
+    _LARGEST[program, devices] = batch // 2
+    return batch // 2
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tells whether JAX has failed for want of memory."""
+    return "RESOURCE_EXHAUSTED" in str(error)
 
 
 def can_halve(batch: int, devices: Sequence[jax.Device]) -> bool:

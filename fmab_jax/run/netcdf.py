@@ -121,9 +121,6 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         _refuse_version(path, found)
     if digest != _digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
-    if (wrong := attributes.fault(data)) is not None:
-        remedy = f"its attribute {wrong!r} is none that this package writes"
-        refuse("path", str(path), "a result of fmab_jax.save", remedy)
     data.attrs[_SCHEMA] = int(found)
     return _with_numbers(data)
 

@@ -20,6 +20,7 @@ parameter says what that means. Algorithms are named, never loaded::
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -27,8 +28,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
@@ -166,15 +165,22 @@ def _from_files(means: Any, agents: Any = None, rewards: Any = None, **others: A
 
 def text_of(document: Mapping[str, Any]) -> str:
     """Returns a document as TOML, which has no null: "none" is None."""
-    return tomli_w.dumps(_without_null(document))
+    tables = {name: value for name, value in document.items() if isinstance(value, Mapping)}
+    top = {name: value for name, value in document.items() if name not in tables}
+    lines = [f"{name} = {_toml(value)}" for name, value in top.items()]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    return "\n".join([*lines, ""])
 
 
-def _without_null(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _without_null(item) for name, item in value.items()}
+def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return [_without_null(item) for item in value]
-    return "none" if value is None else value
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, float):
+        return repr(value)
+    # A text of JSON is one of TOML, but for DEL.
+    text = json.dumps("none" if value is None else value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def document_of(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[str, Any]:

@@ -548,6 +548,44 @@ def test_a_batch_that_runs_out_of_memory_is_told(monkeypatch):
     refuses(line, lambda: list(batches.run_trials(work, 128, (jax.devices()[0],), 2)))
 
 
+def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
+    """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
+    at another's place: of the first batches, one is there before the other fails."""
+    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
+    real, asked, second = compilation.compile_program, [], threading.Event()
+
+    def small(program, batch, *rest):
+        asked.append(batch)
+        compiled = real(program, batch, *rest)
+
+        def run(table, row, *given):
+            seeds = np.asarray(given[-1])
+            if batch == 64 or (batch == 128 and 0 in seeds):
+                second.wait(60)
+                time.sleep(0.5)  # until the other is handed on
+                raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+            outcome = jax.block_until_ready(compiled(table, row, *given))
+            if 128 in seeds:
+                second.set()
+            return outcome
+
+        return run
+
+    monkeypatch.setattr(compilation, "compile_program", small)
+    work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
+    monkeypatch.setattr(compilation, "_LARGEST", {})
+    collected = batches.TrialResults(300, config.points)
+    told = []
+    for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
+        collected.put(start, outcome)
+        told.append((start, len(outcome.rounds)))
+    assert asked == [128, 64, 32] and sum(trials for _, trials in told) == 300
+    assert {(0, 32), (96, 32)} <= set(told) and len({start for start, _ in told}) == len(told)
+    monkeypatch.undo()
+    whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
+    assert (collected.gather()["regret"] == whole.regret.values).all()
+
+
 def test_nearby_sizes_share_a_program():
     """Would catch fewer rows than agents, a size of its own for each number, or fourfold memory
     for large problems."""
