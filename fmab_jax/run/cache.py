@@ -8,6 +8,7 @@ import functools
 import hashlib
 import inspect
 import os
+import pickle
 import stat
 import sys
 from collections.abc import Callable
@@ -122,14 +123,16 @@ def _read(path: Path) -> export.Exported | None:
         if hashlib.sha256(program).hexdigest().encode() != digest:
             return None
         os.utime(path)
-        return export.deserialize(bytearray(program))
+        return pickle.loads(program)
     except Exception:  # not there, or whatever a damaged file makes a parser say
         return None
 
 
 def _keep(path: Path, exported: export.Exported) -> None:
     """Writes a traced function; a full disk costs time only."""
-    program = bytes(exported.serialize())
+    # Without what differentiates it: that is a local function, and jax.export's own format needs
+    # a library more.
+    program = pickle.dumps(dataclasses.replace(exported, _get_vjp=None))
     digest = hashlib.sha256(program).hexdigest().encode()
     with contextlib.suppress(OSError, Refusal), whole_file(path) as temporary:
         temporary.write_bytes(digest + b"\n" + program)
