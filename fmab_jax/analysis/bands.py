@@ -6,8 +6,11 @@ next to it stands how many seeds lost the best arm, or play a worse one at T, wi
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ import xarray as xr
 
 from fmab_jax.analysis.summary import refuse_huge
 from fmab_jax.errors import choice, count, real, refuse
+from fmab_jax.resources import cores
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
@@ -25,8 +29,11 @@ KINDS = {
 
 EVENTS = ("best_arm_lost", "worse_arm_played")
 """What is counted beside a band: coordinates that mark seeds."""
+
 # Blocks of so many numbers (64 MiB) are held besides the caller's own array.
 _CHUNK = 1 << 23
+# Blocks that are held at once.
+_AT_ONCE = 4
 
 
 def checked_band(level: Any, kind: Any) -> float:
@@ -343,28 +350,37 @@ def _blocks(length: int, row: int) -> list[slice]:
 _Curve = np.ndarray | xr.Variable
 
 
-def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time].
+def _sum_blocks(summand: Callable[[np.ndarray], np.ndarray], curve: _Curve) -> np.ndarray:
+    """Adds up what a function returns of each block of seeds, in the order of the seeds.
 
-    Two passes over blocks of seeds: only a block is held in float64 besides ``curve``.
+    Only a few blocks are held in float64 besides ``curve``.
     """
-    seeds, times = curve.shape
+
+    def find(block: slice) -> np.ndarray:
+        # One memory order, hence one order of summation, whatever the layout of the input.
+        return summand(np.ascontiguousarray(curve[block], np.float64))
+
+    lanes = min(cores(), _AT_ONCE) if isinstance(curve, np.ndarray) else 1
+    with ThreadPoolExecutor(lanes) as pool:
+        return functools.reduce(operator.add, pool.map(find, _blocks(*curve.shape)))
+
+
+def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time]."""
     # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
     # the mean is exactly their value and the deviation exactly 0.
     first = np.asarray(curve[0], np.float64)
-    total, squares = np.zeros(times), np.zeros(times)
-    for block in _blocks(seeds, times):
-        # One memory order, hence one order of summation, whatever the layout of the input.
-        values = np.ascontiguousarray(curve[block], np.float64)
+
+    def sum_shifted(values: np.ndarray) -> np.ndarray:
         refuse_huge("values", values)
-        total += (values - first).sum(axis=0)
+        return (values - first).sum(axis=0)
+
+    total = _sum_blocks(sum_shifted, curve)
     if np.isnan(total).any():
         refuse("values", math.nan, "finite", "leave out the failed runs")
-    mean = first + total / seeds
-    for block in _blocks(seeds, times):
-        values = np.ascontiguousarray(curve[block], np.float64)
-        squares += np.square(values - mean).sum(axis=0)
-    return mean, np.sqrt(squares / (seeds - 1))
+    mean = first + total / len(curve)
+    squares = _sum_blocks(lambda values: np.square(values - mean).sum(axis=0), curve)
+    return mean, np.sqrt(squares / (len(curve) - 1))
 
 
 def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
@@ -374,11 +390,12 @@ def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np
     scale /= np.sqrt(seeds - 1)
     if seeds <= times:
         return (np.asarray(curve) - mean) * scale
-    correlation = np.zeros((times, times))
-    for block in _blocks(seeds, times):
-        standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
-        correlation += standard.T @ standard
-    return _root(correlation)
+
+    def correlate(values: np.ndarray) -> np.ndarray:
+        standard = (values - mean) * scale
+        return standard.T @ standard
+
+    return _root(_sum_blocks(correlate, curve))
 
 
 def _root(correlation: np.ndarray) -> np.ndarray:
