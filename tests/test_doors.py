@@ -175,5 +175,5 @@ def test_means_in_a_pipe_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("means.csv", "means.npz"):
         (tmp_path / name).symlink_to("pipe")
-        with pytest.raises(Refusal, match="must be a plain file; it is a pipe"):
+        with pytest.raises(Refusal, match="must be a file; this path is no regular file"):
             problems.Problem.from_file(tmp_path / name)

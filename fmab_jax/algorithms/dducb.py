@@ -1,5 +1,7 @@
 """DDUCB: agents on a graph estimate what the whole network knows, by accelerated mixing."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """Gossip_UCB: pairs of neighbours average their estimates, all neighbours compare their counts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -259,12 +259,12 @@ def test_a_sweep_says_what_messages_leak_where_they_differ():
 
 def test_leaks_in_unlike_views_name_them():
     """Would catch a curve of secure sums beside one of single messages by epsilon alone."""
-    given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4, "epsilon": [0.5]}
-    secure = functools.partial(fmab.kl_se, secure=True)
-    unlike = fmab.sweep({"one": "kl_se", "sum": secure}, **given)
+    given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4}
+    both = {"one": fmab.kl_se(0.5), "sum": fmab.kl_se(0.5, secure=True)}
+    unlike = fmab.sweep(both, **given)
     told = "in what is sent: 0.5 (single messages) (one); 0.5 (sums over 4 agents) (sum)"
     assert told in caption(plot_runs(unlike))
-    shares = fmab.sweep("cdp", participation=[0.25, 1], **given)
+    shares = fmab.sweep("cdp", participation=[0.25, 1], epsilon=0.5, **given)
     (told,) = captions.exposure_of_cells(fmab.final_table(shares))
     assert told == "Leak ε of one reward in single messages: 0.5 (p = 0.25); 2 (p = 1)"
 

@@ -535,16 +535,17 @@ def test_arguments_of_a_trial_are_two_numbers():
     assert sizes[1] - sizes[0] == 64 * 8
 
 
-def test_a_batch_that_runs_out_of_memory_is_told(monkeypatch):
-    """Would catch an error of the device that does not say what to do."""
+def test_a_batch_that_fits_nowhere_is_refused(monkeypatch):
+    """Would catch an error of the device that does not say what to do, or halving without end."""
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
 
     def full(*given):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
 
     monkeypatch.setattr(compilation, "compile_program", lambda *given: full)
+    monkeypatch.setattr(compilation, "_LARGEST", {})
     work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
-    line = "batch=128: must be one that fits into the device's memory; give a smaller one"
+    line = "batch=2: must be one that fits into the device's memory; give a smaller one"
     refuses(line, lambda: list(batches.run_trials(work, 128, (jax.devices()[0],), 2)))
 
 

@@ -1,5 +1,7 @@
 """Agents that hear nobody: each runs a loop of its own, and their ends are counted together."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -1,5 +1,7 @@
 """Draws from Beta laws whose parameters are at least 1, by rejection: as many tries as it takes."""
 
+from __future__ import annotations
+
 import math
 
 import jax.numpy as jnp

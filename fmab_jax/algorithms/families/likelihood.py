@@ -1,5 +1,7 @@
 """Elimination by likelihood: an arm leaves when what is heard of it is too unlikely otherwise."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any

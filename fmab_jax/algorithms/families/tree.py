@@ -5,6 +5,8 @@ numbers 1-8, 9-12 and 13. Each block's sum has its own noise, drawn once: a numb
 blocks, and few of them make up a sum (Chan, Shi and Song, TISSEC 2011; Dwork et al., STOC 2010).
 """
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
