@@ -79,8 +79,8 @@ class Refusal(ValueError):
         """
         if not self.field:
             return str(self)
-        # A shell needs no quotes, but for blanks at the ends.
-        text = re.sub(r"^(['\"])(\S|\S.*\S)\1$", r"\2", self.value)
+        # A shell needs no quotes, but for blanks at the ends; a long text has lost its second one.
+        text = re.sub(r"^(['\"])(\S|\S.*\S)(\1|(?<=\.\.\.))$", r"\2", self.value)
         # Of what was not given there is no value to show.
         missing = self.allowed.startswith("given") and text in ("None", "<not given>")
         words = " ".join(filter(None, (option, "" if missing else text)))

@@ -200,11 +200,11 @@ def same_file(one: str, other: str) -> bool:
 def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
     """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
     flag("overwrite", overwrite)
+    if os.path.isdir(path) and not os.path.islink(path):
+        refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
     if os.path.lexists(path) and not overwrite:
         remedy = "it exists: choose another, or ask to overwrite it"
         refuse(field, str(path), "a new name", remedy)
-    if os.path.isdir(path) and not os.path.islink(path):
-        refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
     if not os.path.isdir(path.parent):
         refuse(field, str(path), "in an existing folder", "make the folder first")
 

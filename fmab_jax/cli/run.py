@@ -23,7 +23,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
 from fmab_jax.cli.tables import MOST_CURVES, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
-from fmab_jax.files import is_blank, refuse_taken
+from fmab_jax.files import checked_path, is_blank, refuse_taken
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     if os.path.isdir(base):
         base = os.path.join(base, default)
-    figure_path, data_path = Path(f"{base}.png"), Path(f"{base}.nc")
+    figure_path, data_path = (checked_path("out", f"{base}.{ending}") for ending in ("png", "nc"))
     if not base or is_blank(base) or not os.access(figure_path.parent, os.W_OK):
         allowed = "a file name in an existing folder that can be written"
         refuse("out", base, allowed, "leave it out for the default")

@@ -24,7 +24,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, Seen, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon, privacy_ledger
-from fmab_jax.core import exchanges, laplace
+from fmab_jax.core import exchanges, laplace, ledgers
 from fmab_jax.run import configs, facts
 
 RING = fmab.ddp_mab(1.0, "ring")
@@ -32,7 +32,7 @@ RING = fmab.ddp_mab(1.0, "ring")
 
 def bits_sum_epsilon(bits, epsilon, delta=1e-6):
     """Returns the epsilon of one of so many bits in their sum."""
-    return epsilon_at(epsilon, bits, delta, base.BITS)
+    return epsilon_at(epsilon, bits, delta, ledgers.BITS)
 
 
 def laplace_share_epsilon(left, shares, scale, delta=1e-6):
@@ -181,10 +181,10 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     """Would catch over = 1 with the law of Laplace in the ledger of random bits: .78928, not .85291
     at delta = 0.1, in the table as in what is printed of a result."""
     for row in privacy_ledger(fmab.ldp_ucb(1.0, bits=True), 5, 0.1, colluding=2):
-        assert (row.over, row.law) == (1, base.BITS)
+        assert (row.over, row.law) == (1, ledgers.BITS)
         assert row.epsilon_at_delta == pytest.approx(0.8529051, abs=1e-7)
     pooled = json.loads(told_of(fmab.ldp_ucb(1.0, bits=True)))
-    assert {row["law"] for row in pooled} == {base.BITS}
+    assert {row["law"] for row in pooled} == {ledgers.BITS}
     # Pooled, actions follow from sums; together agents see every released reward.
     all_bits = fmab.ldp_ucb(1.0, bits=True, pooled=True)
     _, actions, together = privacy_ledger(all_bits, 50, colluding=2)
@@ -194,7 +194,7 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     assert told == pytest.approx(laplace_sum_epsilon(50, 1.0))
     assert rows_of(fmab.ldp_ucb(1.0, pooled=True), 1).keys() == {"anybody", ACTIONS}
     # Over several, with the law of the row.
-    both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in base.LAWS])
+    both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in ledgers.LAWS])
     for each, found in zip(
         privacy.rows(both)[0],
         (laplace_sum_epsilon(50, 1.0), bits_sum_epsilon(50, 1.0)),
@@ -202,8 +202,8 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     ):
         assert each["epsilon"] == f"ε = 1, and {found:.3g} up to δ = 10⁻⁶"
     # Of several configurations each law has a row of its own.
-    cells = [("t", {"bits": str(law)}, [pooled[0] | {"law": law}]) for law in base.LAWS]
-    assert [row["law"] for row in privacy.merged(cells)] == list(base.LAWS)
+    cells = [("t", {"bits": str(law)}, [pooled[0] | {"law": law}]) for law in ledgers.LAWS]
+    assert [row["law"] for row in privacy.merged(cells)] == list(ledgers.LAWS)
 
 
 def test_sources_are_credited_with_what_they_state():
@@ -211,7 +211,7 @@ def test_sources_are_credited_with_what_they_state():
     knows, trees with other levels, actions that follow from what it does state."""
 
     def told(algorithm, colluding=0):
-        papers = {algorithm.source: "paper", "": "", base.OWN: "own"}
+        papers = {algorithm.source: "paper", "": "", ledgers.OWN: "own"}
         rows = privacy_ledger(algorithm, 6, colluding=colluding)
         return [papers.get(row.source, row.source) for row in rows]
 

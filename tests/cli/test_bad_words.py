@@ -16,7 +16,7 @@ def test_a_run_that_does_not_fit_is_refused_on_the_command_line(tmp_path, monkey
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
     _, err = said(capsys, "run cdp --seeds 1e6 --times 1e5 --horizon 1e6", 2)
     assert re.match(r"fmab: memory='[0-9.]+ GB': must be at most 90 % of the 1 GB free; ", err)
-    assert "--keep summary" in err and " 999 " in err and err.count("\n") == 1
+    assert "keep='summary'" in err and " 999 " in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -33,7 +33,7 @@ def test_a_folder_in_the_way_is_refused(name, tmp_path, capsys):
     """Would catch a long run whose last step, replacing a folder by a file, must fail."""
     (tmp_path / name).mkdir()
     err = said(capsys, "run cdp --out x", 2).err
-    assert err.startswith("fmab: --out x: must be a file name ") and f"{name} is a folder" in err
+    assert err.startswith(f"fmab: --out {name}: must be the name of a file; a folder has that name")
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

@@ -320,8 +320,8 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
         "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
         "cost, seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
-        "show eps --columns seed": "--columns seed: must be about one of epsilon, rounds, leak, regret, "
-        "interval, percent, links, cost, seeds, lost, worse; ... 'seeds'?",
+        "show eps --columns seed": "--columns seed: must be about one of epsilon, rounds, leak, "
+        "regret, interval, percent, links, cost, seeds, lost, worse; ... 'seeds'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
         "plot eps --x eps": "--x eps: must be one of epsilon, rounds; ... 'epsilon'?",
         "show eps --select rounds": "--select rounds: must be one of none, 2",
