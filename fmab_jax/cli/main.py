@@ -34,6 +34,10 @@ from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_s
 # Of the modules here, what is no command; and which commands help tells first.
 _SHARED = ("__init__", "main", "options", "signals", "stated", "tables")
 _FIRST = ("run", "sweep", "show", "plot", "compare", "report")
+_MOVED = {
+    "benchmark": "run in a clone, as python -m experiments card",
+    "problem": "made in Python: fmab_jax.ratings.from_table(...).save(...); see docs/ratings.md",
+}
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
 Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many
@@ -186,8 +190,8 @@ def find(words: list[str]) -> tuple[Any, Command]:
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
         listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
         answer("fmab", "COMMAND [options]", _HELP.format(commands=f"Commands:\n{listed}"))
-    if rest[:1] == ["benchmark"]:
-        raise Refusal.line("benchmark: must be run in a clone, as python -m experiments card")
+    if rest and rest[0] in _MOVED:
+        raise Refusal.line(f"{rest[0]}: must be {_MOVED[rest[0]]}")
     name = chosen(rest[0] if rest else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
     if plugins and not hasattr(module.Options, "plugin"):

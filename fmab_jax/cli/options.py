@@ -240,6 +240,8 @@ def _parser(command: Command) -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
+    # Numbers such as -1e-3 and -inf are values, not options.
+    parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.I)
     texts = _texts(command.options)
     for field in dataclasses.fields(command.options):
         about: About = field.metadata["about"]

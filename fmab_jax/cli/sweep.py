@@ -77,7 +77,7 @@ class Options(Storing, stated.Stated):
 class FileOptions(Storing, stated.Plugged):
     """A study file, with the options of how it is run."""
 
-    words: ClassVar[dict[str, str]] = {"study": "STUDY"}
+    words: ClassVar[dict[str, str]] = {"study": "STUDY.toml"}
     otherwise: ClassVar[str] = (
         "the file states the study; see fmab sweep STUDY.toml --help for what is no part of it"
     )
@@ -88,7 +88,7 @@ class FileOptions(Storing, stated.Plugged):
 def command(words: list[str]) -> Command:
     """Returns the command that words state: of an algorithm, or of a study file."""
     if words and words[0].endswith(".toml"):
-        return Command("fmab sweep STUDY.toml", FileOptions, _STUDY, words)
+        return Command("fmab sweep", FileOptions, _STUDY, words)
     return stated.command_of("fmab sweep", words, Options, others=["STUDY.toml"])
 
 
@@ -99,12 +99,12 @@ def execute(call: Call) -> None:
     options = call.options
     document: dict[str, Any] = {}
     with ExitStack() as stack:
+        stack.enter_context(called(problem="means", **stated.RENAMED))
         if call.command.subject is None:
             stack.enter_context(study_file.as_toml_errors(document))
             document |= study_file.read_study(options.study)
             study, label = study_file.study_of(document), Path(options.study).stem
         else:
-            stack.enter_context(called(problem="means", **stated.RENAMED))
             document, study = stated.study_of(options, call.command.subject, call.typed)
             # Another study gets another folder; the same one goes on in its own.
             label = f"{call.command.subject.name}-{study.hash[:8]}"
@@ -113,6 +113,8 @@ def execute(call: Call) -> None:
         if options.out == "":
             refuse("out", "", "the name of a folder", "leave it out for the default")
         out = os.path.join("runs", label) if options.out is None else options.out
+        if Path(out).suffix in (".nc", ".csv", ".png", ".pdf") and not os.path.isdir(out):
+            refuse("out", out, "a folder", "drop the ending; fmab export and fmab plot make files")
         if worker is not None and options.scheduler is not None:
             remedy = "the scheduler's workers share the work by themselves; drop one"
             refuse("worker", options.worker, "left out with a scheduler", remedy)

@@ -21,7 +21,6 @@ from jaxtyping import Array
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import refuse
 from fmab_jax.run import compilation, contract, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
@@ -77,10 +76,8 @@ def run_trials(
             missing[start : start + batch] = False
             yield start, outcome
     except jax.errors.JaxRuntimeError as error:
-        if not compilation.is_out_of_memory(error):
+        if not (compilation.is_out_of_memory(error) and compilation.can_halve(batch, devices)):
             raise
-        if not compilation.can_halve(batch, devices):
-            refuse("batch", batch, "one that fits into the device's memory", "give a smaller one")
     # Outside of the handler, which holds on to what the failed batches have allocated.
     if missing.any():
         rest = np.flatnonzero(missing)

@@ -24,6 +24,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+# A link is no lock of a writer.
+_OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
 _NO_FLOCK = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
@@ -53,7 +55,7 @@ def _take(file: Path) -> int | None:
     """Returns a descriptor that holds the lock; None if the file came or went meanwhile."""
     new = not os.path.lexists(file)
     try:
-        descriptor = os.open(file, os.O_RDWR | new * (os.O_CREAT | os.O_EXCL), 0o666)
+        descriptor = os.open(file, _OPEN | new * (os.O_CREAT | os.O_EXCL), 0o666)
     except FileExistsError:
         return None
     except FileNotFoundError:

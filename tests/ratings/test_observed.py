@@ -13,7 +13,6 @@ from refusals import refused, refuses
 
 import fmab_jax as fmab
 from fmab_jax import ratings
-from fmab_jax.cli.main import main
 from fmab_jax.ratings import from_table
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/ratings"
@@ -317,33 +316,6 @@ def test_the_summary_says_what_was_kept(folder):
 
 
 _DRY = ("--horizon", "100", "--seeds", "2", "--dry-run")
-
-
-def test_the_command_writes_what_runs_read(folder, capsys):
-    """Would catch an option that is not passed on, or a file that holds another problem."""
-    words = "problem ratings.csv --agent userId --arm genres --items movies.csv --fill arm"
-    words += " --levels 1 2 3 4 5"
-    more = " --smoothing 0.5 --toward uniform --most-arms 2 --least-per-cell 2 --out p.npz"
-    assert main((words + more).split()) == 0
-    out = capsys.readouterr().out
-    options = {"levels": [1, 2, 3, 4, 5], "fill": "arm", "smoothing": 0.5, "toward": "uniform"}
-    options |= {"most_arms": 2, "least_per_cell": 2}
-    due = from_table("ratings.csv", "userId", "genres", items="movies.csv", **options)
-    assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
-    assert fmab.Problem.from_file("p.npz") == due.problem
-    one = "problem one.csv --agent agent --arm arm --value value --out one.npz"
-    Path("one.csv").write_text("agent,arm,value\na,x,1\na,y,2\n")
-    assert main(one.split()) == 0
-    command = capsys.readouterr().out.rstrip().rpartition("run it with fmab ")[2]
-    assert command == "run cdp --means one.npz --agents 50" and main([*command.split(), *_DRY]) == 0
-    capsys.readouterr()
-    assert main((words + " --out p.npz").split()) == 2
-    assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; ")
-    assert main(f"{words} --groups 9".split()) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("fmab: --groups 9: must be at most 3, the agents; ")
-    assert main("problem ratings.csv --agent userId --arm genre --items movies.csv".split()) == 2
-    assert " genres?" in capsys.readouterr().err
 
 
 def test_the_page_runs_and_shows_the_summary_that_it_prints(folder, capsys, monkeypatch):

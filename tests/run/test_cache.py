@@ -182,7 +182,7 @@ def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     os.chmod(made, 0o755)
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
-        refuses("must be a folder of your own; ", fmab.use_compilation_cache, made)
+        refuses("a folder that only you can write; ", fmab.use_compilation_cache, made)
     (tmp_path / "file").touch()
     refuses("a folder that can be written", fmab.use_compilation_cache, tmp_path / "file")
     assert not told

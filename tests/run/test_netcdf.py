@@ -100,7 +100,7 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     """Would catch an older result lost to a name used twice, or a link that is written through."""
     path = fmab.save(result(), tmp_path / "x.nc")
     before = path.read_bytes()
-    refuses(r"must be a new name; .*overwrite=True$", fmab.save, result(seed=1), path)
+    refuses(r"must be a new name; .*overwrite it$", fmab.save, result(seed=1), path)
     assert path.read_bytes() == before
     assert fmab.save(result(seed=1), path, overwrite=True) == path
     assert fmab.load(path).attrs["seed"] == 1
@@ -145,33 +145,9 @@ def test_nothing_temporary_is_left_by_an_error(tmp_path):
 LEDGER = [{"who": "x", "what": "y", "leaks": [[1.0, 1]], "why": "z", "source": ""}]
 STUDY = {"axes": ["spread"], "spread": [0, 1], "algorithm": "cdp", "problem": "Drawn"}
 STUDY |= {"root_seed": 0, "horizon": 9, "until": None, "rewards": {"law": "bernoulli"}}
-# What no result of the package has under these names; JSON of it, but for texts.
-FORGED = {
-    "settings that are no JSON": ("settings", "{"),
-    "settings that are a list": ("settings", ["x"]),
-    "a setting that is a number": ("settings", {"means": 5}),
-    "settings of nobody": ("settings_by", {"algorithm": {"cdp": "x"}}),
-    "a ledger that is no list": ("ledger", {"who": "x"}),
-    "a row that tells nobody": ("ledger[0].who", [{**LEDGER[0], "who": None}]),
-    "no leaks": ("ledger[0].leaks", [{**LEDGER[0], "leaks": []}]),
-    "a study that is a list": ("study", [STUDY]),
-    "a study without axes": ("study.axes", {"algorithm": "cdp"}),
-}
 GOOD = {"agents": 5, "epsilon": np.inf, "title": "CDP", "settings": '{"a": "b"}'}
 GOOD |= {"study": json.dumps(STUDY), "ledger": json.dumps(LEDGER)}
 GOOD |= {"labels": '{"spread": [0, 1]}'}
-
-
-@pytest.mark.parametrize("what", FORGED)
-def test_a_forged_attribute_is_refused_where_it_is_read(tmp_path, what):
-    """Would catch a file whose digest is right and whose attributes end in a KeyError, or worse."""
-    wrong, value = FORGED[what]
-    name = wrong.partition(".")[0].partition("[")[0]
-    plain = isinstance(value, (str, int, float, np.ndarray))
-    forged = result(**GOOD | {name: value if plain else json.dumps(value)})
-    path = fmab.save(forged, tmp_path / "x.nc")
-    end = f"its attribute {wrong!r} is none that this package writes"
-    assert refused(fmab.load, path).endswith(end)
 
 
 def test_what_the_package_writes_is_read(tmp_path):
