@@ -287,6 +287,7 @@ def parameter(
         Traceback (most recent call last):
         fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
+    flag("keyword", keyword)
     about = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
     about |= {"symbol": symbol, "label": label, "proven": proven}
     return field(default=default, kw_only=keyword, metadata=about)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import fmab_jax as fmab
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal
-from fmab_jax.parameters import Flag, Real, parameters_of
+from fmab_jax.parameters import Flag, Real
 
 # Truthy or falsy, and no truth values.
 HOSTILE = ("False", "true", "", 1.0, 0, 1, np.True_, None, [], float("nan"))
@@ -20,7 +20,7 @@ HOSTILE = ("False", "true", "", 1.0, 0, 1, np.True_, None, [], float("nan"))
 CHOOSES = ("simulate(progress)", "sweep(progress)")
 NUMBERS = itertools.count()
 # Whoever implements these is asked by the package alone, which has checked the argument.
-ABSTRACT = ("Algorithm.bind(sum_agents)",)
+ASKED = (".bind(sum_agents)", ".make_trial(sum_agents)")
 
 
 def taken():
@@ -46,15 +46,6 @@ def taken_file(ending):
     path = Path(f"{next(NUMBERS)}{ending}")
     path.write_bytes(b"old")
     return path
-
-
-def bound(name, value):
-    """Binds an algorithm, drawing totals or not."""
-    owner = getattr(fmab, {"Elimination": "cdp_mab", "IndexPolicy": "ucb1"}.get(name, name))
-    known = parameters_of(owner)
-    stated = {"epsilon": 1.0} if "epsilon" in known else {}
-    made = owner(**stated, **{"graph": "ring"} if "graph" in known else {})
-    return made.bind(doors.PROBLEM, 50, exchange=made.exchange(3), sum_agents=value)
 
 
 FOLD = dict.fromkeys(("init", "add", "merge", "finish"), len)
@@ -85,12 +76,10 @@ CALLS = {
 def call_of(door):
     """Returns what hands a value to an argument, all others being right."""
     name, field = door.rstrip(")").split("(")
-    if name.endswith(".bind"):
-        return lambda value: bound(name.removesuffix(".bind"), value)
     return CALLS.get(door) or (lambda value: getattr(fmab, name)(**{field: value}))
 
 
-@pytest.mark.parametrize("door", [each for each in taken() if each not in ABSTRACT])
+@pytest.mark.parametrize("door", [each for each in taken() if not each.endswith(ASKED)])
 def test_what_is_no_truth_value_is_refused_by_name(door, tmp_path, monkeypatch):
     """Would catch a text that overwrites because it is not empty, at any public callable."""
     monkeypatch.chdir(tmp_path)
@@ -107,7 +96,7 @@ def test_what_is_no_truth_value_is_refused_by_name(door, tmp_path, monkeypatch):
 
 def test_the_battery_tries_arguments_that_are_there():
     """Would catch a renamed argument, and an inspection that finds none."""
-    assert set(CALLS) | {"ucb1(pooled)", "cdp_mab.bind(sum_agents)"} <= set(taken())
+    assert set(CALLS) | {"ucb1(pooled)"} <= set(taken())
 
 
 @pytest.mark.parametrize(("word", "read_as"), [("true", True), ("False", False), ("yes", "yes")])
