@@ -740,6 +740,7 @@ STATED = [
     ("privacy", None, "=None: must be a dict of epsilon and epsilon_message"),
     ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
     ("privacy", dict.fromkeys((*BOTH, "agents"), 1.0), "={'agents': 1.0, "),
+    ("number_bits", -7, "=-7: must be a whole number in [0, 1,000,000]"),
     ("describe", None, "=None: must be a dict that JSON can hold"),
     ("describe", {"a": math.nan}, "={'a': nan}: must be a dict that JSON can hold"),
 ]

@@ -390,6 +390,12 @@ def known() -> dict[str, type[Algorithm]]:
     return installed() | _loaded
 
 
+def shipped() -> dict[str, type[Algorithm]]:
+    """Returns this folder's algorithms by name."""
+    rooms = (importlib.import_module(f"fmab_jax.algorithms.{name}") for name in modules())
+    return {owner.name: owner for room in rooms for owner in algorithms_in(room)}
+
+
 @functools.cache
 def installed() -> dict[str, type[Algorithm]]:
     """Returns this folder's algorithms and those of entry points, whose laws become known, too.
@@ -397,10 +403,7 @@ def installed() -> dict[str, type[Algorithm]]:
     Raises:
         ValueError: If an entry point is broken or takes the name of another algorithm or law.
     """
-    by_name: dict[str, type[Algorithm]] = {}
-    for name in modules():
-        for owner in algorithms_in(importlib.import_module(f"fmab_jax.algorithms.{name}")):
-            by_name[owner.name] = owner
+    by_name = shipped()
     for point in metadata.entry_points(group="fmab_jax.algorithms"):
         with foreign_refused("entry point", point.value, "one that can be loaded"):
             target = point.load()

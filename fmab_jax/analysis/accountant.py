@@ -19,7 +19,7 @@ LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
 # Sums of more variables are treated as sums of so many, which hide no more.
-_MOST_TERMS, _MOST_BITS = 10**5, 1000
+_MOST_TERMS, _MOST_BITS = 10**6, 1000
 # Shares of a noise with a larger epsilon lose the digits of the integral.
 _MOST_WHOLE = 1e3
 # Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
@@ -42,7 +42,7 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     positive mixtures of Gamma laws.
 
     Args:
-        agents: Number of variables, in [1, 1e7]; of more than 1e5 that many are used, which bounds
+        agents: Number of variables, in [1, 1e7]; of more than 1e6 that many are used, which bounds
             epsilon from above.
         scale: Of each, > 0; 1 / scale is the epsilon of one, without delta.
         delta: In [1e-12, 1).

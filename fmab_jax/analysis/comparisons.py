@@ -341,6 +341,8 @@ def _question(first: _Run, second: _Run) -> Question:
     """Returns what two runs were asked, which is the same as far as both say so."""
     asked = second.asked | first.asked
     horizon = asked.pop("horizon")
+    if "problem" in asked:  # it names the means as well
+        asked.pop("means", None)
     stated = {name.replace("_", " "): value for name, value in asked.items() if value is not None}
     root = first.root_seed if first.root_seed == second.root_seed else None
     return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in stated.items()))

@@ -26,6 +26,11 @@ FORMATS = ("text", "latex", "html", "markdown", "csv")
 
 # What pdflatex lacks, or reads as a command.
 _LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
     "±": r"$\pm$",
     "ε": r"$\varepsilon$",
     "δ": r"$\delta$",

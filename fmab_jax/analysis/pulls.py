@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -222,30 +223,35 @@ def slots_of(
 def rounds_of(
     algorithm: Elimination, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Actions | str:
-    """Returns what shows the actions of elimination: who leaves in which round."""
+    """Returns what shows the actions of elimination: who leaves, or what un-noised waits pull."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
     trial, rounds, decisive = _decisive(algorithm, exchange, streams.HORIZON)
-    if trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged):
+    bare = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged)
+    if bare and math.isinf(row.epsilon):
         return "agents that wait act on rewards without noise, which nothing covers"
 
     def slots() -> np.ndarray:
-        """Returns the first slot after each round."""
-        number = np.arange(1, decisive[-1] + 2)
+        """Returns the first slot after each round, or of a wait."""
+        number = np.arange(1, 2 if bare else decisive[-1] + 2)
         pulls = rounds.pulls[: len(number)].astype(np.int64)
-        return ARMS * pulls + int(exchange.wait) * number + 1
+        return ARMS * pulls + int(exchange.wait) * (number - bare) + 1
 
-    if decisive:
+    if bare or decisive:
         # A shorter horizon has shorter epochs, so all of them fit into it.
         trial, rounds, decisive = _decisive(algorithm, exchange, int(slots()[-1]))
-    if not decisive:
+    if not (bare or decisive):
         return "no arm can leave in the first rounds"
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
     trial = replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM)))
+    start = row, trial, root, max(1, streams.BATCH // trial.elements()), slots()
+    if bare:
+        # One reward turns what its agent pulls.
+        data = (_Data((0.5 / float(rounds.pulls[0]), 0.0), 1),)
+        return Actions(*start, ("first wait",), data, "arms pulled in a wait, reward of round {}")
     return Actions(
-        *(row, trial, root, max(1, streams.BATCH // trial.elements())),
-        slots=slots(),
+        *start,
         names=tuple(f"after round {r}" for r in range(1, decisive[-1] + 2)),
         data=_near_decisions(algorithm, exchange, trial, rounds, decisive),
         words=f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
@@ -45,7 +46,7 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
 
     A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
-    its seeds.
+    its seeds. ``means`` is a digest of the fixed means that come along.
 
     Args:
         data: A result of one configuration.
@@ -64,6 +65,9 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
         if words.is_number(size):  # else a label, whose value the study states
             study[name] = int(size)
     question = {name: study[name] for name in QUESTIONS if name in study}
+    if "means" in data:
+        means = np.ascontiguousarray(data.means.values, "<f8")
+        question["means"] = hashlib.sha256(means.tobytes()).hexdigest()
     slots = data["slot"] if "slot" in data.coords else data["time"]
     question["horizon"] = int(slots.values.reshape(-1)[-1])
     return question

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,9 +70,7 @@ class Source(NamedTuple):
         attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
         try:
             document = study_file.document_of(said(self.data, "study"), seeds)
-            # Lists on one line; texts hold no line breaks.
-            text = re.sub(r",?\n\s*(?=\])|(?<=\[)\n\s*", "", study_file.text_of(document))
-            text = re.sub(r",\n\s+", ", ", text)
+            text = study_file.text_of(document)
             if "means" in document["problem"]:
                 return text, "The means are not in it: put the name of their file for FILE.npz."
             if study_file.study_of(tomllib.loads(text)).hash == attrs.get("study_hash"):

@@ -137,9 +137,9 @@ def results_of(sources: Any) -> dict[str, xr.Dataset]:
             label = path.stem if path.suffix == ".nc" else path.name
             # Files of one name lie in different folders.
             label = os.path.normpath(item) if label in results else label
-            if str(path) in paths:
+            if (real := os.path.realpath(path)) in paths:
                 refuse("sources", os.fspath(item), "distinct", "name each result once")
-            paths.add(str(path))
+            paths.add(real)
         elif len(sources) > 1:
             refuse("sources", "several Datasets", "labelled", "write {'label': data}")
         results[label] = _result(item, allowed)
@@ -223,7 +223,9 @@ def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
 
 
 def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns a few comparisons to begin with: the largest differences."""
+    """Returns a few comparisons to begin with: all, or the largest differences."""
+    if len(compared) <= _HEADLINES:
+        return list(compared)
     known = [each for each in compared if math.isfinite(each.percent)]
     return sorted(known, key=lambda each: -abs(each.percent))[:_HEADLINES]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import xarray as xr
@@ -21,12 +21,6 @@ def holds(value: Any) -> bool:
         return not isinstance(value, str) or b"\0" not in value.encode()
     except UnicodeEncodeError:
         return False
-
-
-def are_words(attrs: Mapping[Any, Any]) -> bool:
-    """Tells whether attributes are words alone, which leave numbers what they are."""
-    texts = all(name in _WORDS and isinstance(text, str) for name, text in attrs.items())
-    return texts and "since" not in attrs.get("units", "")
 
 
 def _texts(data: xr.Dataset) -> Iterator[tuple[str, Any]]:

@@ -21,7 +21,7 @@ from fmab_jax.algorithms.base import Algorithm, Outcome, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.plugins import errors_as
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import Refusal, count, refuse
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
@@ -109,7 +109,8 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
         algorithm.settings()
         privacy_of(algorithm, exchange)
         ledger_of(algorithm, exchange)
-        algorithm.number_bits(arms)
+        bits: Any = algorithm.number_bits(arms)
+    count(f"{owner.__name__}.number_bits", bits, 0, 10**6, "a real number has 64")
     try:
         fits = isinstance(described, dict) and bool(json.dumps(described, allow_nan=False))
     except (TypeError, ValueError):

@@ -307,6 +307,14 @@ def test_what_no_run_shows_is_said():
                 assert hidden[2] in told[0][2]
 
 
+def test_a_claim_for_waits_without_noise_is_contradicted():
+    """Would catch a false claim for actions that is only told as not shown."""
+    row = Seen("anybody who sees actions", "actions", 1.0, "it is said")
+    own = altered(fmab.ddp_mab, ledger=lambda *_: (row,))(0.25, "ring")
+    found = fmab.audit(own, 4, view="actions", runs=2000)
+    assert found.contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
+
+
 def test_what_has_a_loop_of_its_own_is_refused():
     """Would catch an audit of nothing that ends well."""
     exchange = staticmethod(lambda agents: fmab.ucb1().exchange(agents))

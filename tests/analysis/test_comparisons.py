@@ -416,6 +416,15 @@ def test_only_runs_on_the_same_means_are_paired():
             fmab.compare(with_means(a, means), with_means(b, unlike))
 
 
+def test_means_tell_problems_apart_where_no_study_does():
+    """Would catch regrets of two problems compared because neither says what it was asked."""
+    both = [with_means(regrets(20, 40, i), [[0.9, 0.1 * i]]) for i in (1, 2)]
+    for data in both:
+        del data.attrs["study"]
+    refuses(r"^second\.means=", fmab.compare, *both)
+    assert fmab.compare(both[0], both[0]).difference == 0.0
+
+
 LOW, HIGH = ([0.9, 0.2, 0.1], [0.9, 0.8, 0.1])
 
 

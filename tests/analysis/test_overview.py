@@ -409,6 +409,8 @@ def test_where_agents_differ(rows, settings, differ):
         ("2–3, 4×10⁻⁶", r"2--3, 4$\times$10$^{-6}$"),
         ("10¹⁰ of 10⁴", "10$^{10}$ of 10$^{4}$"),
         ("plain_1 & {2} %", r"plain\_1 \& \{2\} \%"),
+        ("\\a^~", r"\textbackslash{}a\textasciicircum{}\textasciitilde{}"),
+        ("a<b>", r"a\textless{}b\textgreater{}"),
     ],
 )
 def test_letters_in_latex(text, written):

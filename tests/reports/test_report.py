@@ -11,6 +11,7 @@ import sys
 import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -251,6 +252,12 @@ def test_the_headlines_are_the_largest_differences(grid):
     assert re.findall(r"ε = (\d) costs (\d+)(?:\.0+)? % (more|less)", findings) == [
         *(("1", "90", "less"), ("4", "40", "more"), ("3", "30", "more"), ("2", "20", "more")),
     ]
+
+
+def test_the_only_comparison_is_a_headline_without_a_percentage():
+    """Would catch a page that is silent on a difference that is no share of the other regret."""
+    only = SimpleNamespace(percent=math.nan)
+    assert page._headlines([only]) == [only]
 
 
 def test_a_summary_has_tables_and_curves():
