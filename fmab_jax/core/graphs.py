@@ -6,6 +6,7 @@ nodes are the agents 0..M-1. Host code only: nothing here is traced.
 
 from __future__ import annotations
 
+import numbers
 import os
 import re
 from typing import Any
@@ -289,7 +290,7 @@ def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
     # Agents are numbered component by component: labels of one graph must be in that order, or
     # means and weights would be those of other agents.
     labels = [label for graph in networks for label in graph.nodes]
-    if all(isinstance(label, int) for label in labels):
+    if all(isinstance(label, numbers.Integral) for label in labels):
         ordered = [label for graph in networks for label in sorted(graph.nodes)]
         if sorted(labels) == list(range(len(labels))) != ordered:
             allowed = "numbered one component after the other"

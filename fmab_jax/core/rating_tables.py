@@ -93,17 +93,21 @@ def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
     if ending == ".parquet":
         # Nullable types keep whole numbers whole where cells are missing.
         return pd.read_parquet(file, dtype_backend="numpy_nullable")
-    form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ","}
+    form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}
+    # The header alone: pandas would rename the second column of one name.
+    head = pd.read_csv(file, header=None, nrows=1, dtype=str, **form).iloc[0].str.strip()
     # A column that is not wanted, such as a time, may have a million different texts.
-    form |= {"dtype": dict.fromkeys(names, str) if names else str}
-    frame = pd.read_csv(file, keep_default_na=False, **form)
+    texts = {place: str for place, name in enumerate(head) if name in names or not names}
+    frame = pd.read_csv(file, header=0, names=range(len(head)), dtype=texts, **form)
     if not isinstance(frame.index, pd.RangeIndex):
         raise ValueError("rows have more cells than the header")
-    return frame
+    return frame.set_axis(head, axis=1)
 
 
 def _as_texts(cells: pd.Series) -> pd.Categorical:
     """Returns cells as texts without spaces around them; empty ones are missing."""
+    if cells.dtype == object and pd.api.types.infer_dtype(cells) != "string":
+        cells = cells.map(_text_of, na_action="ignore")  # True and 1 are equal
     codes, values = pd.factorize(cells)
     if values.dtype.kind == "f":
         # NumPy's floats know how many digits they have.
@@ -120,9 +124,9 @@ def _relabel(codes: Any, texts: Iterable[str | None]) -> pd.Categorical:
 def _text_of(cell: Any) -> str:
     if not isinstance(cell, (float, np.floating)):
         return str(cell).strip()
-    if 2.0**53 <= abs(float(cell)) < math.inf:
+    if 2.0 ** (np.finfo(type(cell)).nmant + 1) <= abs(float(cell)) < math.inf:
         raise ValueError(f"{cell} stands for several whole numbers: store them as such")
-    return str(cell).removesuffix(".0")
+    return np.format_float_positional(cell, trim="-")
 
 
 def parse_ratings(source: str, cells: Any) -> np.ndarray:

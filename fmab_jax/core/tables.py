@@ -22,6 +22,8 @@ MAX_CELLS = 1 << 27
 
 _MOST_BYTES = 1 << 30
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+# A number that a spreadsheet has shortened; several long numbers may have become one.
+_SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
 _RATINGS = ["agent", "arm", "value"]
 _ALONE = "save them as to_csv(index=False, header=False) does, and write means as 1.0, not 1"
 
@@ -62,7 +64,8 @@ def read(path: Any) -> Table:
 def _read_csv(path: Path, content: bytes) -> Table:
     """Reads means or ratings; a first line of texts alone is a header."""
     try:
-        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        written = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        reader = csv.reader(written, strict=True)
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         refuse("means", str(path), "a CSV file in UTF-8", f"save it again ({reason_of(error)})")
@@ -77,9 +80,14 @@ def _read_csv(path: Path, content: bytes) -> Table:
     rows = [_parse_means(path, number, row, len(first)) for number, row in lines[has_header:]]
     column = [row[0] for _, row in lines[has_header:]]
     # One row without a header may have a mean of 1 or 0 in its first column.
-    counts_rows = len(first) > 1 and (len(column) > 1 or has_header) and _is_count(column)
-    counts_rows &= all(0 <= mean <= 1 for row in rows for mean in row[1:])
-    if counts_rows or has_header and not first[0] or _is_count(first):
+    counts_rows = (len(column) > 1 or has_header) and _is_count(column)
+    if first[0].lower() in ("index", "agent", "agents", "id"):
+        counts_rows = all(row[0].is_integer() for row in rows)
+    counts_rows &= len(first) > 1 and all(0 <= mean <= 1 for row in rows for mean in row[1:])
+    # Quotes around a first cell or line alone make it names.
+    quotes, last = (written[lines[n][0] - 1].count('"') for n in (has_header, -1))
+    is_named = has_header and not first[0] or 0 < quotes < 2 * len(first) or quotes > last
+    if counts_rows or is_named or _is_count(first):
         allowed = "means alone, without a line or a column that counts the others"
         refuse("means", str(path), allowed, _ALONE)
     return Table(means=np.array(rows))
@@ -166,9 +174,12 @@ def order_labels(field: str, table: str, labels: Iterable[str], name: str) -> li
         name: What they name.
 
     Raises:
-        ValueError: If all are numbers and two of them are one.
+        ValueError: If a label was shortened, or if all are numbers and two of them are one.
     """
     labels = list(labels)
+    for label in filter(_SHORTENED.fullmatch, labels):
+        remedy = "a spreadsheet has shortened it: save the column as texts"
+        refuse(field, f"{table}, {name} {label[:30]}", f"whole labels of each {name}", remedy)
     whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
     numeric = whole or all(_NUMBER.fullmatch(label) for label in labels)
     if numeric and len(set(map(Decimal, labels))) != len(labels):

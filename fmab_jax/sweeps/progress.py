@@ -1,7 +1,8 @@
-"""What a run reports: a bar on terminals, lines in notebooks and logs, or nothing."""
+"""What a run reports: a bar on terminals and in notebooks, lines in logs, or nothing."""
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 import warnings
@@ -10,8 +11,10 @@ from typing import Any, NamedTuple
 from fmab_jax.errors import flag
 from fmab_jax.files import error_stream
 
-# Seconds between two lines, at least, and the share of the time by then.
+# Seconds between two lines of a log, at least, and the share of the time by then; between two
+# texts in a notebook.
 _EVERY_S, _SHARE = 10.0, 0.1
+_NOTEBOOK_S = 0.2
 
 
 class Plan(NamedTuple):
@@ -52,6 +55,11 @@ class Progress:
         self._where, self._brief = where, brief
         self._noun = "seeds" if brief else "trials"
         self._began = self._last = time.perf_counter()
+        if where == "notebook":
+            from IPython.display import display
+
+            nothing = {"text/plain": "", "text/html": ""}
+            self._cell: Any = display(nothing, raw=True, display_id=True)
         if where == "terminal":
             from rich import progress as bars
             from rich.console import Console
@@ -120,9 +128,17 @@ class Progress:
         if self._where == "terminal":
             self._bar.start_task(self._task)
             self._bar.update(self._task, description=self._noun, advance=trials)
-        elif self._where and now - self._last >= max(_EVERY_S, _SHARE * (now - self._began)):
+        elif self._where and now - self._last >= self._pause(now):
             self._last = now
             self._report()
+
+    def _pause(self, now: float) -> float:
+        """Returns the seconds between two lines, which become rarer in a log."""
+        return (
+            _NOTEBOOK_S
+            if self._where == "notebook"
+            else max(_EVERY_S, _SHARE * (now - self._began))
+        )
 
     def written(self, cells_done: int) -> None:
         """Takes note of a safe chunk, and how many configurations are complete."""
@@ -136,6 +152,9 @@ class Progress:
         if self._where == "lines":
             # In one piece, so that processes that share a log do not mix their lines.
             error_stream().write(line + "\n")
+        elif self._where == "notebook":
+            bar = f'<progress value="{self._done / max(1, self._total):.4f}" max="1"></progress> '
+            self._cell.update({"text/plain": line, "text/html": bar + html.escape(line)}, raw=True)
         elif self._where and short:
             self._bar.update(self._task, description=short)
         elif self._where:
@@ -153,7 +172,7 @@ class Progress:
 
 
 def place(wanted: bool | None) -> str:
-    """Returns where progress is shown: "terminal", "lines", or "" for nowhere.
+    """Returns where progress is shown: "notebook", "terminal", "lines", or "" for nowhere.
 
     Args:
         wanted: None means on terminals and in notebooks.
@@ -163,7 +182,7 @@ def place(wanted: bool | None) -> str:
     terminal, notebook = error_stream().isatty(), getattr(shell, "kernel", None) is not None
     if not (terminal or notebook if wanted is None else wanted):
         return ""
-    return "terminal" if terminal and not notebook else "lines"
+    return "notebook" if notebook else "terminal" if terminal else "lines"
 
 
 def progress_of(progress: Progress | bool | None, shows: bool, *, brief: bool = False) -> Progress:

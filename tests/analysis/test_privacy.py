@@ -406,6 +406,35 @@ def test_what_somebody_else_changes_has_no_bound():
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
+# Looked at one by one: what they change is covered by the ledger of their family.
+COVERED = {
+    *("AdaPUCB", "DPIMED", "DPKLUCB", "DPSE", "LazyDPTS"),
+    *("PaperElimination", "LikelihoodElimination"),
+}
+
+
+def inheriting(owner):
+    """Returns the classes that change what is made public below a ledger that bounds it."""
+    order = owner.__mro__
+    place = next(n for n, each in enumerate(order) if "ledger" in vars(each))
+    if owner.ledger in (base.Algorithm.ledger, base.noiseless_ledger):
+        return set()
+    changed = [each for each in order[:place] if not {*vars(each)}.isdisjoint(base._MADE_PUBLIC)]
+    return {each.__name__ for each in changed}
+
+
+def test_every_shipped_ledger_is_stated_for_what_it_is_about():
+    """Would catch a new algorithm of the package, with the noise or messages of its own, that
+    inherits its parent's epsilon or title, which only plug-ins are kept from."""
+    owners = [owner for owner in known().values() if base._is_ours(owner)]
+    assert set().union(*map(inheriting, owners)) == COVERED
+    for owner in owners:
+        changes_another = any(vars(each).get("name") for each in owner.__mro__[1:])
+        assert {"title", *["source"] * changes_another} <= {*vars(owner)}, owner
+    own = {"__module__": "fmab_jax.algorithms.new", **CHANGES[0][1]}
+    assert inheriting(type("New", (fmab.cdp_mab,), own)) == {"New", "PaperElimination"}
+
+
 UNSTATED = "privacy not stated; "
 
 

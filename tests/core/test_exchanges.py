@@ -68,6 +68,7 @@ def check_gis(graph):
     assert table.on("bound") == sum(graph.number_of_edges() for _ in range(played.slots))
     assert table.on("used") == played.edge_slots()
     assert table.vectors == sum(len(message[3]) for message in played.data)
+    assert table.ledger == (len(played.adv), len(played.req), len(played.data))
     return table
 
 
@@ -155,22 +156,22 @@ def test_named_graphs_match_the_protocols(name, agents):
 
 
 @pytest.mark.parametrize(
-    ("name", "wait", "bound", "used"),
+    ("name", "wait", "bound", "used", "ledger"),
     [
         # Hub and leaves exchange over all 49 edges, then the hub answers each leaf.
-        ("star", 1, 98, 98),
+        ("star", 1, 98, 98, (196, 98 + 49, 98 + 49)),
         # 24 slots both ways on 50 edges; in slot 25 each agent asks one side: edge 48-49 is idle.
-        ("ring", 24, 1250, 1249),
-        ("complete", 0, 1225, 1225),
+        ("ring", 24, 1250, 1249, (2500, 2450, 2450)),
+        ("complete", 0, 1225, 1225, (2450, 2450, 2450)),
     ],
 )
-def test_counts_of_fifty_agents(name, wait, bound, used):
+def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
     """Would catch meters that drift from the project's published counts at M = 50."""
     table = exchange.flooding(graphs.make(name, 50))
     assert (table.wait, table.on("bound"), table.on("used")) == (wait, bound, used)
     assert [meter.name for meter, _ in table.links] == ["bound", "used"]
     assert [meter.priced for meter, _ in table.links] == [True, False]
-    assert table.vectors == 2450
+    assert (table.ledger, table.vectors) == (ledger, 2450)
     assert (table.on("server"), table.reporting, table.uniform) == (0, 50, True)
 
 

@@ -252,6 +252,8 @@ def test_a_problem_looks_at_the_means_that_it_fixes():
     assert np.isfinite(simulate(uniform_play(), problem, 20, 3).regret).all()
     line = refused(Problem, [[0.9, 0.5, 0.1], [0.8, 0.4, 0.31]], rewards=law)
     assert line.startswith("Own.parameters=sum 1.5 at mean 0.31: must be 1 in sum"), line
+    # Nor is one of many means left out.
+    assert refused(check_law, law, [0.2, 0.31, *np.linspace(0.4, 0.9, 40_000)]) == line
 
 
 def test_the_ends_of_the_range_count_where_means_can_lie_there():

@@ -138,6 +138,9 @@ ROWS_OF_TEXT = {
     "a quote that nothing closes": refused(HEAD + ROWS + b'"a,x,1\nb,x,2\n', "EOF inside string"),
     "a quote closed too early": read(HEAD + ROWS.replace(b"x", b'"x"z'), READ.replace("x", "xz")),
     "a header in quotes": read(b'"agent","arm","value"\n' + ROWS),
+    "a name twice": refused(
+        HEAD[:-1] + b",value\n" + ROWS.replace(b"\n", b",1\n"), "rename one 'value'"
+    ),
     "a header twice": refused(b"agent,arm,arm \n" + ROWS, "rename one 'arm'"),
     "a header alone": refused(HEAD, "no row is left"),
     "a header without its end": refused(HEAD[:-1], "no row is left"),
@@ -323,6 +326,13 @@ FRAMES = {
     "objects that are floats beyond 2^53": bad(
         "several whole", False, agent=series(1.0, 2.0, "3", 2.0 * WIDE)
     ),
+    "short floats beyond 2^24": bad(
+        "several whole", False, agent=np.array([1, 2, 3, 2**24], np.float32)
+    ),
+    "short floats below 2^24": agents(
+        np.array([1e7, 2**24 - 1, 2, 3], np.float32), 10**7, 2**24 - 1, 2, 3, file=False
+    ),
+    "a truth value beside one": agents(series(True, 1, False, 0), True, 1, False, 0, file=False),
     "one and its text": agents(series(1, "1", 2.0, "2"), 1, 1, 2, 2, file=False),
     "categories": agents(KINDS_, "a", "a", None, "b", file=False),
     "categories that are floats": agents(

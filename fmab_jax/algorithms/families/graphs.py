@@ -84,6 +84,7 @@ class OverComponents(Algorithm):
         default=None,
         keyword=False,
         symbol="",
+        shown="five complete graphs, equally large",
     )
 
     def exchange(self, agents: int) -> Exchange:

@@ -56,6 +56,7 @@ class PaperElimination(NoisyMessages):
         "Smallest gap that a round budget is spent on; without rounds it has no effect.",
         default=None,
         label="gap that the schedule is built for",
+        shown="the instance's own",
     )
     scale: float = parameter(
         Real(low=0.0, high=100.0, open_low=True),

@@ -17,5 +17,6 @@ from fmab_jax.core.exchanges.sinks import sinks as sinks
 from fmab_jax.core.exchanges.table import PEER as PEER
 from fmab_jax.core.exchanges.table import SERVER as SERVER
 from fmab_jax.core.exchanges.table import Exchange as Exchange
+from fmab_jax.core.exchanges.table import Ledger as Ledger
 from fmab_jax.core.exchanges.table import Meter as Meter
 from fmab_jax.core.exchanges.table import View as View

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import Exchange, Meter, View
+from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View
 from fmab_jax.later import nx
 
 BOUND = Meter("bound", "peer", True, "diameter x edges")
@@ -35,25 +35,30 @@ def flooding(graph: Any) -> Exchange:
     agents, edges = graph.number_of_nodes(), graph.number_of_edges()
     hops = graphs.distances(graph)
     slots = int(hops.max())
+    used, requests = _count_data(graph, hops)
+    degrees = np.array([graph.degree[agent] for agent in range(agents)])
+    # Agent j advertises in slot n + 1 what reached it in slot n, for as long as slots are run.
+    advertised = int(degrees @ np.minimum(hops.max(axis=1) + 1, slots))
     return Exchange(
         "flooding",
         agents,
         agents,
         wait=max(slots - 1, 0),
-        links=((BOUND, slots * edges), (USED, _count_used(graph, hops))),
+        links=((BOUND, slots * edges), (USED, used)),
         diameter=slots,
         vectors=agents * (agents - 1),
         views=(View("every agent", 1),),
+        ledger=Ledger(adv=advertised, req=requests, data=requests),
     )
 
 
-def _count_used(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> int:
-    """Returns the (slot, edge) pairs that carry DATA in one GIS round.
+def _count_data(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tuple[int, int]:
+    """Returns the (slot, edge) pairs that carry DATA, and the requests, of one GIS round.
 
     Agent j lacks i's observation until slot dist(i, j), when exactly the neighbours one hop nearer
     to i advertise it; j asks the lowest-numbered of them.
     """
-    agents = len(hops)
+    agents, requests = len(hops), 0
     carried = [np.empty(0, np.int64)]
     for j in range(agents):
         neighbours = np.array(sorted(graph[j]), np.int64)
@@ -66,6 +71,7 @@ def _count_used(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> int:
             # argmax finds the first, hence lowest-numbered, of the neighbours one hop nearer.
             later = slot * agents + neighbours[nearer.argmax(axis=0)]
             messages = np.concatenate([messages, np.unique(later)])
+        requests += len(messages)
         slot, asked = np.divmod(messages, agents)
         carried.append((slot * agents + np.minimum(asked, j)) * agents + np.maximum(asked, j))
-    return len(np.unique(np.concatenate(carried)))
+    return len(np.unique(np.concatenate(carried))), requests

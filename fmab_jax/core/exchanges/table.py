@@ -55,6 +55,20 @@ class View(NamedTuple):
     what: str = "single messages"
 
 
+class Ledger(NamedTuple):
+    """The messages of one round of GIS (Alg. 2), which goes on until the last agent is complete.
+
+    Attributes:
+        adv: In each slot, whoever obtained something in the slot before names it to each neighbour.
+        req: Whoever lacks something asks the lowest-numbered neighbours naming it, once each.
+        data: The answers, one for each request.
+    """
+
+    adv: int
+    req: int
+    data: int
+
+
 @dataclass(frozen=True, eq=False)
 class Exchange:
     """One exchange as a table; all link counts are per completed round.
@@ -78,6 +92,7 @@ class Exchange:
         views: Who sees what of a round, a `View` each.
         exact: Whether every agent acts on the mean with these weights, and not on one that is near
             it: then the noise of all agents is in whatever is decided.
+        ledger: The messages of a round of GIS, a `Ledger`; None for any other exchange.
 
     Example:
         Agents 0 to 3 send to a server; agent 4 sends to agent 3, which passes it on:
@@ -107,6 +122,7 @@ class Exchange:
     numbers: int = 0
     views: Any = ()
     exact: bool = True
+    ledger: Ledger | None = None
 
     def __post_init__(self) -> None:
         """Checks the table, and makes the weights read-only, so that it cannot change.

@@ -28,7 +28,7 @@ _ERROR = 1e-9
 _UNIFORMS = np.array([2.0**-53, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 2.0**-53])
 # Means that a law is tried out at; and uniforms of the conformance test.
 _MEANS, _MANY_UNIFORMS = 512, 4096
-# Means of a problem that are looked at.
+# Means of a problem that are looked at together.
 _MOST_MEANS = 1 << 14
 # What a law on finitely many values need not state.
 _FINITE = (FiniteSupport.one, FiniteSupport.cumulants)
@@ -73,10 +73,11 @@ def check_law(law: Law, means: Any = None) -> None:
     _check_once(law)
     if means is not None:
         values = np.unique(means)
-        values = values[:: -(-len(values) // _MOST_MEANS)]
-        # Few shapes: JAX compiles its functions for each.
-        size = max(_MEANS, 1 << (len(values) - 1).bit_length())
-        _check_at(law, np.resize(values, size), _UNIFORMS)
+        for start in range(0, len(values), _MOST_MEANS):
+            block = values[start : start + _MOST_MEANS]
+            # Few shapes: JAX compiles its functions for each.
+            size = max(_MEANS, 1 << (len(block) - 1).bit_length())
+            _check_at(law, np.resize(block, size), _UNIFORMS)
 
 
 @functools.lru_cache(maxsize=256)
