@@ -114,6 +114,9 @@ def caption_of(
 
 def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     """Refuses several values of a parameter that the figure does not show."""
+    for name in dims:
+        if not isinstance(name, str):
+            refuse("finals", name, "drawn over parameters by name", "give the name of one")
     others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
     if others:
         value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)

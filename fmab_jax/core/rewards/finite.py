@@ -19,7 +19,7 @@ from fmab_jax.core import arrays, binomials
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.rewards.base import Bits, Law, Sums
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import length, real, refuse
 
 MAX_LEVELS = 1000
 # Most steps from the lowest level to the highest: sixth powers, summed over pulls, are finite.
@@ -223,7 +223,7 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     is_list = isinstance(levels, (list, tuple, range, np.ndarray))
-    if not is_list or not 2 <= len(levels) <= MAX_LEVELS:
+    if not is_list or not 2 <= length(levels) <= MAX_LEVELS:
         refuse("levels", levels, allowed, remedy)
     found = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(levels)
