@@ -458,6 +458,7 @@ def test_a_worker_with_a_gpu_summarises_there(monkeypatch):
     compilations in this process that are counted twice."""
     expected = swept(None, keep="summary", chunk=400).load()
     compilation.compile_program.cache_clear()
+    compilation._measure_batch.cache_clear()
     calls, real = [], device_summary.moments
 
     def noted(*given, **named):

@@ -458,7 +458,7 @@ def test_a_configured_algorithm_is_its_class_with_its_parameters():
 def test_configured_algorithms_are_run_as_they_are():
     """Would catch a copy of an algorithm, which a parameter of the study or a default changes."""
     one = fmab.cdp_mab(0.5, participation=0.5, rounds=3)
-    made = small({"own": one, "class": "ddp"}, epsilon=OUT, graph=["ring", "path"], agents=4)
+    made = small({"own": one, "class": "ucb1"}, epsilon=OUT, pooled=[True, False])
     assert [point.config.algorithm is one for point in made.points] == [True, True, False, False]
     assert [point.described["participation"] for point in made.points[:2]] == [0.5, 0.5]
     assert small(one, epsilon=OUT).points[0].config.algorithm is one
