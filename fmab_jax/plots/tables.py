@@ -46,7 +46,7 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
             refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
-        if (parameter is not None or field != "hue") and parameter not in dims:
+        if (parameter is not None or field != "hue") and str(parameter) not in dims:
             allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
             remedy = "choose a swept one" if dims else "sweep a parameter first"
             refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))
@@ -114,9 +114,6 @@ def caption_of(
 
 def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     """Refuses several values of a parameter that the figure does not show."""
-    for name in dims:
-        if not isinstance(name, str):
-            refuse("finals", name, "drawn over parameters by name", "give the name of one")
     others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
     if others:
         value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)

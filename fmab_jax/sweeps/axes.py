@@ -43,9 +43,12 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
     labels = [*map(str, value)] if labelled else [kind.label(item) for item in values]
     labels = [f"{name}-{i}" if label in (None, "") else label for i, label in enumerate(labels)]
     seen: set[Any] = set()
-    for label in labels:
+    for label, item in zip(labels, values, strict=True):
         if label in seen:
-            refuse(name, label, "distinct values", "a repeated value repeats its configurations")
+            remedy = "a repeated value repeats its configurations"
+            if not (item is None or isinstance(item, (str, int, float, type))):
+                remedy = "label different ones: {'label': value}"
+            refuse(name, label, "distinct values", remedy)
         if not holds(label):
             refuse(name, label, "labels without a NUL, in Unicode", "rename it: no file holds it")
         seen.add(label)

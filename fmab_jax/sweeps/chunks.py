@@ -94,9 +94,9 @@ class Results:
 
         Of single seeds, a part of a chunk can be used; of a summary only the whole.
         """
-        parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
         chosen: list[Part] = []
         if self.curves:
+            parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
             waiting, best = iter(parts), None
             part = next(waiting, None)
             while start < stop:
@@ -108,17 +108,21 @@ class Results:
                 chosen.append(best._replace(start=start, stop=min(best.stop, stop)))
                 start = best.stop
             return chosen
-        # From each seed, how far the parts lead, and the first of them.
-        reach: dict[int, tuple[int, Part]] = {}
-        for part in reversed(parts):
-            if part.stop <= stop:
-                end = reach[part.stop][0] if part.stop in reach else part.stop
-                if part.start not in reach or end > reach[part.start][0]:
-                    reach[part.start] = end, part
+        reach = self._reach(cell, stop)
         while start in reach:
             chosen.append(reach[start][1])
             start = chosen[-1].stop
         return chosen
+
+    def _reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
+        """Returns, from each seed, how far whole parts lead up to ``stop``, and their first."""
+        reach: dict[int, tuple[int, Part]] = {}
+        for part in sorted(self.parts.get(cell, ()), key=lambda p: (p.start, p.stop), reverse=True):
+            if part.stop <= stop:
+                end = reach[part.stop][0] if part.stop in reach else part.stop
+                if part.start not in reach or end > reach[part.start][0]:
+                    reach[part.start] = end, part
+        return reach
 
     def seeds(self, cell: str, stop: int) -> int:
         """Returns how many of the cell's first ``stop`` seeds are there, without a gap."""
@@ -129,22 +133,18 @@ class Results:
         self, cell: str, start: int, stop: int, wanted: int | None = None
     ) -> list[tuple[int, int]]:
         """Returns the ranges in [start, stop) still to be computed, of ``wanted`` seeds or stop."""
-        missing, at = [], start
-        if not self.curves:
-            # The parts before `start` may be somebody else's, or may lead beyond it.
-            for first in (0, start):
-                chain = self.chain(cell, stop if wanted is None else wanted, first)
-                at = max(at, chain[-1].stop if chain else 0)
-            return [(at, stop)] if at < stop else []
-        for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
-            if part.stop <= at or part.start >= stop:
-                continue
-            if part.start > at:
-                missing.append((at, part.start))
-            at = max(at, part.stop)
-        if at < stop:
-            missing.append((at, stop))
-        return missing
+        wanted = stop if wanted is None else wanted
+        if self.curves:
+            spans = [(part.start, part.stop) for part in self.parts.get(cell, ())]
+        else:
+            # Whole parts, wherever blocks are cut now, and as far as they do not overlap.
+            spans = [(first, end) for first, (end, _) in self._reach(cell, wanted).items()]
+        missing, at = [], 0
+        for first, end in [*sorted(spans), (wanted, wanted)]:
+            if self.curves or first >= at:
+                missing.append((max(at, start), min(first, stop)))
+                at = max(at, end)
+        return [(a, b) for a, b in missing if a < b]
 
     def missing(self, cell: str) -> int:
         """Returns how many of a cell's seeds are missing, as far as is known."""

@@ -186,7 +186,7 @@ def place(wanted: bool | None) -> str:
 
 
 def progress_of(progress: Progress | bool | None, shows: bool, *, brief: bool = False) -> Progress:
-    """Returns a `Progress` as it is; True asks for a bar or lines, None for a bar only."""
+    """Returns a `Progress` as it is; True asks for a bar or lines, None as in `place`."""
     if isinstance(progress, Progress):
         return progress
     if progress is not None:

@@ -102,7 +102,7 @@ def sweep(
         batch: As in `simulate`.
         devices: As in `simulate`. Under `jax.distributed`, all devices of all processes.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
-            default a bar, on a terminal or in a notebook.
+            default a bar on a terminal, lines in a notebook.
         parameters: The algorithm's (epsilon, participation, schedule_gap, graph ...) and the
             problem's (agents, arms, spread, instance_gap ...).
 

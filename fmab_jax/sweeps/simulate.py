@@ -53,8 +53,8 @@ def simulate(
             what there is, and an `Output` of one's own does as well. What is not asked for costs
             nothing.
         devices: Devices that share each batch; all that JAX shows by default.
-        progress: Show a progress bar; by default from the second batch on, on a terminal or
-            in a notebook.
+        progress: Show a bar on a terminal, lines elsewhere; by default on a terminal or in a
+            notebook, if there is more than one batch.
 
     Returns:
         A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:

@@ -157,7 +157,7 @@ class Store:
         data = self._verified(entry)
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                return dict(arrays)
+                return _Arrays(arrays, path=self.file_of(entry.chunk))
         except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise Damaged(self.file_of(entry.chunk), f"not a chunk ({error})") from error
 
@@ -221,6 +221,17 @@ class Store:
         if hashlib.sha256(data).hexdigest() != entry.sha256:
             raise Damaged(path, "its SHA-256 does not fit")
         return data
+
+
+class _Arrays(dict[str, np.ndarray]):
+    """The arrays of a chunk; one that is asked for and is not there is damage."""
+
+    def __init__(self, arrays: Any, path: Path) -> None:
+        super().__init__(arrays)
+        self._path = path
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise Damaged(self._path, f"it holds no {name}")
 
 
 def _entry(record: Mapping[str, Any]) -> Entry | None:

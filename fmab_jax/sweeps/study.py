@@ -118,6 +118,7 @@ class Study:
         if isinstance(algorithm, Algorithm):
             plain = algorithm.plain().items()
             settings |= {n: v for n, v in plain if getattr(algorithm, n) is not UNSET}
+            settings["algorithm"] = kinds["algorithm"].label(algorithm)
         axes = {a.name: [*map(kinds[a.name].plain, a.values)] for a in self.axes}
         # As it will be read again: lists for tuples.
         description = json.loads(json.dumps(dict(sorted(settings.items())) | axes, default=str))
@@ -274,11 +275,11 @@ def _lay_out(
             parameters.setdefault(name, parameter)
             if parameter.default is not UNSET:
                 defaults.setdefault(name, []).append(parameter.default)
+    for owner in algorithms:
+        if isinstance(owner, Algorithm):
+            _refuse_twice(parameters_of(type(owner)), values, "a configured algorithm")
     for name, value in values.items():
         if name not in parameters:
-            if isinstance(algorithm, Algorithm):
-                fields = parameters_of(type(algorithm))
-                _refuse_twice({name} & {*fields}, values, "a configured algorithm")
             names = sorted(set(parameters) - {"algorithm", "problem"})
             remedy = did_you_mean(name, names, f"choose from {', '.join(names)}", str)
             refuse(name, value, "left out: neither algorithm nor problem takes it", remedy)
@@ -304,6 +305,8 @@ def _refuse_twice(names: Any, values: Mapping[str, Any], owner: str) -> None:
 
 def _seeds_of(seeds: Any) -> tuple[int, range | np.ndarray | None]:
     """Returns how many seeds, and which where they are not 0, 1, and so on."""
+    if isinstance(seeds, Precision):
+        refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
     # Asked without np.ndim, which would copy a range.
     if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
         return count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds"), None

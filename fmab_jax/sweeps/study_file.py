@@ -31,7 +31,7 @@ from typing import Any
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, did_you_mean, refuse, shown
+from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, shown
 from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import of_study
@@ -71,9 +71,14 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     data = read_input(path, "study", _MAX_BYTES, "TOML file")
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        return tomllib.loads(data.decode("utf-8-sig"), parse_float=_float)
     except (ValueError, RecursionError) as error:
         refuse("study", os.fspath(path), "TOML", " ".join(str(error).split())[:100])
+
+
+def _float(text: str) -> float | Shown:
+    """Reads a number; what no float can hold stays a text, which is no number."""
+    return Shown(text) if number_of(text.replace("_", "")) is None else float(text)
 
 
 def _values(value: Any) -> list[Any]:
@@ -125,7 +130,7 @@ def study_of(document: Mapping[str, Any]) -> Study:
 def _refuse_unknown(table: Mapping[str, Any], where: str, keys: Mapping[str, Any]) -> None:
     """Refuses a key that a table does not have, naming the nearest or the right table."""
     known = keys[where] if where else _TOP
-    for name in set(table) - set(known):
+    for name in [name for name in table if name not in known]:
         remedy = did_you_mean(name, known, f"choose from {', '.join(known)}", str)
         if name in _TOP:
             remedy = "it belongs at the top, above all tables"
@@ -154,7 +159,13 @@ def _from_files(means: Any, agents: Any = None, rewards: Any = None, **others: A
     for name, value in others.items():
         allowed = f"left out with means={means!r}"
         refuse(f"problem.{name}", value, allowed, "the file fixes it: drop one")
-    problems = {path: Problem.from_file(path, agents, rewards) for path in _values(means)}
+    paths = means if isinstance(means, list) else [means]
+    if not paths:
+        refuse("means", means, "not empty", "give at least one file")
+    for path in paths:
+        if paths.count(path) > 1:
+            refuse("means", path, "distinct values", "a repeated value repeats its configurations")
+    problems = {path: Problem.from_file(path, agents, rewards) for path in paths}
     for path, problem in problems.items():
         # One agent alone is no federation: whoever means one says so.
         if agents is None and problem.agents == 1:
@@ -167,13 +178,20 @@ def text_of(document: Mapping[str, Any]) -> str:
     """Returns a document as TOML, which has no null: "none" is None."""
     tables = {name: value for name, value in document.items() if isinstance(value, Mapping)}
     top = {name: value for name, value in document.items() if name not in tables}
-    lines = [f"{name} = {_toml(value)}" for name, value in top.items()]
+    lines = _pairs(top)
     for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+        lines += ["", f"[{name}]", *_pairs(table)]
     return "\n".join([*lines, ""])
 
 
+def _pairs(table: Mapping[Any, Any]) -> list[str]:
+    keys = [key if re.fullmatch("[A-Za-z0-9_-]+", key) else _toml(key) for key in map(str, table)]
+    return [f"{key} = {_toml(value)}" for key, value in zip(keys, table.values(), strict=True)]
+
+
 def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_pairs(value))}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):

@@ -123,7 +123,10 @@ class AlgorithmOf(Kind):
         """Returns its name."""
         return value.name or getattr(value, "__name__", type(value).__name__)
 
-    plain = label
+    def plain(self, value: Any) -> Any:
+        """Returns its name; of a configured one, the parameters, too."""
+        name = self.label(value)
+        return {"algorithm": name, **value.plain()} if isinstance(value, Algorithm) else name
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,9 @@ class Work:
                     for name in block.cells:
                         left[name] -= block.stop - block.start
                     progress.written(sum(rest <= 0 for rest in left.values()))
-        self.compilations += compilation.compile_program.cache_info().misses - misses
+        # Workers tell theirs, also those in this process.
+        if self.cluster is None:
+            self.compilations += compilation.compile_program.cache_info().misses - misses
 
     def facts(self) -> dict[str, Any]:
         """Returns what a result says of how it was computed."""

@@ -27,7 +27,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.analysis import device_summary
 from fmab_jax.cli.main import main
 from fmab_jax.core import plugins
-from fmab_jax.run import resources
+from fmab_jax.run import compilation, resources
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.blocks import Job
@@ -454,8 +454,11 @@ def test_the_gpu_recipe_gives_each_worker_one():
 
 
 def test_a_worker_with_a_gpu_summarises_there(monkeypatch):
-    """Would catch curves that a worker brings back where only a summary is wanted."""
+    """Would catch curves that a worker brings back where only a summary is wanted, and
+    compilations in this process that are counted twice."""
     expected = swept(None, keep="summary", chunk=400).load()
+    compilation.compile_program.cache_clear()
+    compilation._measure_batch.cache_clear()
     calls, real = [], device_summary.moments
 
     def noted(*given, **named):
@@ -472,6 +475,7 @@ def test_a_worker_with_a_gpu_summarises_there(monkeypatch):
     ):
         found = swept(None, keep="summary", chunk=400, client=client).load()
     assert calls and found.equals(expected)
+    assert found.compilations == compilation.compile_program.cache_info().misses
 
 
 @pytest.mark.slow

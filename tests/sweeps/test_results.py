@@ -299,8 +299,13 @@ def test_summaries_come_from_whole_chunks(parts, span):
     for part in chain:
         assert [part.start, part.stop] == part.entry.facts["seeds"] and part.start == at
         at = part.stop
-    least = max(start, *reached(parts, 0, stop), *reached(parts, start, stop))
-    assert found.gaps("a", start, stop) == ([(least, stop)] if least < stop else [])
+    gaps = found.gaps("a", 0, stop)
+    assert by_hand([*parts, *gaps], "summary").seeds("a", stop) == stop
+    inside = ((max(a, start), min(b, stop)) for a, b in gaps)
+    assert found.gaps("a", start, stop, stop) == [(a, b) for a, b in inside if a < b]
+    whole = [seed for a, b in parts if b <= stop for seed in range(a, b)]
+    if len(whole) == len({*whole}):
+        assert [s for a, b in gaps for s in range(a, b)] == sorted({*range(stop)} - {*whole})
 
 
 @given(PARTS, st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
@@ -309,13 +314,25 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
     """Would catch a worker that computes its block for ever as others' blocks are missing."""
     edges = np.cumsum([0, *sizes]).tolist()
     blocks = list(zip(edges[:-1], edges[1:], strict=True))
-    there = list(parts)
-    for block in drawn.draw(st.permutations(blocks)):
-        there += by_hand(there, "summary").gaps("a", *block)
-        assert by_hand(there, "summary").gaps("a", *block) == []
+    there, stop = list(parts), edges[-1]
+    for _ in range(len(parts) + 1):  # where chunks overlap, others may be used now
+        for block in drawn.draw(st.permutations(blocks)):
+            there += by_hand(there, "summary").gaps("a", *block, stop)
+            assert by_hand(there, "summary").gaps("a", *block, stop) == []
     found = by_hand(there, "summary")
-    assert found.seeds("a", edges[-1]) == edges[-1]
-    assert [found.gaps("a", *block) for block in blocks] == [[] for _ in blocks]
+    assert found.seeds("a", stop) == stop and found.gaps("a", 0, stop) == []
+
+
+def test_a_sealed_chunk_that_lacks_an_array_is_damaged(tmp_path):
+    """Would catch a KeyError in place of the name of the file."""
+    folder = Store(tmp_path / "s", create=True)
+    facts = {"cells": ["a"], "seeds": [0, 2], "keep": "curves", "made_by": {}}
+    with folder.writing():
+        entry = folder.put("0" * 32, {"links": np.ones((1, 2))}, facts)
+    found = Results({"keep": "curves"}, folder, [entry])
+    assert found.has("a", "links") and not found.has("a", "regret")
+    with pytest.raises(Damaged, match="0.npz: it holds no regret"):
+        found.values("a", "regret", np.arange(2), None, float)
 
 
 def test_a_chunk_of_the_other_kind_is_not_used():

@@ -458,11 +458,28 @@ def test_a_configured_algorithm_is_its_class_with_its_parameters():
 def test_configured_algorithms_are_run_as_they_are():
     """Would catch a copy of an algorithm, which a parameter of the study or a default changes."""
     one = fmab.cdp_mab(0.5, participation=0.5, rounds=3)
-    made = small({"own": one, "class": "cdp"}, epsilon=[0.5, 1], agents=4)
+    made = small({"own": one, "class": "ucb1"}, epsilon=OUT, pooled=[True, False])
     assert [point.config.algorithm is one for point in made.points] == [True, True, False, False]
-    assert [point.described["epsilon"] for point in made.points] == [0.5, 0.5, 0.5, 1]
-    assert [point.described["participation"] for point in made.points] == [0.5, 0.5, 1, 1]
+    assert [point.described["participation"] for point in made.points[:2]] == [0.5, 0.5]
     assert small(one, epsilon=OUT).points[0].config.algorithm is one
+
+
+@pytest.mark.parametrize("given", [{"epsilon": [0.1, 0.5]}, {"epsilon": 0.1}, {"scale": 2}])
+def test_what_a_configured_algorithm_has_is_given_to_none(given):
+    """Would catch rows of an algorithm that are labelled 0.1 and 0.5, and both ran at 1."""
+    for algorithms in (["cdp", fmab.ddp_mab(1.0)], fmab.ddp_mab(1.0)):
+        with pytest.raises(ValueError, match="must be left out with a configured algorithm"):
+            small(algorithms, **({"epsilon": OUT} | given))
+
+
+def test_configured_algorithms_are_described_with_their_parameters():
+    """Would catch a store of one study that takes another's chunks as its own."""
+    found = [
+        small(made, epsilon=OUT).describe()["algorithm"]
+        for made in ({"w": fmab.cdp_mab(0.1)}, [fmab.cdp_mab(3)], {"w": "ucb1"}, fmab.cdp_mab(3))
+    ]
+    assert [each["epsilon"] for (each,) in found[:2]] == [0.1, 3.0]
+    assert found[2:] == [["ucb1"], "cdp"]
 
 
 def test_a_hundred_thousand_cells_are_accepted():

@@ -29,6 +29,7 @@ TOP = 'algorithm = "cdp"\nhorizon = 50\nseeds = 2\ntimes = 5\n'
 PARAMETERS = "[parameters]\nepsilon = 1\n"
 PROBLEM = "[problem]\nagents = 2\narms = 2\n"
 PLAIN = TOP + PARAMETERS + PROBLEM
+BASE_DOCUMENT: dict[str, Any] = tomllib.loads(PLAIN)
 BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
 
 
@@ -180,6 +181,10 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "JSON": ('{"horizon": 50}', f"STUDY {NOT_TOML}Invalid statement"),
     "NUL": (changed('keep = "\0"'), f"STUDY {NOT_TOML}Illegal character '\\x00'"),
     "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), f"STUDY {NOT_TOML}'utf-8' codec can't"),
+    "1e999": (epsilon("1e999"), "epsilon=1e999: must be a number in (0, "),
+    "1e-999": (changed(problem="spread = 1e-999"), "spread=1e-999: must be a number in [0, 1]"),
+    "no means": (TOP + "[problem]\nmeans = []", "means=[]: must be not empty"),
+    "means twice": (TOP + '[problem]\nmeans = ["m", "m"]', "means='m': must be distinct values"),
     "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 bytes"),
     "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be a TOML file of at"),
 }  # fmt: skip
@@ -438,6 +443,15 @@ def test_50_written_studies_read_back_the_same(tmp_path):
         assert of_options(["sweep", *words(document)]).hash == made.hash
         found.add(made.hash)
     assert len(found) > 40
+
+
+def test_labels_are_written_and_read_back(tmp_path):
+    """Would catch values without their labels, or labels that are no keys of TOML."""
+    labels = {"low": 0.5, 'a "b".c': "none", "é\x7f": 2}
+    parameters = {"epsilon": labels}
+    document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
+    read = read_study(write_study(document, tmp_path / "s.toml"))
+    assert read == document and study_of(read).hash == study_of(document).hash
 
 
 @pytest.mark.parametrize(

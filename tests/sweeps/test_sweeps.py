@@ -405,6 +405,17 @@ def test_a_small_study_is_split_among_workers(tmp_path, keep):
         assert values(data) == values(alone)
 
 
+def test_a_summary_goes_on_with_another_number_of_workers(tmp_path):
+    """Would catch whole chunks that are computed again, as blocks are cut elsewhere now."""
+    how = dict(seeds=20, keep="summary", chunk=None, epsilon=None, rounds=None)
+    trials = computed(tmp_path / "run", worker=(2, 2), **how)
+    assert trials + computed(tmp_path / "run", worker=(1, 3), **how) < 20
+    teller = Counted()
+    data = swept(tmp_path / "run", teller=teller, **how)
+    assert trials == 10 and len(files(tmp_path / "run")) == 3
+    np.testing.assert_allclose(data.regret_mean, swept(None, **how).regret_mean, rtol=1e-12)
+
+
 def test_a_second_writer_is_refused(tmp_path):
     """Would catch two processes writing the same chunks under one name."""
     folder = Store(tmp_path / "run", create=True)
