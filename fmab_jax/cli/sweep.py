@@ -99,12 +99,13 @@ def execute(call: Call) -> None:
     options = call.options
     document: dict[str, Any] = {}
     with ExitStack() as stack:
-        stack.enter_context(called(problem="means", **stated.RENAMED))
+        stack.enter_context(called(**stated.RENAMED))
         if call.command.subject is None:
             stack.enter_context(study_file.as_toml_errors(document))
             document |= study_file.read_study(options.study)
             study, label = study_file.study_of(document), Path(options.study).stem
         else:
+            stack.enter_context(called(problem="means"))
             document, study = stated.study_of(options, call.command.subject, call.typed)
             # Another study gets another folder; the same one goes on in its own.
             label = f"{call.command.subject.name}-{study.hash[:8]}"
