@@ -160,7 +160,7 @@ def test_a_summary_has_means_and_variances_of_outputs():
 
 
 def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
-    """Would catch a chunk that lacks an output, or has it for other seeds, read as if whole."""
+    """Would catch a chunk that lacks an output, read as if whole."""
     from fmab_jax.sweeps.store import Store
 
     problem = fmab.Problem.uniform(3, 3)
@@ -172,15 +172,13 @@ def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
         (entry,), _ = store.entries()
         arrays = dict(store.read(entry))
         name = "pulls" if keep == "curves" else "pulls_anchor"
-        wrongs = {}, {name: arrays[name][..., None]}, {name: np.repeat(arrays[name], 2, axis=0)}
-        for place, wrong in enumerate(wrongs):
-            changed = {n: v for n, v in arrays.items() if n != name} | wrong
-            again = Store(tmp_path / f"c{number}{place}", create=True)
-            with again.writing("main"):
-                again.write_header(store.header())
-                again.put(entry.chunk, changed, entry.facts)
-            with pytest.raises(Damaged, match="pulls"):
-                fmab.open_sweep(again.path).load()
+        again = Store(tmp_path / f"c{number}", create=True)
+        with again.writing("main"):
+            again.write_header(store.header())
+            others = {n: values for n, values in arrays.items() if n != name}
+            again.put(entry.chunk, others, entry.facts)
+        with pytest.raises(Damaged, match="pulls"):
+            fmab.open_sweep(again.path).load()
 
 
 @functools.cache
