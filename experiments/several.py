@@ -17,7 +17,7 @@ from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.costs import NOTHING
 from fmab_jax.analysis.statements import UNSAID, Participant, Question, interval_text
-from fmab_jax.errors import real, refuse, setting
+from fmab_jax.errors import real, refuse
 
 
 class Entrant(NamedTuple):
@@ -374,7 +374,7 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
         refuse("entrants", asked, "asked the same question", "compare those of one T and problem")
     terms = sorted({takes(each.participant) for each in entrants})
     if len(terms) > 1 and not unlike:
-        remedy = f"compare those of one trust and leak, or pass {setting(unlike=True)}"
+        remedy = "compare those of one trust and leak, or pass unlike=True"
         refuse("entrants", terms, "alike in whom they trust and what they leak", remedy)
     return level
 

@@ -200,8 +200,12 @@ def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np
     Raises:
         Refusal: If it holds anything else, too much, or rows of different lengths.
     """
-    if isinstance(value, (list, tuple, range)) and length(value) > most:
-        refuse(field, value, allowed, remedy)
+    entries, item = 1, value
+    while isinstance(item, (list, tuple, range)) and entries:
+        entries *= length(item)
+        if entries > most:  # before lists in lists are gone through
+            refuse(field, value, allowed, remedy)
+        item = item[0] if entries else None
     try:
         array = np.asarray(value)
         # NumPy reads truth values beside numbers as 0 and 1.

@@ -263,7 +263,7 @@ FOLDER = "must be the name of a file; "
     [
         ("free", None, None),
         ("file", TAKEN, None),
-        ("folder", TAKEN, FOLDER),
+        ("folder", FOLDER, FOLDER),
         ("link to a file", TAKEN, None),
         ("link to a folder", TAKEN, None),
         ("link to nowhere", TAKEN, None),

@@ -46,7 +46,8 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
             refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
-        if (parameter is not None or field != "hue") and str(parameter) not in dims:
+        known = isinstance(parameter, str) and parameter in dims
+        if (parameter is not None or field != "hue") and not known:
             allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
             remedy = "choose a swept one" if dims else "sweep a parameter first"
             refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))

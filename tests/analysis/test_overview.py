@@ -376,9 +376,10 @@ def test_actions_without_a_bound_are_remarked(graph, private, open_):
 
 def test_a_column_of_leaks_names_what_is_seen():
     """Would catch a leak of secure sums under the heading of messages, or of nobody's."""
-    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4, "epsilon": [1]}
+    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4}
     secure = fmab.kl_se(1.0, secure=True)
-    data = fmab.sweep({"one": "cdp", "sum": secure, "alone": "single"}, **given)
+    named = {"one": fmab.cdp_mab(1.0), "sum": secure, "alone": fmab.single_mab(1.0)}
+    data = fmab.sweep(named, **given)
     found = fmab.overview(data)
     place = found.headings.index("leak ε")
     assert [row[place] for row in found.rows] == [

@@ -407,7 +407,7 @@ def test_what_somebody_else_changes_has_no_bound():
 
 
 # Looked at one by one: what they change is covered by the ledger of their family.
-COVERED = {
+INHERITING = {
     *("AdaPUCB", "DPIMED", "DPKLUCB", "DPSE", "LazyDPTS"),
     *("PaperElimination", "LikelihoodElimination"),
 }
@@ -427,7 +427,7 @@ def test_every_shipped_ledger_is_stated_for_what_it_is_about():
     """Would catch a new algorithm of the package, with the noise or messages of its own, that
     inherits its parent's epsilon or title, which only plug-ins are kept from."""
     owners = [owner for owner in known().values() if base._is_ours(owner)]
-    assert set().union(*map(inheriting, owners)) == COVERED
+    assert set().union(*map(inheriting, owners)) == INHERITING
     for owner in owners:
         changes_another = any(vars(each).get("name") for each in owner.__mro__[1:])
         assert {"title", *["source"] * changes_another} <= {*vars(owner)}, owner

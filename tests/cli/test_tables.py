@@ -21,9 +21,8 @@ SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
 @pytest.fixture(scope="module")
 def swept():
     """Agents alike and apart, with and without noise, for long and for too short."""
-    problem = fmab.Problem.heterogeneous
     grid = {"spread": [0, 0.5], "epsilon": [1, None]}
-    return fmab.sweep("cdp", problem, **sizes.SMALL, horizon=2000, **grid, **SMALL)
+    return fmab.sweep("cdp", **sizes.SMALL, horizon=2000, **grid, **SMALL)
 
 
 @pytest.fixture(scope="module")
