@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import SERVER, Exchange, Meter, View
+from fmab_jax.core.exchanges.table import SERVER, Exchange, Ledger, Meter, View
 from fmab_jax.errors import refuse
 from fmab_jax.later import nx
 
@@ -24,6 +25,10 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
 
     Peer links are counted on two meters. ``edges`` is sum_q |E_q|, which alone fits the paper's
     figure 11; ``sac`` is sum_q sum_i dist(i, sink_q) (theorem 4).
+
+    The ledger counts the uploads of the sinks with the DATA messages. Agents forward to the
+    lowest-numbered neighbour one hop nearer to the sink, in one message all that arrived a slot
+    before; to other neighbours, the number of messages may differ.
 
     Args:
         components: A list of connected undirected networkx graphs G_1..G_Q of at most 5,000 nodes
@@ -64,6 +69,7 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         diameter=max(part.diameter for part in parts),
         sizes=tuple(part.size for part in parts),
         sinks=tuple(int(start) + part.sink for start, part in zip(first, parts, strict=True)),
+        ledger=Ledger(adv=0, req=0, data=len(parts) + sum(part.messages for part in parts)),
         vectors=len(parts) + forwards,
         views=(
             View("sinks, and agents that pass on", 1),
@@ -79,6 +85,7 @@ class _Component(NamedTuple):
     sink: int
     slots: int
     forwards: int
+    messages: int
     diameter: int
 
 
@@ -93,5 +100,20 @@ def _component(graph: Any, field: str) -> _Component:
         sink=sink,
         slots=int(eccentricity[sink]),
         forwards=int(hops[sink].sum()),
+        messages=_messages(hops, sink),
         diameter=int(eccentricity.max()),
     )
+
+
+def _messages(hops: Int[np.ndarray, "agent agent"], sink: int) -> int:
+    """Returns the DATA messages of a component: one for each agent and slot in which it forwards.
+
+    An agent sends its own observation in slot 1, and those from n hops behind it in slot n + 1.
+    """
+    far = hops[sink]
+    behind = np.zeros(len(hops), np.int64)
+    # Agents are visited from the outermost inwards: all behind an agent is then known.
+    for agent in np.argsort(-far, kind="stable")[:-1]:
+        receiver = np.flatnonzero((hops[agent] == 1) & (far == far[agent] - 1))[0]
+        behind[receiver] = max(behind[receiver], behind[agent] + 1)
+    return int(behind.sum() - behind[sink]) + len(hops) - 1

@@ -92,7 +92,7 @@ class Exchange:
         views: Who sees what of a round, a `View` each.
         exact: Whether every agent acts on the mean with these weights, and not on one that is near
             it: then the noise of all agents is in whatever is decided.
-        ledger: The messages of a round of GIS, a `Ledger`; None for any other exchange.
+        ledger: The messages of a round of GIS or SAC, a `Ledger`; None for any other exchange.
 
     Example:
         Agents 0 to 3 send to a server; agent 4 sends to agent 3, which passes it on:
