@@ -147,7 +147,11 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
     allowed = f"a whole number in [{low:,}, {high:,}]"
     if not _is_real(value):
         refuse(field, value, allowed, _without_commas(value, remedy))
-    if not low <= value <= high or value != int(value):
+    try:
+        fits = bool(low <= value <= high and value == int(value))
+    except Exception:  # somebody's own number may raise anything
+        fits = False
+    if not fits:
         refuse(field, value, allowed, remedy)
     # Through int, not float: an integer past 2^53 keeps its last digits.
     return int(value)
@@ -174,7 +178,9 @@ def real(
     try:
         # A float32 means the decimal number it prints, as 0.07 does, not its binary neighbour.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
-    except OverflowError:  # beyond all floats
+        # What is too small for a float would be read as 0.
+        low = math.inf if number == 0 and value != 0 else low
+    except Exception:  # beyond all floats, or somebody's own number
         refuse(field, value, allowed, remedy)
     # Written so that NaN fails every comparison.
     above = number > low if open_low else number >= low
@@ -210,7 +216,7 @@ def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np
         array = np.asarray(value)
         # NumPy reads truth values beside numbers as 0 and 1.
         items = np.asarray(value, object).ravel() if isinstance(value, (list, tuple)) else ()
-    except ValueError:  # rows of different lengths
+    except Exception:  # rows of different lengths, or somebody's own array
         refuse(field, value, allowed, remedy)
     mixed = any(isinstance(item, (bool, np.bool_)) for item in items)
     if array.dtype.kind not in "iuf" or array.size > most or mixed or np.ma.is_masked(value):

@@ -87,6 +87,8 @@ def plot_runs(
         label: confidence_band(data.get("regret", data), level, kind)
         for label, data in runs.items()
     }
+    if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
+        refuse("bounds", bounds, "a value per slot, by a run's label", "see regret_curve")
     bounds = {words.shortened(str(label)): values for label, values in (bounds or {}).items()}
     for label, values in bounds.items():
         allowed, remedy = "a value per slot, by a run's label", "see regret_curve"

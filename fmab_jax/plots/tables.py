@@ -21,7 +21,7 @@ _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
     """Refuses what is not a complete table of final values, and unknown names."""
     for metric in metrics:
-        if metric not in _VARIABLES:
+        if not isinstance(metric, str) or metric not in _VARIABLES:
             refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
     if not isinstance(finals, xr.Dataset):

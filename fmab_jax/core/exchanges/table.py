@@ -181,7 +181,7 @@ class Exchange:
 
 def _is_whole(value: Any, low: int, high: int) -> bool:
     """Tells whether it is a whole number of a table; 3.0 is none, as it is no index."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.timedelta64))
     return whole and low <= value <= high
 
 

@@ -223,7 +223,7 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     is_list = isinstance(levels, (list, tuple, range, np.ndarray))
-    if not is_list or not 2 <= length(levels) <= MAX_LEVELS:
+    if not is_list or getattr(levels, "ndim", 1) != 1 or not 2 <= length(levels) <= MAX_LEVELS:
         refuse("levels", levels, allowed, remedy)
     found = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(levels)
