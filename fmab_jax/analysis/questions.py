@@ -60,7 +60,7 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
         seed = study.get("fixed_instance")
         fixed = f"the instance of seed {seed} under root seed {study.get('root_seed')}"
         study["problem"] = "drawn" if seed is None else fixed
-    for name in ("agents", "arms"):  # a maker of one's own may choose them
+    for name in ("agents", "arms"):
         size = data.coords.get(name, xr.DataArray(data.attrs.get(name))).item()
         if words.is_number(size):  # else a label, whose value the study states
             study[name] = int(size)
