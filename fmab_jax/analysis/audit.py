@@ -20,9 +20,8 @@ from jaxtyping import Float, Int
 
 from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
-from fmab_jax.analysis.events import Rule, bound_epsilon, choose_event
+from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
 from fmab_jax.analysis.exposures import Unseen, exposed
-from fmab_jax.analysis.streams import VIEWS, Numbers, Stream
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings

@@ -19,8 +19,8 @@ from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
+from fmab_jax.analysis.events import VIEWS, unrewarded
 from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
-from fmab_jax.analysis.streams import VIEWS, unrewarded
 from fmab_jax.analysis.uploads import Uploads, uploads_of
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.run.contract import asking
