@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
-from fmab_jax.analysis.lower_bounds import checked_means
+from fmab_jax.analysis.epochs import checked_means
 from fmab_jax.core.evidence import Prepared
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import TIE

@@ -111,11 +111,9 @@ def check_algorithm(
 def _run(seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]) -> Outcome:
     """Runs seeds in batches, in turn of each configuration."""
     order = np.arange(seeds, dtype=np.int32) % len(configs)
-    parts = dict(
-        batches.run_trials(batches.Trials(configs, order, np.arange(seeds), 0), batch, devices)
-    )
-    ordered = [parts[start] for start in sorted(parts)]
-    return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
+    trials = batches.Trials(configs, order, np.arange(seeds), 0)
+    parts = dict(batches.run_trials(trials, batch, devices))
+    return jax.tree.map(lambda *rows: np.concatenate(rows), *(parts[i] for i in sorted(parts)))
 
 
 def _check_value(algorithm: Algorithm) -> None:

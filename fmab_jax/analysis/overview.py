@@ -19,39 +19,23 @@ from fmab_jax.analysis.remarks import remarks_of
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
 from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
-from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
 
 # What pdflatex lacks, or reads as a command.
-_LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "ε": r"$\varepsilon$",
-    "δ": r"$\delta$",
-    "∞": r"$\infty$",
-    "–": "--",
-    "×": r"$\times$",
-}
+_COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
+_SYMBOLS = "pm varepsilon delta infty times".split()
+_LATEX: dict[str, Any] = {letter: f"\\{letter}" for letter in "&%_#${}"} | {"–": "--"}
+_LATEX |= {letter: f"\\{name}" for letter, name in zip("\\^~<>", _COMMANDS, strict=True)}
+_LATEX |= {letter: f"$\\{name}$" for letter, name in zip("±εδ∞×", _SYMBOLS, strict=True)}
 # Letters of a line in the heading of a column of short numbers.
 _NARROW = 9
 _POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 # Columns that rows can be sorted by, besides the swept parameters.
-_COLUMNS = {
-    "regret": "regret",
-    "rounds": "rounds_made",
-    "cost": "cost",
-    "seeds": "seeds",
-    "lost": "best_arm_lost",
-    "worse": "worse_arm_played",
-    "leak": "leak_epsilon",
-}
+_COLUMNS = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
+_COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
 
 
 @dataclass(frozen=True)
@@ -173,7 +157,7 @@ def overview(
     keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
     # A swept round budget is called rounds as well; then the rounds that were made are not.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
-    rows = [row for row in _rows(table, data) if row["seeds"]]
+    rows = [row for row in rows_of(table, data) if row["seeds"]]
     if sort is not None:
         key = _key("sort", sort, sort, keys)
         # NaN, where there are less than two seeds, has no place in an order: it comes last.
@@ -205,7 +189,7 @@ def overview(
     )
 
 
-def _rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
+def rows_of(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
     """Yields all that is known of a configuration, by name; ``leak`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
     scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
@@ -222,6 +206,16 @@ def _rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
         yield row | {f"links_{meter}": number for meter, number in links}
 
 
+def half(row: Mapping[str, Any], name: str = "regret") -> float:
+    """Returns half of the interval of a number in a row."""
+    return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
+
+
+def percent(row: Mapping[str, Any]) -> str:
+    """Writes half of the interval of regret in per cent of it."""
+    return f"{100 * half(row) / row['regret']:.2g}" if row["regret"] else "0"
+
+
 def _columns(
     rows: Sequence[dict[str, Any]], table: xr.Dataset, asked: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
@@ -235,12 +229,6 @@ def _columns(
 
     def number(name: str) -> list[str]:
         return cells(lambda row: short(row[name]))
-
-    def half(row: dict[str, Any], name: str = "regret") -> float:
-        return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
-
-    def percent(row: dict[str, Any]) -> str:
-        return f"{100 * half(row) / row['regret']:.2g}" if row["regret"] else "0"
 
     def event(name: str) -> list[str]:
         low, high = f"{name}_lower", f"{name}_upper"
@@ -307,18 +295,8 @@ def _legend(table: xr.Dataset, share: str) -> str:
         f"Links are those of completed rounds.\n"
         f"{costs.LEAK_NOTE}.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
-        f"Cost: {prices}.{_rating_points(table)}"
+        f"Cost: {prices}."
     )
-
-
-def _rating_points(table: xr.Dataset) -> str:
-    """Says what a regret of 1 is where rewards are ratings, which are scaled to [0, 1]."""
-    law = said(table, "settings").get("rewards", "")
-    levels = law.removeprefix("ratings ").split(", ")
-    low, high = number_of(levels[0]), number_of(levels[-1])
-    if not law.startswith("ratings ") or low is None or high is None:
-        return ""
-    return f"\nA regret of 1 is {high - low:g} rating points, from {levels[0]} to {levels[-1]}."
 
 
 def folded(heading: str) -> str:
@@ -328,7 +306,7 @@ def folded(heading: str) -> str:
 
 def _latex(text: str) -> str:
     """Writes letters that pdflatex lacks as commands."""
-    text = "".join(_LATEX.get(letter, letter) for letter in text)
+    text = text.translate(str.maketrans(_LATEX))
     return _RAISED.sub(lambda match: f"$^{{{match[0].translate(_POWERS)}}}$", text)
 
 

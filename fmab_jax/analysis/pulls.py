@@ -264,7 +264,8 @@ def _decisive(
     """Returns a trial, its rounds, and the first of these in which an arm can leave."""
     problem = events.unrewarded(exchange.agents)
     trial = algorithm.bind(problem, horizon, exchange=exchange)
-    rounds = schedule(trial, int(min(_MOST_ROUNDS, budget(algorithm, trial))))
+    number = int(min(_MOST_ROUNDS, budget(algorithm, trial)))
+    rounds: Schedule = jax.device_get(schedule(trial, rounds=number))
     near = np.flatnonzero(2.0 * rounds.radius <= _FAR_ENOUGH)[:_DECISIONS]
     return trial, rounds, near.tolist()
 

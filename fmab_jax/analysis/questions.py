@@ -73,11 +73,6 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     return question
 
 
-def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tells whether two runs were asked the same, as far as both say so; see `question_of`."""
-    return not differences(one, other)
-
-
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Returns the names in which two questions differ, as far as both say so."""
     return [name for name in one if name in other and one[name] != other[name]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import xarray as xr
 
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs
+from fmab_jax.analysis.privacy import from_to
 from fmab_jax.analysis.words import is_number
 from fmab_jax.errors import number_of
 from fmab_jax.parameters import parameters_of
@@ -40,14 +40,14 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         )
     shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
     if float(shares.max()) >= 1:
-        share = _from_to([round(float(end)) for end in (shares.min(), shares.max())])
+        share = from_to([round(float(end)) for end in (shares.min(), shares.max())])
         lines.append(
             f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
             "a choice, take a longer horizon or fewer arms."
         )
     budgets, unproven, open_actions = _look_at_cells(table)
     if budgets:
-        rounds, mean, percent = map(_from_to, zip(*budgets, strict=True))
+        rounds, mean, percent = map(from_to, zip(*budgets, strict=True))
         lines.append(
             f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
             f"average, and {percent} % of the seeds still explore.\n"
@@ -78,10 +78,8 @@ def _look_at_cells(
     budgets: list[tuple[float, float, float]] = []
     unproven: dict[str, list[tuple[str, str]]] = {}
     open_actions = 0
-    for place in np.ndindex(table.seeds.shape):
+    for place in np.argwhere(table.seeds.values):
         cell = table.isel(dict(zip(table.seeds.dims, place, strict=True)))
-        if not int(cell.seeds):
-            continue
         open_actions += costs.exposure_of(cell).has_open_actions
         owner = costs.owner_of(cell)
         parameters = parameters_of(owner) if owner else {}
@@ -89,8 +87,7 @@ def _look_at_cells(
             if parameter.proven:
                 value = costs.setting_of(cell, name, parameter.default)
                 if not parameter.is_proven(value):
-                    pair = parameter.told(value), parameter.remedy
-                    unproven.setdefault(name, []).append(pair)
+                    unproven.setdefault(name, []).append((parameter.told(value), parameter.remedy))
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
             budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
@@ -98,11 +95,6 @@ def _look_at_cells(
             if is_number(budget) and 0 < made < budget and share >= 0.01:
                 budgets.append((budget, made, round(100 * share)))
     return budgets, unproven, open_actions
-
-
-def _from_to(numbers: Sequence[float]) -> str:
-    ends = [f"{end:.3g}" for end in (min(numbers), max(numbers))]
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def _agents_differ(table: xr.Dataset, data: xr.Dataset) -> Any:

@@ -157,22 +157,17 @@ class Schedule(NamedTuple):
     scale: Any  # of the noise on a sum of the epoch's rewards
 
 
-def schedule(trial: EliminationTrial, rounds: int) -> Schedule:
-    """Returns the first rounds of a trial."""
-    planned: Any = _planned(trial, rounds=rounds)
-    return Schedule(*map(np.asarray, planned))
-
-
 @partial(jax.jit, static_argnames="rounds")
 @traced_here
-def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
+def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
+    """Returns the first rounds of a trial."""
     trial, start = _start(trial, instance_of(jnp.zeros(ARMS), ()))
 
     def round_of(state: accounts.State, _: None) -> tuple[accounts.State, Schedule]:
         plan = elimination.plan_epoch(trial, state, jax.random.key(0), trial.horizon)
         now = plan.round
-        after = state._replace(number=now.number, pulls=now.pulls)
-        return after, Schedule(now.pulls, plan.epoch.fresh, plan.radius, now.scale)
+        state = state._replace(number=now.number, pulls=now.pulls)
+        return state, Schedule(now.pulls, plan.epoch.fresh, plan.radius, now.scale)
 
     return jax.lax.scan(round_of, start, None, length=rounds)[1]
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.analysis import comparisons, costs, privacy, statements
+from fmab_jax.analysis import costs, privacy, questions, statements
 from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.overview import percent
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import short
 from fmab_jax.errors import Refusal, price, real, refuse
@@ -44,12 +45,12 @@ class Table(NamedTuple):
     kind: str = ""  # its class in a page: "words" of texts, "sortable" by the script
 
 
-def check_installed(door: str) -> None:
+def check_installed() -> None:
     """Refuses to make a page where the extra that pages need is missing."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
-        raise Refusal.line(f'{door} needs: pip install "fmab_jax[report]"') from None
+        raise Refusal.line('write_report needs: pip install "fmab_jax[report]"') from None
 
 
 def write_report(
@@ -95,7 +96,7 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    check_installed("write_report")
+    check_installed()
     path = checked_out(out, overwrite)
     results = results_of(sources)
     if title is not None and (
@@ -103,9 +104,9 @@ def write_report(
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    costs = {"server_price": server_price, "peer_price": peer_price}
-    costs = {name: price(name, value) for name, value in costs.items()}
-    whole = page(content.gathered(results, title=title, level=level, **costs))
+    prices: dict[str, Any] = {"server_price": server_price, "peer_price": peer_price}
+    prices = {name: price(name, value) for name, value in prices.items()}
+    whole = page(content.gather(results, title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -176,7 +177,7 @@ def page(made: Content) -> str:
             finals=_finals(made),
             compared=_comparisons(made),
             tally=statements.tally(made.compared),
-            all_pairs=comparisons.ALL_PAIRS,
+            all_pairs=questions.ALL_PAIRS,
             ledgers=_ledgers(made),
             wrong=wrong,
             unlucky=total,
@@ -190,10 +191,10 @@ def page(made: Content) -> str:
 def _best(made: Content) -> list[str]:
     """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
     whole = made.complete
-    for name in set(comparisons.QUESTIONS) & {*made.axes}:
+    for name in set(questions.QUESTIONS) & {*made.axes}:
         # A smaller problem is less regret, no better run.
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
-    if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
+    if any(questions.differences(whole[0].asked, cell.asked) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
@@ -208,7 +209,7 @@ def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
 
     def number(cell: Cell) -> str:
         regret = short(cell.row["regret"])
-        return f"{regret} {_interval(cell.row, 'regret')} ({100 * made.level:.6g} %): {cell.label}"
+        return f"{regret} {_interval(cell.row)} ({100 * made.level:.6g} %): {cell.label}"
 
     best, safest = cells[0], min(cells, key=lambda cell: cell.cost.leak)
     trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if several else "The"
@@ -243,12 +244,11 @@ def _finals(made: Content) -> Table:
         if not cell.complete:
             rows.append([*where, "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
-        half = (row["regret_upper"] - row["regret_lower"]) / 2
-        share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
-        links = [short(cell.links[name]) if name in cell.links else "" for name in made.meters]
-        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row, "regret")]
+        keys = [f"links_{name}" for name in made.meters]
+        links = [short(row[key]) if key in row else "" for key in keys]
+        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row)]
         ends = [short(row["cost"]), f"{int(row['seeds']):,}"]
-        rows.append([*where, share, short(row["rounds_made"]), *links, *ends])
+        rows.append([*where, percent(row), short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * several
     return Table(caption, heads, rows, first, "sortable" * several)
 
@@ -320,8 +320,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1)), total
 
 
-def _interval(row: Mapping[str, float], name: str) -> str:
-    return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
+def _interval(row: Mapping[str, float]) -> str:
+    return f"[{short(row['regret_lower'])}, {short(row['regret_upper'])}]"
 
 
 @functools.cache
