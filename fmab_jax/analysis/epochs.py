@@ -339,12 +339,9 @@ def private_lower_bound(
         return 0.0
     with jax.enable_x64(True):
         low, high, hidden = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
-        apart = np.asarray(_divergence(low, high, jnp.float64(hidden)))
+        apart = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(hidden)))
     total = float((gaps[worse] / apart).sum())
     return total * (M * math.log(T) if alone else math.log(M * T))
-
-
-_divergence = jax.jit(private_divergence)
 
 
 def checked_means(means: Any) -> Float[np.ndarray, " arm"]:

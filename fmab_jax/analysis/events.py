@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from fmab_jax.analysis.bands import clopper_pearson
 from fmab_jax.core.problems import Problem
 
 VIEWS = ("messages", "sums", "actions")
@@ -233,12 +234,7 @@ def bound_epsilon(more: Any, less: Any, rule: Rule) -> Any:
 
     Of p it takes Clopper and Pearson's lower limit, of q their upper one.
     """
-    from scipy.special import betaincinv
-
-    runs, tail = rule.runs, rule.tail
-    # An event of no run has the lower limit 0; one of all runs has the upper limit 1.
-    low = np.where(more > 0, betaincinv(np.maximum(more, 1), runs - more + 1, tail), 0.0)
-    inside = np.minimum(less, runs - 1)
-    high = np.where(less < runs, betaincinv(inside + 1, runs - inside, 1.0 - tail), 1.0)
+    low, _ = clopper_pearson(more, rule.runs, rule.tail)
+    _, high = clopper_pearson(less, rule.runs, rule.tail)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low - rule.delta, 0.0)) - np.log(high)

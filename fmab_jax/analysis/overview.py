@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
-from fmab_jax.analysis.remarks import remarks_of
 from fmab_jax.analysis.tables import asked_numbers, final_table
-from fmab_jax.analysis.words import facts, label_text, short
+from fmab_jax.analysis.words import facts, is_number, label_text, short
 from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
+from fmab_jax.parameters import parameters_of
+from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
@@ -174,7 +176,6 @@ def overview(
         chosen = [_key("columns", name, name, names) for name in _listed("columns", columns)]
         shown = [column for name in dict.fromkeys(chosen) for column in shown if column[0] == name]
     level = table.attrs["level"]
-    # Of joined runs the table has none.
     ledger = table.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
@@ -314,3 +315,86 @@ def _html(cells: Sequence[str], tag: str) -> str:
     """Writes a row of a table."""
     texts = (f'<{tag} style="text-align: right">{escape(cell)}</{tag}>' for cell in cells)
     return f"<tr>{''.join(texts)}</tr>"
+
+
+def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
+    """Returns remarks, in lines, on results and their `final_table`."""
+    total, lines = table.seeds.size, []
+
+    def rows(number: int) -> str:
+        return f" in {number:,} of {total:,} rows" * (total > 1)
+
+    if empty := int((table.seeds == 0).sum()):
+        many = "configuration" + "s" * (empty > 1)
+        lines.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
+    if number := int(idle.sum()):
+        lines.append(
+            f"No round was completed by T{rows(number)}: T is shorter than the first epoch, every "
+            "seed still explores.\nTake a longer horizon."
+        )
+    shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
+    if float(shares.max()) >= 1:
+        share = privacy.from_to([round(float(end)) for end in (shares.min(), shares.max())])
+        lines.append(
+            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
+            "a choice, take a longer horizon or fewer arms."
+        )
+    places = np.argwhere(table.seeds.values)
+    cells = [table.isel(dict(zip(table.seeds.dims, place, strict=True))) for place in places]
+    budgets, unproven = _look_at(cells)
+    if budgets:
+        rounds, mean, percent = map(privacy.from_to, zip(*budgets, strict=True))
+        lines.append(
+            f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
+            f"average, and {percent} % of the seeds still explore.\n"
+            "Take a longer horizon, or let more agents report."
+        )
+    for values in unproven.values():
+        words = " and ".join(dict.fromkeys(text for text, _ in values))
+        lines.append(f"No theorem covers {words}{rows(len(values))}: {values[0][1]}.")
+    if number := sum(costs.exposure_of(cell).has_open_actions for cell in cells):
+        where = rows(number)
+        lines.append(f"Actions have no bound{where}: the leaks are those of what is sent alone.")
+    if int((table.best_arm_lost * _agents_differ(table, data)).sum()):
+        lines.append(
+            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
+            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
+        )
+    return lines
+
+
+def _look_at(
+    cells: Iterable[xr.Dataset],
+) -> tuple[list[tuple[float, float, float]], dict[str, list[tuple[str, str]]]]:
+    """Returns budgets that do not fit, and values that no theorem covers, by parameter.
+
+    A budget has the rounds made and the per cent of seeds that still explore; a value, the remedy.
+    """
+    budgets: list[tuple[float, float, float]] = []
+    unproven: dict[str, list[tuple[str, str]]] = {}
+    for cell in cells:
+        owner = costs.owner_of(cell)
+        parameters = parameters_of(owner) if owner else {}
+        for name, parameter in parameters.items():
+            if parameter.proven:
+                value = costs.setting_of(cell, name, parameter.default)
+                if not parameter.is_proven(value):
+                    unproven.setdefault(name, []).append((parameter.told(value), parameter.remedy))
+        # A seed that has spent its budget explores no more.
+        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
+            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
+            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
+            if is_number(budget) and 0 < made < budget and share >= 0.01:
+                budgets.append((budget, made, round(100 * share)))
+    return budgets, unproven
+
+
+def _agents_differ(table: xr.Dataset, data: xr.Dataset) -> Any:
+    """Tells where the means of agents differ."""
+    if "spread" in table.coords:
+        # A label of one's own does not tell the number: then agents may differ.
+        spread = table.spread
+        return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
+    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
+    return fixed or "spread" in said(table, "settings")

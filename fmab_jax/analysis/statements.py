@@ -7,7 +7,6 @@ nowhere else.
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections import Counter
@@ -184,11 +183,6 @@ class Comparison:
             text += f"{self.first} and {self.second}: {number}{unit}"
         regret = f"{f'With {self.at}: ' * bool(self.at)}{text} {interval}"
         return "; ".join(filter(None, [regret, self._leaks, self._links, self._trusts]))
-
-    @property
-    def html(self) -> str:
-        """The sentence for a page."""
-        return html.escape(f"{self.sentence}.").replace(" %", "\N{NO-BREAK SPACE}%")
 
     @property
     def _leaks(self) -> str:

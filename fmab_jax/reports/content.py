@@ -14,7 +14,7 @@ import xarray as xr
 
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import comparisons, costs, questions, words
-from fmab_jax.analysis.overview import overview, rows_of
+from fmab_jax.analysis.overview import remarks_of, rows_of
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import final_table, held
 from fmab_jax.errors import Refusal, refuse
@@ -265,7 +265,8 @@ def _compared(
 def _events(source: Source) -> list[str]:
     """Says what went wrong in how many seeds, and what else to know of the numbers."""
     lines = [f"{line}." for line in captions.events_of_cells(source.table)]
-    return lines + [" ".join(line.split()) for line in overview(source.data).remarks]
+    remarks = remarks_of(source.table, source.data)
+    return lines + [" ".join(line.split()) for line in remarks]
 
 
 def _question(

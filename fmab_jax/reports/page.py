@@ -21,7 +21,7 @@ from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.overview import percent
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import short
-from fmab_jax.errors import Refusal, price, real, refuse
+from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import content
@@ -104,8 +104,7 @@ def write_report(
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    prices: dict[str, Any] = {"server_price": server_price, "peer_price": peer_price}
-    prices = {name: price(name, value) for name, value in prices.items()}
+    prices = {"server_price": server_price, "peer_price": peer_price}
     whole = page(content.gather(results, title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
