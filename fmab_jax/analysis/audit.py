@@ -227,8 +227,7 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
     streams, first = exposure.streams(), 0
     if exposure.compete:
         pilots = _pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
-        bounds = [choose_event(pilot, rule).bound for pilot in pilots]
-        streams = [streams[int(np.argmax(bounds))]]
+        streams = [streams[int(np.argmax([choose_event(pilot, rule).bound for pilot in pilots]))]]
         first = -(-_TRIAL // exposure.size)
     pilots = _pilots(exposure, streams, min(_PILOT, rule.runs), first)
     first += -(-_PILOT // exposure.size)

@@ -410,11 +410,10 @@ def _root(correlation: np.ndarray) -> np.ndarray:
 
 def _largest(root: np.ndarray, seeds: int, level: float, resamples: int, seed: int) -> float:
     """Returns the ``level`` quantile of max_t abs(Z_t), given a root [rank, time] of Z's law."""
-    times = root.shape[1]
     rng = np.random.default_rng(seed)
     chi = np.sqrt(rng.chisquare(seeds - 1, resamples) / (seeds - 1))
     largest = np.empty(resamples)
-    for block in _blocks(resamples, times + len(root)):
+    for block in _blocks(resamples, root.shape[1] + len(root)):
         normals = rng.standard_normal((len(largest[block]), len(root)))
         largest[block] = np.abs(normals @ root).max(axis=1)
     return float(np.quantile(largest / chi, level, method="higher"))

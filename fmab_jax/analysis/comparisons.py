@@ -235,9 +235,8 @@ def _read(field: str, data: xr.Dataset) -> _Run:
     start = data, questions.question_of(data), root, int(data.attrs.get("looks", 0))
     if "regret" not in data:
         summary.refuse_huge(f"{field}.regret_mean", data.regret_mean.values)
-        mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
-        return _Run(*start, None, np.empty(0), number, mean, error)
+        return _Run(*start, None, np.empty(0), number, float(data.regret_mean.values[-1]), error)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")

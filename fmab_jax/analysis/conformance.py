@@ -146,8 +146,7 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
 
 def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
     """Compares bytes, because == calls NaN unequal to itself and -0.0 equal to 0.0."""
-    pairs = zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True)
-    for (path, one), two in pairs:
+    for (path, one), two in zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
         for seed, (mine, other) in enumerate(zip(one, two, strict=True)):
             if mine.tobytes() != other.tobytes():
                 field = jax.tree_util.keystr(path).strip(".[]'") or "regret"

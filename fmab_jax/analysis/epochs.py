@@ -340,8 +340,7 @@ def private_lower_bound(
     with jax.enable_x64(True):
         low, high, hidden = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
         apart = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(hidden)))
-    total = float((gaps[worse] / apart).sum())
-    return total * (M * math.log(T) if alone else math.log(M * T))
+    return float((gaps[worse] / apart).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
 def checked_means(means: Any) -> Float[np.ndarray, " arm"]:

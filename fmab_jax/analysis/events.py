@@ -148,8 +148,7 @@ def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
 
 
 def _distance(statistic: Statistic, centre: float) -> Statistic:
-    words = f"distance of {statistic.words} from {centre:g}"
-    return statistic._replace(words=words, centre=centre)
+    return statistic._replace(words=f"distance of {statistic.words} from {centre:g}", centre=centre)
 
 
 def _simple(seen: Numbers) -> list[Statistic]:

@@ -57,8 +57,7 @@ class Releases:
     def draw(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
         """Returns a batch of runs in which the reward of one slot, -1 for none, is 1."""
         means = (np.arange(UPLOADS) == data).astype(np.float64)
-        seed = events.seed_of(data, batch)
-        return np.asarray(_released(self.trial, self.root, seed, means))
+        return np.asarray(_released(self.trial, self.root, events.seed_of(data, batch), means))
 
     def show(self, stream: Stream, batch: Float[np.ndarray, "slot run"]) -> Numbers:
         """Returns what is released in some slots."""
@@ -262,8 +261,7 @@ def _decisive(
     algorithm: Elimination, exchange: Exchange, horizon: int
 ) -> tuple[EliminationTrial, Schedule, list[int]]:
     """Returns a trial, its rounds, and the first of these in which an arm can leave."""
-    problem = events.unrewarded(exchange.agents)
-    trial = algorithm.bind(problem, horizon, exchange=exchange)
+    trial = algorithm.bind(events.unrewarded(exchange.agents), horizon, exchange=exchange)
     number = int(min(_MOST_ROUNDS, budget(algorithm, trial)))
     rounds: Schedule = jax.device_get(schedule(trial, rounds=number))
     near = np.flatnonzero(2.0 * rounds.radius <= _FAR_ENOUGH)[:_DECISIONS]

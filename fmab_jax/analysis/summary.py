@@ -192,10 +192,9 @@ def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     """Returns the sum of (values, counts) pairs; exact in any order."""
     parts = list(parts)
     values = np.concatenate([part for part, _ in parts])
-    counts = np.concatenate([count for _, count in parts])
     distinct, place = np.unique(values, return_inverse=True)
     total = np.zeros(len(distinct), np.int64)
-    np.add.at(total, place, counts)
+    np.add.at(total, place, np.concatenate([count for _, count in parts]))
     return distinct, total
 
 

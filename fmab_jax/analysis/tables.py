@@ -198,10 +198,9 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
             seeds = seeds.copy(data=there.sum("seed").transpose(*seeds.dims).values)
     apart = dims - {*study.get("axes", ())}
     if study and (apart or joined):
-        private = ("ledger", "epsilon", "epsilon_message")
-        data = data.drop_attrs(deep=False).assign_attrs(
-            {name: value for name, value in data.attrs.items() if name not in private}
-        )
+        data = data.copy()
+        for name in ("ledger", "epsilon", "epsilon_message"):
+            data.attrs.pop(name, None)
     if "seed" in data.coords and len(np.unique(data.seed)) < number:
         refuse(f"{field}.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
     if "priced" in data.coords and data.priced.dtype != bool:
@@ -237,7 +236,6 @@ def _check(data: xr.Dataset, field: str) -> None:
 
 def asked_numbers(data: xr.Dataset) -> list[str]:
     """Returns the outputs that results were asked for and that are a number of each seed."""
-    texts = said(data, "study").get("outputs", ())
     over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
-    names = [text.partition(" ")[0] for text in texts]
+    names = [text.partition(" ")[0] for text in said(data, "study").get("outputs", ())]
     return [n for n in names if f"{n}{end}" in data and {*data[f"{n}{end}"].dims} <= over]

@@ -207,8 +207,7 @@ def closed_form(
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
     waiting = M * exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
-    commitment = M * T * float(unresolved.max(initial=0))
-    return _assembled(model, exploration, waiting, commitment, most)
+    return _assembled(model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most)
 
 
 def _model(

@@ -194,8 +194,7 @@ def uploads_of(
     """Returns what shows messages, or sums over so many agents, of which the viewer may be one."""
     problem = events.unrewarded(exchange.agents)
     secure, shares = algorithm.sums_securely, algorithm.shares_arms
-    summed = secure or shares
-    trial = algorithm.bind(problem, events.HORIZON, exchange=exchange, sum_agents=summed)
+    trial = algorithm.bind(problem, events.HORIZON, exchange=exchange, sum_agents=secure or shares)
     view = "sums" if secure or over > 1 else "messages"
     words, agents, weights = ("upload", "uploads"), 2, None
     if trial.alone:
@@ -239,5 +238,4 @@ def by_agent(draws: Draws, rows: int, secure: bool) -> ByAgent:
     fields: dict[str, Any] = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
     fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "shapes": shapes}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
-    merged = not summed and getattr(draws, "merged", False)
-    return ByAgent(**fields, partial=False, merged=merged)
+    return ByAgent(**fields, partial=False, merged=not summed and getattr(draws, "merged", False))

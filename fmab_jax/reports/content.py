@@ -265,8 +265,7 @@ def _compared(
 def _events(source: Source) -> list[str]:
     """Says what went wrong in how many seeds, and what else to know of the numbers."""
     lines = [f"{line}." for line in captions.events_of_cells(source.table)]
-    remarks = remarks_of(source.table, source.data)
-    return lines + [" ".join(line.split()) for line in remarks]
+    return lines + [" ".join(line.split()) for line in remarks_of(source.table, source.data)]
 
 
 def _question(
@@ -282,8 +281,7 @@ def _question(
         lines = [f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?"]
     for source in sources:
         varied = [str(n) for n in source.data.seeds.dims if source.data.sizes[n] > 1]
-        facts = words.facts(source.data, varied, leaks=True)
-        lines.append(f"{source.start}{', '.join(facts)}.")
+        lines.append(f"{source.start}{', '.join(words.facts(source.data, varied, leaks=True))}.")
     return list(dict.fromkeys(lines))
 
 

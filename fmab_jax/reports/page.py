@@ -98,14 +98,13 @@ def write_report(
     """
     check_installed()
     path = checked_out(out, overwrite)
-    results = results_of(sources)
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > LONGEST
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     prices = {"server_price": server_price, "peer_price": peer_price}
-    whole = page(content.gather(results, title, level, prices))
+    whole = page(content.gather(results_of(sources), title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -161,29 +160,26 @@ def page(made: Content) -> str:
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
     wrong, total = _wrong(made)
-    return (
-        _templates()
-        .get_template("page.html.j2")
-        .render(
-            made=made,
-            version=__version__,
-            percent=f"{100 * made.level:.6g} %",
-            leak_note=costs.LEAK_NOTE,
-            best=_best(made),
-            headlines=_headlines(made.compared),
-            drawn=content.curves(made),
-            ends=[picture for source in made.sources for picture in content.finals(source)],
-            finals=_finals(made),
-            compared=_comparisons(made),
-            tally=statements.tally(made.compared),
-            all_pairs=questions.ALL_PAIRS,
-            ledgers=_ledgers(made),
-            wrong=wrong,
-            unlucky=total,
-            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            script=script,
-            style=style,
-        )
+    template = _templates().get_template("page.html.j2")
+    return template.render(
+        made=made,
+        version=__version__,
+        percent=f"{100 * made.level:.6g} %",
+        leak_note=costs.LEAK_NOTE,
+        best=_best(made),
+        headlines=_headlines(made.compared),
+        drawn=content.curves(made),
+        ends=[picture for source in made.sources for picture in content.finals(source)],
+        finals=_finals(made),
+        compared=_comparisons(made),
+        tally=statements.tally(made.compared),
+        all_pairs=questions.ALL_PAIRS,
+        ledgers=_ledgers(made),
+        wrong=wrong,
+        unlucky=total,
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script=script,
+        style=style,
     )
 
 
@@ -286,10 +282,9 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
             continue
         rows, notes = privacy.rows(ledger)
         titles = len({row["title"] for row in rows}) > 1
-        some = any(row["where"] for row in rows)
         columns = {"title": "algorithm"} if titles else {}
         columns |= {"who": "who", "what": "what they see"}
-        columns |= {"where": "of which runs"} if some else {}
+        columns |= {"where": "of which runs"} if any(row["where"] for row in rows) else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
         listed = [[row[name] for name in columns] for row in rows]
         caption = "What is told of one reward, and to whom"
@@ -327,9 +322,7 @@ def _interval(row: Mapping[str, float]) -> str:
 def _templates() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    found = Environment(
+    return Environment(
         loader=PackageLoader("fmab_jax", "reports"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    found.filters["grouped"] = "{:,}".format
-    return found
