@@ -84,7 +84,12 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     with asking(owner):
         rows = list(base.ledger_of(algorithm, exchange))
         stated = base.privacy_of(algorithm, exchange)
-    if owner.ledger is not Algorithm.ledger:
+    privacy, ledger = (
+        next(place for place, each in enumerate(owner.__mro__) if name in vars(each))
+        for name in ("privacy", "ledger")
+    )
+    # What a class inherits says nothing of what it has changed.
+    if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
     sent = [row for row in rows if row.who not in (base.ACTIONS, base.OUTSIDE)]
     epsilon = stated["epsilon_message" if sent else "epsilon"]

@@ -45,14 +45,6 @@ class Table(NamedTuple):
     kind: str = ""  # its class in a page: "words" of texts, "sortable" by the script
 
 
-def check_installed() -> None:
-    """Refuses to make a page where the extra that pages need is missing."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        raise Refusal.line('write_report needs: pip install "fmab_jax[report]"') from None
-
-
 def write_report(
     sources: Any,
     out: str | os.PathLike[str] = "report.html",
@@ -96,7 +88,10 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    check_installed()
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise Refusal.line('write_report needs: pip install "fmab_jax[report]"') from None
     path = checked_out(out, overwrite)
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > LONGEST
@@ -159,7 +154,7 @@ def page(made: Content) -> str:
     """Returns the page as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
-    wrong, total = _wrong(made)
+    listed = [cell for cell in made.cells[:_MOST_ROWS] if cell.complete]
     template = _templates().get_template("page.html.j2")
     return template.render(
         made=made,
@@ -175,8 +170,8 @@ def page(made: Content) -> str:
         tally=statements.tally(made.compared),
         all_pairs=questions.ALL_PAIRS,
         ledgers=_ledgers(made),
-        wrong=wrong,
-        unlucky=total,
+        wrong=_wrong(made, listed),
+        unlucky=any(cell.row[event] for cell in listed for event in captions.EVENTS),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         script=script,
         style=style,
@@ -293,8 +288,8 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
     return found
 
 
-def _wrong(made: Content) -> tuple[Table, int]:
-    """Returns the table of seeds that went wrong, and how often one did."""
+def _wrong(made: Content, listed: Sequence[Cell]) -> Table:
+    """Returns the table of seeds that went wrong."""
     heads = _places(made)
     first = len(heads)
     view = costs.shared_view(cell.cost for cell in made.cells)
@@ -302,16 +297,15 @@ def _wrong(made: Content) -> tuple[Table, int]:
     for what in captions.EVENTS.values():
         heads += [what, f"share, {100 * made.level:.6g} %"]
     heads.append("still exploring")
-    rows, total = [], 0
-    for cell in (cell for cell in made.cells[:_MOST_ROWS] if cell.complete):
+    rows = []
+    for cell in listed:
         row = cell.row
         values = [costs.leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
         for event in captions.EVENTS:
-            total += int(row[event])
             low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
             values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
         rows.append([*_place(made, cell), *values, f"{int(row['undecided']):,}"])
-    return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1)), total
+    return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
 
 
 def _interval(row: Mapping[str, float]) -> str:
