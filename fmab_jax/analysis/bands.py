@@ -139,8 +139,8 @@ def confidence_band(
 
     per_seed = {name: coord for name, coord in values.coords.items() if "seed" in coord.dims}
     like = ordered.drop_vars(per_seed).isel(seed=0)
-    rows = zip(names, out.reshape(len(names), *like.shape), strict=True)
-    arrays = {name: like.copy(data=row) for name, row in rows}
+    pairs = zip(names, out.reshape(len(names), *like.shape), strict=True)
+    arrays = {name: like.copy(data=row) for name, row in pairs}
     counts = {
         event: per_seed[event].astype(bool).sum("seed").reset_coords(drop=True).compute()
         for event in EVENTS
