@@ -154,7 +154,7 @@ def page(made: Content) -> str:
     """Returns the page as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
-    listed = [cell for cell in made.cells[:_MOST_ROWS] if cell.complete]
+    cells = [cell for cell in made.cells[:_MOST_ROWS] if cell.complete]
     template = _templates().get_template("page.html.j2")
     return template.render(
         made=made,
@@ -170,8 +170,8 @@ def page(made: Content) -> str:
         tally=statements.tally(made.compared),
         all_pairs=questions.ALL_PAIRS,
         ledgers=_ledgers(made),
-        wrong=_wrong(made, listed),
-        unlucky=any(cell.row[event] for cell in listed for event in captions.EVENTS),
+        wrong=_wrong(made, cells),
+        unlucky=any(cell.row[event] for cell in cells for event in captions.EVENTS),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         script=script,
         style=style,
@@ -288,7 +288,7 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
     return found
 
 
-def _wrong(made: Content, listed: Sequence[Cell]) -> Table:
+def _wrong(made: Content, cells: Sequence[Cell]) -> Table:
     """Returns the table of seeds that went wrong."""
     heads = _places(made)
     first = len(heads)
@@ -298,7 +298,7 @@ def _wrong(made: Content, listed: Sequence[Cell]) -> Table:
         heads += [what, f"share, {100 * made.level:.6g} %"]
     heads.append("still exploring")
     rows = []
-    for cell in listed:
+    for cell in cells:
         row = cell.row
         values = [costs.leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
         for event in captions.EVENTS:
