@@ -87,9 +87,8 @@ def check_algorithm(
         trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, room=room),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
-    mixed = run(
-        [config, neighbour if neighbour.program == config.program else config], 8, one_device
-    )
+    neighbour = neighbour if neighbour.program == config.program else config
+    mixed = run([config, neighbour], 8, one_device)
     same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
     same("room", whole, run([bound(times=slots, room=4 * room)], 8, one_device))
     unchecked = {}

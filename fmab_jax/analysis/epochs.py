@@ -208,7 +208,7 @@ def plan_epochs(
     """Returns the schedule of checked arguments; these are as in `epochs`."""
     remedy = "subtract every global mean from the largest"
     array = numbers_by_arm("gap", gaps, remedy)
-    if not ((array >= 0) & (array <= 1)).all() or array.min() >= TIE:
+    if array.min() >= TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
     array = np.where(array < TIE, 0.0, array)
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
@@ -328,7 +328,7 @@ def private_lower_bound(
         >>> [round(theory.private_lower_bound(given[0], e, *given[1:])) for e in (None, 4, 1, 0.1)]
         [27, 27, 42, 359]
     """
-    array = checked_means(means)
+    array = numbers_by_arm("mean", means, "give one mean per arm, the same for all agents")
     level = privacy("epsilon", epsilon)
     T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
@@ -343,21 +343,14 @@ def private_lower_bound(
     return float((gaps[worse] / apart).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
-def checked_means(means: Any) -> Float[np.ndarray, " arm"]:
-    """Returns the means of arms, checked."""
-    remedy = "give one mean per arm, the same for all agents"
-    array = numbers_by_arm("mean", means, remedy)
-    if not ((array >= 0) & (array <= 1)).all():
-        refuse("means", means, "in [0, 1]", remedy)
-    return array
-
-
 def numbers_by_arm(what: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
-    """Returns a number for each arm."""
+    """Returns a number in [0, 1] for each arm."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         refuse(f"{what}s", values, "an array of numbers", remedy)
     if array.ndim != 1 or not 1 <= array.size <= 10**6:
         refuse(f"{what}s", array.shape, f"one {what} per arm, at most 1,000,000 arms", remedy)
+    if not ((array >= 0) & (array <= 1)).all():
+        refuse(f"{what}s", values, "in [0, 1]", remedy)
     return array
