@@ -16,7 +16,7 @@ import numpy as np
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.costs import NOTHING
-from fmab_jax.analysis.statements import UNSAID, Participant, Question, interval_text
+from fmab_jax.analysis.statements import UNSAID, Participant, Question, with_ends
 from fmab_jax.errors import real, refuse
 
 
@@ -377,6 +377,11 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
         remedy = "compare those of one trust and leak, or pass unlike=True"
         refuse("entrants", terms, "alike in whom they trust and what they leak", remedy)
     return level
+
+
+def interval_text(numbers: tuple[float, float, float]) -> str:
+    """Writes a number with its interval: "12.3 [11.9, 12.7]"."""
+    return " ".join(with_ends(*numbers))
 
 
 def mean_with_ends(values: np.ndarray, level: float) -> tuple[float, float, float]:

@@ -42,8 +42,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 ARRAYS = (
     "accounts", "algorithms", "core", "draws", "elimination", "layouts", "run", "analysis.audit",
     "analysis.device_summary", "analysis.epochs", "analysis.events", "analysis.exposures",
-    "analysis.lower_bounds", "analysis.pulls", "analysis.streams", "analysis.theory",
-    "analysis.uploads",
+    "analysis.pulls", "analysis.theory", "analysis.uploads",
 )
 # fmt: on
 install_import_hook([f"fmab_jax.{room}" for room in ARRAYS], "signatures.check")

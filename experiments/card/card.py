@@ -40,12 +40,12 @@ from experiments.card.suites import (
     contestants,
     match_trust,
 )
+from experiments.several import interval_text
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm, known, load_plugin, named
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
-from fmab_jax.analysis.statements import interval_text
 from fmab_jax.analysis.words import quantity, short, whole, written
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal, count, refuse

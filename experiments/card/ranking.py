@@ -10,9 +10,16 @@ import numpy as np
 from experiments.card.page import Points
 from experiments.card.standings import Run, Standings
 from experiments.card.suites import Group
-from experiments.several import Entrant, Least, Place, least, mean_with_ends, places
+from experiments.several import (
+    Entrant,
+    Least,
+    Place,
+    interval_text,
+    least,
+    mean_with_ends,
+    places,
+)
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.statements import interval_text
 
 LEVEL = 0.95
 """Of all intervals of a ranking together, and of every other interval by itself."""

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from fmab_jax.algorithms.base import Algorithm, Seen
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
-from fmab_jax.analysis.events import Rule, bound_epsilon, choose_event
+from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
 from fmab_jax.analysis.exposures import Unseen, exposed
-from fmab_jax.analysis.streams import VIEWS, Numbers, Stream
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
@@ -228,8 +227,7 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
     streams, first = exposure.streams(), 0
     if exposure.compete:
         pilots = _pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
-        bounds = [choose_event(pilot, rule).bound for pilot in pilots]
-        streams = [streams[int(np.argmax(bounds))]]
+        streams = [streams[int(np.argmax([choose_event(pilot, rule).bound for pilot in pilots]))]]
         first = -(-_TRIAL // exposure.size)
     pilots = _pilots(exposure, streams, min(_PILOT, rule.runs), first)
     first += -(-_PILOT // exposure.size)
@@ -249,32 +247,22 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
             happened[place, side] += np.sum((x >= event.threshold) == event.above)
             binned[place, side] += np.histogram(x, edges[place])[0]
     row, findings = exposure.row, []
+    claim = float(row.epsilon)
+    if rule.delta:
+        claim = epsilon_at(row.epsilon, row.over, rule.delta, row.law, row.shares)
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
         pair = happened[place]
         more, less = pair[event.likelier], pair[1 - event.likelier]
         bound = float(bound_epsilon(np.float64(more), np.float64(less), rule))
-        finding = Finding(
-            stream=stream.words,
-            claim=_claimed(row, rule.delta),
-            lower=max(0.0, bound),
-            event=event.words,
-            threshold=event.threshold,
-            happened=(int(pair[0]), int(pair[1])),
-            histogram=Histogram(edges[place], *binned[place]),
-            who=row.who,
-            what=row.what,
-            view=exposure.view,
-            most=rule.most,
+        findings.append(
+            Finding(
+                *(stream.words, claim, max(0.0, bound), event.words, event.threshold),
+                happened=(int(pair[0]), int(pair[1])),
+                histogram=Histogram(edges[place], *binned[place]),
+                **{"who": row.who, "what": row.what, "view": exposure.view, "most": rule.most},
+            )
         )
-        findings.append(finding)
     return findings
-
-
-def _claimed(row: Seen, delta: float) -> float:
-    """Returns the epsilon that a row of a ledger claims at a delta; the pure one at 0."""
-    if delta == 0.0:
-        return float(row.epsilon)
-    return epsilon_at(row.epsilon, row.over, delta, row.law, row.shares)
 
 
 def _sides(

@@ -139,8 +139,8 @@ def confidence_band(
 
     per_seed = {name: coord for name, coord in values.coords.items() if "seed" in coord.dims}
     like = ordered.drop_vars(per_seed).isel(seed=0)
-    rows = [row.reshape(like.shape) for row in out]
-    arrays = {name: like.copy(data=row) for name, row in zip(names, rows, strict=True)}
+    pairs = zip(names, out.reshape(len(names), *like.shape), strict=True)
+    arrays = {name: like.copy(data=row) for name, row in pairs}
     counts = {
         event: per_seed[event].astype(bool).sum("seed").reset_coords(drop=True).compute()
         for event in EVENTS
@@ -260,12 +260,10 @@ def _complete(
     """Returns a band with the seeds that an event befell, the interval of that, and attributes."""
     band["seeds"] = seeds
     for event, number in counts.items():
-        totals = np.broadcast_to(seeds.values, number.shape)
-        pairs = zip(number.values.flat, totals.flat, strict=True)
-        ends = np.array([lost_interval(int(lost), int(total), level) for lost, total in pairs])
         band[event] = number
-        for side, name in enumerate(("lower", "upper")):
-            band[f"{event}_{name}"] = number.copy(data=ends[:, side].reshape(number.shape))
+        ends = clopper_pearson(number.values, seeds.values, (1 - level) / 2)
+        for name, end in zip(("lower", "upper"), ends, strict=True):
+            band[f"{event}_{name}"] = number.copy(data=end)
     band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
     return band
 
@@ -298,15 +296,21 @@ def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, fl
 
     The two-sided Clopper-Pearson interval never covers less than ``level``.
     """
-    from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
-
     seeds = count("seeds", seeds, 1, 2**63 - 1, "give the number of seeds")
     lost = count("lost", lost, 0, seeds, "give how many of the seeds lost the best arm")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    tail = (1 - level) / 2
-    lower = 0.0 if lost == 0 else float(betaincinv(lost, seeds - lost + 1, tail))
-    upper = 1.0 if lost == seeds else float(betaincinv(lost + 1, seeds - lost, 1 - tail))
-    return lower, upper
+    low, high = clopper_pearson(lost, seeds, (1 - level) / 2)
+    return float(low), float(high)
+
+
+def clopper_pearson(events: Any, runs: Any, tail: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the limits of a probability, each of which is wrong with chance ``tail``."""
+    from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
+
+    # An event of no run has the lower limit 0; one of all runs has the upper limit 1.
+    low = betaincinv(np.maximum(events, 1), runs - events + 1, tail)
+    high = betaincinv(events + 1, np.maximum(runs - events, 1), 1 - tail)
+    return np.where(events > 0, low, 0.0), np.where(events < runs, high, 1.0)
 
 
 def student_quantile(freedom: float, level: float) -> float:
@@ -406,11 +410,10 @@ def _root(correlation: np.ndarray) -> np.ndarray:
 
 def _largest(root: np.ndarray, seeds: int, level: float, resamples: int, seed: int) -> float:
     """Returns the ``level`` quantile of max_t abs(Z_t), given a root [rank, time] of Z's law."""
-    times = root.shape[1]
     rng = np.random.default_rng(seed)
     chi = np.sqrt(rng.chisquare(seeds - 1, resamples) / (seeds - 1))
     largest = np.empty(resamples)
-    for block in _blocks(resamples, times + len(root)):
+    for block in _blocks(resamples, root.shape[1] + len(root)):
         normals = rng.standard_normal((len(largest[block]), len(root)))
         largest[block] = np.abs(normals @ root).max(axis=1)
     return float(np.quantile(largest / chi, level, method="higher"))

@@ -18,18 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis import summary, words
+from fmab_jax.analysis import questions, summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.costs import cost_of
-from fmab_jax.analysis.questions import ALL_PAIRS as ALL_PAIRS
-from fmab_jax.analysis.questions import QUESTIONS as QUESTIONS
-from fmab_jax.analysis.questions import UNLIKE as UNLIKE
-from fmab_jax.analysis.questions import alike as alike
-from fmab_jax.analysis.questions import contrasts as contrasts
-from fmab_jax.analysis.questions import differences
-from fmab_jax.analysis.questions import label_of as label_of
-from fmab_jax.analysis.questions import question_of as question_of
-from fmab_jax.analysis.questions import reference as reference
+from fmab_jax.analysis.questions import differences, label_of
 from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import held
 from fmab_jax.errors import real, refuse
@@ -100,18 +92,13 @@ def compare(
         True
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    both = [_single("first", first), _single("second", second)]
+    one, two = _read("first", _single("first", first)), _read("second", _single("second", second))
     if labels is None:
-        labels = _named(*both)
+        labels = _named(one.data, two.data)
     elif not isinstance(labels, tuple) or [type(label) for label in labels] != [str, str]:
         refuse("labels", labels, "two texts", 'write ("with noise", "without")')
-    one, two = _read("first", both[0]), _read("second", both[1])
-    horizon, time = one.asked["horizon"], two.asked["horizon"]
-    if horizon != time:
-        remedy = "regret grows with time: compare runs of one horizon"
-        refuse("second.time", time, f"{horizon}, the first's last slot", remedy)
     for name in differences(one.asked, two.asked):
-        remedy = "the regret of another problem is another question: compare runs of one"
+        remedy = "the regret of another problem or horizon is another question: compare runs of one"
         refuse(f"second.{name}", two.asked[name], f"{one.asked[name]}, the first's", remedy)
     return _compared(one, two, labels, level)
 
@@ -155,7 +142,7 @@ def compare_all(
     runs: dict[str, Any] = {str(label): run for label, run in data.items()}
     found, unlike = of_runs(runs, level)
     if unlike:
-        warnings.warn(UNLIKE, stacklevel=2)
+        warnings.warn(questions.UNLIKE, stacklevel=2)
     return found
 
 
@@ -187,10 +174,10 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
     for label, data in runs.items():
         field = f"runs[{label!r}]"
         known[label] = run = _read(field, _single(field, data))
-        same = (name for name in [*base.values()] if alike(known[name].asked, run.asked))
+        same = (name for name in [*base.values()] if not differences(known[name].asked, run.asked))
         base[label] = next(same, label)
     pairs = [(label, first) for label, first in base.items() if label != first]
-    if len(known) <= ALL_PAIRS:
+    if len(known) <= questions.ALL_PAIRS:
         pairs = [pair for pair in combinations(known, 2) if base[pair[0]] == base[pair[1]]]
     compared = [_compared(known[one], known[other], (one, other), level) for one, other in pairs]
     return holm(compared), len({*base.values()}) > 1
@@ -210,10 +197,8 @@ def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
         return cell._replace(root_seed=cell.root_seed or 0)
 
     made = []
-    for one, other in contrasts(data):
+    for one, other in questions.contrasts(data):
         if min(seeds[one], seeds[other]) < 2:
-            continue
-        if run(one).asked["horizon"] != run(other).asked["horizon"]:
             continue
         differ = [name for i, name in enumerate(dims) if one[i] != other[i]]
         shared = [name for name in dims if name not in differ and data.sizes[name] > 1]
@@ -247,12 +232,11 @@ def _read(field: str, data: xr.Dataset) -> _Run:
     if number < 2:
         refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
     root = int(data.attrs["root_seed"]) if "root_seed" in data.attrs else None
-    start = data, question_of(data), root, int(data.attrs.get("looks", 0))
+    start = data, questions.question_of(data), root, int(data.attrs.get("looks", 0))
     if "regret" not in data:
         summary.refuse_huge(f"{field}.regret_mean", data.regret_mean.values)
-        mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
-        return _Run(*start, None, np.empty(0), number, mean, error)
+        return _Run(*start, None, np.empty(0), number, float(data.regret_mean.values[-1]), error)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
@@ -275,27 +259,23 @@ def _matched(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
     if first.seeds is None or second.seeds is None or looks:
         # A stop that depends on the results, or unknown pairs: no covariance can be used.
         return first, second, "bound" if unknown or same_root or looks else "Welch", ""
-    if unknown:
-        note = "a root seed is unknown, so the runs are taken for independent"
-        return first, second, "Welch", note
     common, *places = np.intersect1d(first.seeds, second.seeds, return_indices=True)
-    if not same_root or not len(common):
-        return first, second, "Welch", ""
+    if unknown or not same_root or not len(common):
+        note = "a root seed is unknown, so the runs are taken for independent" * unknown
+        return first, second, "Welch", note
     if len(common) == 1:
         return first, second, "bound", "one seed is common to both"
     pair = []
     for run, at in zip((first, second), places, strict=True):
-        values = run.values[at]
-        mean, error = _mean(values)
-        data = run.data
-        if len(at) < run.number:
-            data = data.isel(seed=at).assign(seeds=len(at))
-        pair.append(run._replace(data=data, values=values, number=len(at), mean=mean, error=error))
+        data = run.data.isel(seed=at).assign(seeds=len(at)) if len(at) < run.number else run.data
+        pair.append(_Run(data, *run[1:5], run.values[at], len(at), *_mean(run.values[at])))
     return pair[0], pair[1], "paired", ""
 
 
 def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) -> Comparison:
     """Compares what is known of two runs."""
+    from scipy.special import stdtr
+
     first, second, method, note = _matched(first, second)
     seeds, one, two = (first.number, second.number), first.error, second.error
     difference, error = first.mean - second.mean, one + two
@@ -316,7 +296,8 @@ def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) 
         if method == "paired":
             covariance = float(np.cov(first.values, second.values)[0, 1]) / seeds[0]
         low, high = fieller(first.mean, second.mean, one**2, two**2, covariance, critical)
-    p_value = min(1.0, times * _two_sided(difference, error, freedom))
+    chance = float(2 * stdtr(freedom, -abs(difference) / error) if error else difference == 0)
+    p_value = min(1.0, times * chance)
     return Comparison(
         participants=tuple(
             Participant.of(label, run.number, run.mean, cost_of(run.data))
@@ -348,13 +329,6 @@ def _question(first: _Run, second: _Run) -> Question:
     return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in stated.items()))
 
 
-def _two_sided(difference: float, error: float, freedom: float) -> float:
-    """Returns P(abs(t) >= abs(difference) / error)."""
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(freedom, -abs(difference) / error) if error else difference == 0)
-
-
 def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:
     """Returns what `fieller` does where the error of a difference is the sum of both errors."""
     if two <= half_two:
@@ -366,14 +340,9 @@ def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tu
 
 def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
     """Names two runs by the settings in which they differ."""
-    facts = [words.facts(data) for data in (first, second)]
-    roots = [data.attrs.get("root_seed") for data in (first, second)]
-    if roots[0] is not None and roots[0] != roots[1]:
-        facts = [
-            [*known, f"root seed {root or 0}"] for known, root in zip(facts, roots, strict=True)
-        ]
-    own, theirs = (
-        ", ".join(dict.fromkeys(fact for fact in mine if fact not in other))
-        for mine, other in (facts, facts[::-1])
-    )
-    return own or "the first run", theirs or "the second run"
+    facts = [
+        dict.fromkeys([*words.facts(data), f"root seed {data.attrs.get('root_seed', 'unknown')}"])
+        for data in (first, second)
+    ]
+    names = [", ".join(fact for fact in a if fact not in b) for a, b in (facts, facts[::-1])]
+    return names[0] or "the first run", names[1] or "the second run"

@@ -87,9 +87,8 @@ def check_algorithm(
         trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, room=room),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
-    mixed = run(
-        [config, neighbour if neighbour.program == config.program else config], 8, one_device
-    )
+    neighbour = neighbour if neighbour.program == config.program else config
+    mixed = run([config, neighbour], 8, one_device)
     same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
     same("room", whole, run([bound(times=slots, room=4 * room)], 8, one_device))
     unchecked = {}
@@ -111,11 +110,9 @@ def check_algorithm(
 def _run(seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]) -> Outcome:
     """Runs seeds in batches, in turn of each configuration."""
     order = np.arange(seeds, dtype=np.int32) % len(configs)
-    parts = dict(
-        batches.run_trials(batches.Trials(configs, order, np.arange(seeds), 0), batch, devices)
-    )
-    ordered = [parts[start] for start in sorted(parts)]
-    return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
+    trials = batches.Trials(configs, order, np.arange(seeds), 0)
+    parts = dict(batches.run_trials(trials, batch, devices))
+    return jax.tree.map(lambda *rows: np.concatenate(rows), *(parts[i] for i in sorted(parts)))
 
 
 def _check_value(algorithm: Algorithm) -> None:
@@ -148,8 +145,7 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
 
 def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
     """Compares bytes, because == calls NaN unequal to itself and -0.0 equal to 0.0."""
-    pairs = zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True)
-    for (path, one), two in pairs:
+    for (path, one), two in zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
         for seed, (mine, other) in enumerate(zip(one, two, strict=True)):
             if mine.tobytes() != other.tobytes():
                 field = jax.tree_util.keystr(path).strip(".[]'") or "regret"

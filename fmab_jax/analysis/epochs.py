@@ -1,7 +1,7 @@
-"""The epochs of the paper's elimination on the good event of docs/theory.md, and when it fails.
+"""Lower bounds on every algorithm's regret; epochs of the paper's elimination on its good event.
 
-The good event: in no completed epoch do the aggregates of a best arm b and of another arm k differ
-by 2 C(r) more, or less, than their means do.
+The good event of docs/theory.md: in no completed epoch do the aggregates of a best arm b and of
+another arm k differ by 2 C(r) more, or less, than their means do.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.analysis.lower_bounds import numbers_by_arm
+from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.instances import TIE
-from fmab_jax.errors import count, privacy, real, refuse
+from fmab_jax.errors import count, flag, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
@@ -208,7 +208,7 @@ def plan_epochs(
     """Returns the schedule of checked arguments; these are as in `epochs`."""
     remedy = "subtract every global mean from the largest"
     array = numbers_by_arm("gap", gaps, remedy)
-    if not ((array >= 0) & (array <= 1)).all() or array.min() >= TIE:
+    if array.min() >= TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
     array = np.where(array < TIE, 0.0, array)
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
@@ -258,3 +258,99 @@ def _by_epoch(equation: Callable[..., Array], common: dict[str, Array], *rows: A
 def _grown(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
     """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
     return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch
+
+
+def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
+    """Returns what any algorithm that is good everywhere must lose, in the end, without privacy.
+
+    The sum over worse arms of gap / kl(mean, best mean), times the logarithm of all pulls. "Good
+    everywhere" means that regret grows slower than every power of time on every instance. "In the
+    end" means that regret divided by this number has a lower limit of at least 1 as the horizon
+    grows. At a given horizon it is a yardstick, not a bound: less may well be lost.
+
+    A federation that shares all it sees is one player with M T pulls: log(M T). Agents that hear of
+    nobody are M players with T pulls each: M log T.
+
+    Args:
+        means: [arm] of Bernoulli rewards, in [0, 1], the same for every agent.
+        horizon: T, in slots, in [1, 10^12].
+        agents: M.
+        alone: Whether each agent is a player of its own.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Lai and Robbins, Asymptotically efficient adaptive allocation rules, Advances in Applied
+        Mathematics 6 (1985), Theorem 1.
+
+    Example:
+        Fifty agents that play together lose little more than one of them would alone:
+
+        >>> from fmab_jax.analysis import theory
+        >>> [round(theory.lai_robbins([0.9, 0.6, 0.3], 10**6, agents)) for agents in (1, 50)]
+        [21, 27]
+        >>> round(theory.lai_robbins([0.9, 0.6, 0.3], 10**6, 50, alone=True))
+        1067
+    """
+    return private_lower_bound(means, None, horizon, agents, alone=alone)
+
+
+def private_lower_bound(
+    means: Any, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
+) -> float:
+    """Returns what any algorithm whose actions are epsilon-private must lose, in the end.
+
+    As `lai_robbins`, with d_epsilon in place of kl: the infimum over z of
+    epsilon |z - mean| + kl(z, best mean). What is private is all that players do, for one changed
+    reward. A federation is one player with M T pulls if what all agents do together is: so it is
+    over a secure sum with one noise, and also where every message hides its rewards, from which the
+    actions follow. ``alone``, each agent's own actions are private by themselves.
+
+    Args:
+        means: [arm] of Bernoulli rewards, in [0, 1], the same for every agent.
+        epsilon: Privacy parameter > 0; None (or infinity) for no privacy.
+        horizon: T, in slots, in [1, 10^12].
+        agents: M.
+        alone: Whether each agent is a player of its own.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613.
+
+    Example:
+        Privacy costs something only where the log odds of two means are more than epsilon apart:
+
+        >>> from fmab_jax.analysis import theory
+        >>> given = [0.9, 0.6, 0.3], 10**6, 50
+        >>> [round(theory.private_lower_bound(given[0], e, *given[1:])) for e in (None, 4, 1, 0.1)]
+        [27, 27, 42, 359]
+    """
+    array = numbers_by_arm("mean", means, "give one mean per arm, the same for all agents")
+    level = privacy("epsilon", epsilon)
+    T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    M = count("agents", agents, 1, 10**7, "give the number of agents M")
+    flag("alone", alone)
+    gaps = array.max() - array
+    worse = gaps >= TIE
+    if not worse.any():
+        return 0.0
+    with jax.enable_x64(True):
+        low, high, hidden = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
+        apart = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(hidden)))
+    return float((gaps[worse] / apart).sum()) * (M * math.log(T) if alone else math.log(M * T))
+
+
+def numbers_by_arm(what: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
+    """Returns a number in [0, 1] for each arm."""
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        refuse(f"{what}s", values, "an array of numbers", remedy)
+    if array.ndim != 1 or not 1 <= array.size <= 10**6:
+        refuse(f"{what}s", array.shape, f"one {what} per arm, at most 1,000,000 arms", remedy)
+    if not ((array >= 0) & (array <= 1)).all():
+        refuse(f"{what}s", values, "in [0, 1]", remedy)
+    return array

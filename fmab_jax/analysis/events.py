@@ -1,4 +1,7 @@
-"""The event that tells two data sets apart best, and what its two chances say of epsilon."""
+"""What is seen of two data sets that differ in one reward, and the event that tells them apart.
+
+The two chances of the event bound epsilon.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,53 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 
-from fmab_jax.analysis.streams import Numbers
+from fmab_jax.analysis.bands import clopper_pearson
+from fmab_jax.core.problems import Problem
+
+VIEWS = ("messages", "sums", "actions")
+"""What can be shown: single messages, or released rewards; sums over agents; arms pulled."""
+
+BATCH = 2**16
+"""Rows of agents that are drawn in one go."""
+
+ARMS, ARM = 2, 1
+"""Arms of every data set, and that of the reward that differs: it loses ties."""
+
+UPLOADS, HORIZON = 3, 100_000
+"""Messages that are shown, and the slots whose schedule they follow."""
+
+
+class Stream(NamedTuple):
+    """Something that is seen of two data sets."""
+
+    words: str  # what is seen, and which reward differs
+    without: Any  # names the data set without the reward, for ``draw``
+    with_it: Any  # names the neighbouring one
+    rounds: tuple[int, ...] = ()  # or slots, of which something is seen; none for whole runs
+
+
+class Numbers(NamedTuple):
+    """What is seen in a batch of runs."""
+
+    values: Float[np.ndarray, "run number"]  # in rewards; or how often an arm was pulled
+    lengths: Float[np.ndarray, " number"]  # rewards that each is a sum of
+    names: list[str]  # what each number is
+    first: int  # the number in which the changed reward is first seen
+    counts: bool = False  # whether the numbers are counts of pulls, in the order of time
+
+
+def unrewarded(agents: int) -> Problem:
+    """Returns the problem in which every reward is 0."""
+    return Problem([0.0] * ARMS, agents)
+
+
+def seed_of(data: int, batch: int) -> np.uint32:
+    """Returns the seed of a batch in which the reward of a round, or slot, differs; -1 for none."""
+    return np.uint32(batch * (UPLOADS + 1) + data + 1)
+
 
 # Runs on which many simple statistics are looked through.
 _SCREENED = 2**13
@@ -34,29 +81,19 @@ class Rule(NamedTuple):
         return float(bound_epsilon(np.float64(self.runs), np.float64(0.0), self))
 
 
-class _Table(NamedTuple):
-    """Log likelihood ratios of sequences, as a part of the pilot has them."""
-
-    length: int  # how many numbers a sequence has
-    codes: Int[np.ndarray, " sequence"]  # sorted
-    ratios: Float[np.ndarray, " sequence"]
-
-
 class Statistic(NamedTuple):
     """A function of what is seen: a weighted sum, its distance from a point, or a look-up."""
 
     words: str
     weights: Any = None  # [number]
     centre: float | None = None
-    table: _Table | None = None
+    table: tuple[int, pd.Series] | None = None  # length, and log likelihood ratios by sequence
 
     def of(self, values: _Values) -> Float[np.ndarray, " run"]:
         """Returns its value of each run; 0 for a sequence that the table does not have."""
         if self.table is not None:
-            codes = _codes(values[:, : self.table.length])
-            place = np.searchsorted(self.table.codes, codes)
-            place = np.minimum(place, len(self.table.codes) - 1)
-            return np.where(self.table.codes[place] == codes, self.table.ratios[place], 0.0)
+            length, ratios = self.table
+            return ratios.reindex(_codes(values[:, :length]), fill_value=0.0).to_numpy()
         x = values @ self.weights
         return x if self.centre is None else np.abs(x - self.centre)
 
@@ -111,8 +148,7 @@ def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
 
 
 def _distance(statistic: Statistic, centre: float) -> Statistic:
-    words = f"distance of {statistic.words} from {centre:g}"
-    return statistic._replace(words=words, centre=centre)
+    return statistic._replace(words=f"distance of {statistic.words} from {centre:g}", centre=centre)
 
 
 def _simple(seen: Numbers) -> list[Statistic]:
@@ -144,16 +180,13 @@ def _tables(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
     """Returns log likelihood ratios of sequences of pulls, by how many numbers they have."""
     numbers, found = len(names), []
     for length in sorted({min(numbers, 2**n) for n in range(numbers.bit_length() + 1)}):
-        codes = [_codes(side[:, :length]) for side in sides]
-        every, place = np.unique(np.concatenate(codes), return_inverse=True)
-        times = [
-            np.bincount(side, minlength=len(every)) for side in np.split(place, [len(codes[0])])
-        ]
-        often = times[0] + times[1] >= _OFTEN
-        ratios = np.log((times[1] + 0.5) / (times[0] + 0.5))
-        if often.any():
+        counts = [pd.Series(_codes(side[:, :length])).value_counts() for side in sides]
+        table = pd.concat(counts, axis=1, keys=[0, 1]).fillna(0)
+        table = table[table.sum(axis=1) >= _OFTEN]
+        if len(table):
             words = f"log likelihood ratio of pulls, {names[0]} to {names[length - 1]}"
-            found.append(Statistic(words, table=_Table(length, every[often], ratios[often])))
+            ratios = np.log((table[1] + 0.5) / (table[0] + 0.5))
+            found.append(Statistic(words, table=(length, ratios)))
     return found
 
 
@@ -171,7 +204,7 @@ def _best(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
         [np.quantile(without, quantiles), np.quantile(with_it, quantiles), [0.0, 1.0]]
     )
     if statistic.table is not None:
-        grid = np.unique(statistic.table.ratios)
+        grid = np.unique(statistic.table[1])
     elif statistic.centre is not None:
         # Thresholds close to the centre are tried as well.
         grid = np.concatenate([grid, np.quantile(without, [1e-4, 1e-3, 0.01])])
@@ -200,12 +233,7 @@ def bound_epsilon(more: Any, less: Any, rule: Rule) -> Any:
 
     Of p it takes Clopper and Pearson's lower limit, of q their upper one.
     """
-    from scipy.special import betaincinv
-
-    runs, tail = rule.runs, rule.tail
-    # An event of no run has the lower limit 0; one of all runs has the upper limit 1.
-    low = np.where(more > 0, betaincinv(np.maximum(more, 1), runs - more + 1, tail), 0.0)
-    inside = np.minimum(less, runs - 1)
-    high = np.where(less < runs, betaincinv(inside + 1, runs - inside, 1.0 - tail), 1.0)
+    low, _ = clopper_pearson(more, rule.runs, rule.tail)
+    _, high = clopper_pearson(less, rule.runs, rule.tail)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low - rule.delta, 0.0)) - np.log(high)

@@ -19,8 +19,8 @@ from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
+from fmab_jax.analysis.events import VIEWS, unrewarded
 from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
-from fmab_jax.analysis.streams import VIEWS, unrewarded
 from fmab_jax.analysis.uploads import Uploads, uploads_of
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.run.contract import asking
@@ -82,10 +82,8 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     """
     owner = type(algorithm)
     with asking(owner):
-        rows, stated = (
-            list(base.ledger_of(algorithm, exchange)),
-            base.privacy_of(algorithm, exchange),
-        )
+        rows = list(base.ledger_of(algorithm, exchange))
+        stated = base.privacy_of(algorithm, exchange)
     privacy, ledger = (
         next(place for place, each in enumerate(owner.__mro__) if name in vars(each))
         for name in ("privacy", "ledger")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -14,44 +14,30 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
-from fmab_jax.analysis.remarks import remarks_of
 from fmab_jax.analysis.tables import asked_numbers, final_table
-from fmab_jax.analysis.words import facts, label_text, short
+from fmab_jax.analysis.words import facts, is_number, label_text, short
 from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
+from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
 
 # What pdflatex lacks, or reads as a command.
-_LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "ε": r"$\varepsilon$",
-    "δ": r"$\delta$",
-    "∞": r"$\infty$",
-    "–": "--",
-    "×": r"$\times$",
-}
+_COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
+_SYMBOLS = "pm varepsilon delta infty times".split()
+_LATEX: dict[str, Any] = {letter: f"\\{letter}" for letter in "&%_#${}"} | {"–": "--"}
+_LATEX |= {letter: f"\\{name}" for letter, name in zip("\\^~<>", _COMMANDS, strict=True)}
+_LATEX |= {letter: f"$\\{name}$" for letter, name in zip("±εδ∞×", _SYMBOLS, strict=True)}
 # Letters of a line in the heading of a column of short numbers.
 _NARROW = 9
 _POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 # Columns that rows can be sorted by, besides the swept parameters.
-_COLUMNS = {
-    "regret": "regret",
-    "rounds": "rounds_made",
-    "cost": "cost",
-    "seeds": "seeds",
-    "lost": "best_arm_lost",
-    "worse": "worse_arm_played",
-    "leak": "leak_epsilon",
-}
+_COLUMNS = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds": "seeds"}
+_COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
 
 
 @dataclass(frozen=True)
@@ -173,7 +159,7 @@ def overview(
     keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
     # A swept round budget is called rounds as well; then the rounds that were made are not.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
-    rows = [row for row in _rows(table, data) if row["seeds"]]
+    rows = [row for row in rows_of(table, data) if row["seeds"]]
     if sort is not None:
         key = _key("sort", sort, sort, keys)
         # NaN, where there are less than two seeds, has no place in an order: it comes last.
@@ -190,7 +176,6 @@ def overview(
         chosen = [_key("columns", name, name, names) for name in _listed("columns", columns)]
         shown = [column for name in dict.fromkeys(chosen) for column in shown if column[0] == name]
     level = table.attrs["level"]
-    # Of joined runs the table has none.
     ledger = table.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
@@ -205,7 +190,7 @@ def overview(
     )
 
 
-def _rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
+def rows_of(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
     """Yields all that is known of a configuration, by name; ``leak`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
     scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
@@ -222,6 +207,16 @@ def _rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
         yield row | {f"links_{meter}": number for meter, number in links}
 
 
+def half(row: Mapping[str, Any], name: str = "regret") -> float:
+    """Returns half of the interval of a number in a row."""
+    return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
+
+
+def percent(row: Mapping[str, Any]) -> str:
+    """Writes half of the interval of regret in per cent of it."""
+    return f"{100 * half(row) / row['regret']:.2g}" if row["regret"] else "0"
+
+
 def _columns(
     rows: Sequence[dict[str, Any]], table: xr.Dataset, asked: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
@@ -235,12 +230,6 @@ def _columns(
 
     def number(name: str) -> list[str]:
         return cells(lambda row: short(row[name]))
-
-    def half(row: dict[str, Any], name: str = "regret") -> float:
-        return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
-
-    def percent(row: dict[str, Any]) -> str:
-        return f"{100 * half(row) / row['regret']:.2g}" if row["regret"] else "0"
 
     def event(name: str) -> list[str]:
         low, high = f"{name}_lower", f"{name}_upper"
@@ -307,18 +296,8 @@ def _legend(table: xr.Dataset, share: str) -> str:
         f"Links are those of completed rounds.\n"
         f"{costs.LEAK_NOTE}.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
-        f"Cost: {prices}.{_rating_points(table)}"
+        f"Cost: {prices}."
     )
-
-
-def _rating_points(table: xr.Dataset) -> str:
-    """Says what a regret of 1 is where rewards are ratings, which are scaled to [0, 1]."""
-    law = said(table, "settings").get("rewards", "")
-    levels = law.removeprefix("ratings ").split(", ")
-    low, high = number_of(levels[0]), number_of(levels[-1])
-    if not law.startswith("ratings ") or low is None or high is None:
-        return ""
-    return f"\nA regret of 1 is {high - low:g} rating points, from {levels[0]} to {levels[-1]}."
 
 
 def folded(heading: str) -> str:
@@ -328,7 +307,7 @@ def folded(heading: str) -> str:
 
 def _latex(text: str) -> str:
     """Writes letters that pdflatex lacks as commands."""
-    text = "".join(_LATEX.get(letter, letter) for letter in text)
+    text = text.translate(str.maketrans(_LATEX))
     return _RAISED.sub(lambda match: f"$^{{{match[0].translate(_POWERS)}}}$", text)
 
 
@@ -336,3 +315,86 @@ def _html(cells: Sequence[str], tag: str) -> str:
     """Writes a row of a table."""
     texts = (f'<{tag} style="text-align: right">{escape(cell)}</{tag}>' for cell in cells)
     return f"<tr>{''.join(texts)}</tr>"
+
+
+def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
+    """Returns remarks, in lines, on results and their `final_table`."""
+    total, lines = table.seeds.size, []
+
+    def rows(number: int) -> str:
+        return f" in {number:,} of {total:,} rows" * (total > 1)
+
+    if empty := int((table.seeds == 0).sum()):
+        many = "configuration" + "s" * (empty > 1)
+        lines.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
+    if number := int(idle.sum()):
+        lines.append(
+            f"No round was completed by T{rows(number)}: T is shorter than the first epoch, every "
+            "seed still explores.\nTake a longer horizon."
+        )
+    shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
+    if float(shares.max()) >= 1:
+        share = privacy.from_to([round(float(end)) for end in (shares.min(), shares.max())])
+        lines.append(
+            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
+            "a choice, take a longer horizon or fewer arms."
+        )
+    places = np.argwhere(table.seeds.values)
+    cells = [table.isel(dict(zip(table.seeds.dims, place, strict=True))) for place in places]
+    budgets, unproven = _look_at(cells)
+    if budgets:
+        rounds, mean, percent = map(privacy.from_to, zip(*budgets, strict=True))
+        lines.append(
+            f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
+            f"average, and {percent} % of the seeds still explore.\n"
+            "Take a longer horizon, or let more agents report."
+        )
+    for values in unproven.values():
+        words = " and ".join(dict.fromkeys(text for text, _ in values))
+        lines.append(f"No theorem covers {words}{rows(len(values))}: {values[0][1]}.")
+    if number := sum(costs.exposure_of(cell).has_open_actions for cell in cells):
+        where = rows(number)
+        lines.append(f"Actions have no bound{where}: the leaks are those of what is sent alone.")
+    if int((table.best_arm_lost * _agents_differ(table, data)).sum()):
+        lines.append(
+            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
+            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
+        )
+    return lines
+
+
+def _look_at(
+    cells: Iterable[xr.Dataset],
+) -> tuple[list[tuple[float, float, float]], dict[str, list[tuple[str, str]]]]:
+    """Returns budgets that do not fit, and values that no theorem covers, by parameter.
+
+    A budget has the rounds made and the per cent of seeds that still explore; a value, the remedy.
+    """
+    budgets: list[tuple[float, float, float]] = []
+    unproven: dict[str, list[tuple[str, str]]] = {}
+    for cell in cells:
+        owner = costs.owner_of(cell)
+        parameters = parameters_of(owner) if owner else {}
+        for name, parameter in parameters.items():
+            if parameter.proven:
+                value = costs.setting_of(cell, name, parameter.default)
+                if not parameter.is_proven(value):
+                    unproven.setdefault(name, []).append((parameter.told(value), parameter.remedy))
+        # A seed that has spent its budget explores no more.
+        if owner and issubclass(owner, Elimination) and "rounds" in parameters:
+            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
+            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
+            if is_number(budget) and 0 < made < budget and share >= 0.01:
+                budgets.append((budget, made, round(100 * share)))
+    return budgets, unproven
+
+
+def _agents_differ(table: xr.Dataset, data: xr.Dataset) -> Any:
+    """Tells where the means of agents differ."""
+    if "spread" in table.coords:
+        # A label of one's own does not tell the number: then agents may differ.
+        spread = table.spread
+        return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
+    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
+    return fixed or "spread" in said(table, "settings")

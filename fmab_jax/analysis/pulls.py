@@ -17,8 +17,8 @@ from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis import streams
-from fmab_jax.analysis.streams import ARM, ARMS, UPLOADS, Numbers, Stream
+from fmab_jax.analysis import events
+from fmab_jax.analysis.events import ARM, ARMS, UPLOADS, Numbers, Stream
 from fmab_jax.analysis.uploads import Schedule, budget, instance_of, schedule
 from fmab_jax.core import keys
 from fmab_jax.core.backend import traced_here
@@ -57,8 +57,7 @@ class Releases:
     def draw(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
         """Returns a batch of runs in which the reward of one slot, -1 for none, is 1."""
         means = (np.arange(UPLOADS) == data).astype(np.float64)
-        seed = streams.seed_of(data, batch)
-        return np.asarray(_released(self.trial, self.root, seed, means))
+        return np.asarray(_released(self.trial, self.root, events.seed_of(data, batch), means))
 
     def show(self, stream: Stream, batch: Float[np.ndarray, "slot run"]) -> Numbers:
         """Returns what is released in some slots."""
@@ -87,8 +86,8 @@ def releases_of(
     algorithm: index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Releases:
     """Returns what shows released rewards."""
-    problem, size = streams.unrewarded(exchange.agents), streams.BATCH
-    trial = algorithm.bind(problem, streams.HORIZON, exchange=exchange)
+    problem, size = events.unrewarded(exchange.agents), events.BATCH
+    trial = algorithm.bind(problem, events.HORIZON, exchange=exchange)
     return Releases(row, replace(trial, room=size, shared=False), root, size)
 
 
@@ -207,12 +206,12 @@ def slots_of(
     """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    trial = algorithm.bind(streams.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
+    trial = algorithm.bind(events.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
     values = [(reward, other) for reward in (0.0, 1.0) for other in (0.0, 0.5, 1.0)]
     return Actions(
-        *(row, replace(trial, law=_Given()), root, max(1, streams.BATCH // exchange.agents)),
+        *(row, replace(trial, law=_Given()), root, max(1, events.BATCH // exchange.agents)),
         slots=np.arange(1, _SLOTS + 1),
         names=tuple(f"slot {t}" for t in range(1, _SLOTS + 1)),
         data=tuple(_Data((other, reward), first, 1.0 - reward) for reward, other in values),
@@ -226,7 +225,7 @@ def rounds_of(
     """Returns what shows the actions of elimination: who leaves, or what un-noised waits pull."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    trial, rounds, decisive = _decisive(algorithm, exchange, streams.HORIZON)
+    trial, rounds, decisive = _decisive(algorithm, exchange, events.HORIZON)
     bare = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged)
     if bare and math.isinf(row.epsilon):
         return "agents that wait act on rewards without noise, which nothing covers"
@@ -245,7 +244,7 @@ def rounds_of(
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
     trial = replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM)))
-    start = row, trial, root, max(1, streams.BATCH // trial.elements()), slots()
+    start = row, trial, root, max(1, events.BATCH // trial.elements()), slots()
     if bare:
         # One reward turns what its agent pulls.
         data = (_Data((0.5 / float(rounds.pulls[0]), 0.0), 1),)
@@ -262,9 +261,9 @@ def _decisive(
     algorithm: Elimination, exchange: Exchange, horizon: int
 ) -> tuple[EliminationTrial, Schedule, list[int]]:
     """Returns a trial, its rounds, and the first of these in which an arm can leave."""
-    problem = streams.unrewarded(exchange.agents)
-    trial = algorithm.bind(problem, horizon, exchange=exchange)
-    rounds = schedule(trial, int(min(_MOST_ROUNDS, budget(algorithm, trial))))
+    trial = algorithm.bind(events.unrewarded(exchange.agents), horizon, exchange=exchange)
+    number = int(min(_MOST_ROUNDS, budget(algorithm, trial)))
+    rounds: Schedule = jax.device_get(schedule(trial, rounds=number))
     near = np.flatnonzero(2.0 * rounds.radius <= _FAR_ENOUGH)[:_DECISIONS]
     return trial, rounds, near.tolist()
 

@@ -73,11 +73,6 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     return question
 
 
-def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tells whether two runs were asked the same, as far as both say so; see `question_of`."""
-    return not differences(one, other)
-
-
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Returns the names in which two questions differ, as far as both say so."""
     return [name for name in one if name in other and one[name] != other[name]]
@@ -93,8 +88,7 @@ def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]
     base = tuple(reference(data[name]) for name in dims)
     still = [i for i, name in enumerate(dims) if name in QUESTIONS]
     if data.seeds.size <= ALL_PAIRS:
-        places = list(np.ndindex(*(data.sizes[name] for name in dims)))
-        pairs = combinations(places, 2)
+        pairs = combinations(list(np.ndindex(*(data.sizes[name] for name in dims))), 2)
         return [(a, b) for a, b in pairs if all(a[i] == b[i] for i in still)]
     return [
         ((*base[:i], value, *base[i + 1 :]), base)

@@ -7,7 +7,6 @@ nowhere else.
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections import Counter
@@ -63,8 +62,7 @@ class Participant(NamedTuple):
     @classmethod
     def of(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:
         """Returns a run under its name, with what it took."""
-        leak = leak_text(cost)
-        return cls(label, seeds, mean, leak, cost.view, "pure", cost.trust, cost.links)
+        return cls(label, seeds, mean, leak_text(cost), cost.view, "pure", cost.trust, cost.links)
 
     @property
     def bounded(self) -> bool:
@@ -186,11 +184,6 @@ class Comparison:
         return "; ".join(filter(None, [regret, self._leaks, self._links, self._trusts]))
 
     @property
-    def html(self) -> str:
-        """The sentence for a page."""
-        return html.escape(f"{self.sentence}.").replace(" %", "\N{NO-BREAK SPACE}%")
-
-    @property
     def _leaks(self) -> str:
         """Writes both leaks, and which is the smaller; numbers of unlike views have no order."""
         first, second = self.participants
@@ -260,11 +253,6 @@ def p_text(value: float) -> str:
     if value < _LEAST_P:
         return f"< {words.written(_LEAST_P)}"
     return f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
-
-
-def interval_text(numbers: tuple[float, float, float]) -> str:
-    """Writes a number with its interval: "12.3 [11.9, 12.7]"."""
-    return " ".join(with_ends(*numbers))
 
 
 def with_ends(middle: float, low: float, high: float) -> tuple[str, str]:

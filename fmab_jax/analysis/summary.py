@@ -169,11 +169,10 @@ def bins(values: np.ndarray) -> np.ndarray:
     Bin b > 0 holds values in [low, high) of `bin_edges`, whose ratio is 1 + BIN_WIDTH; a value
     below 1e-12 counts as 0.
     """
-    place = np.zeros(np.shape(values), np.int64)
     positive = values >= 1e-12
     with np.errstate(divide="ignore"):
         logs = np.log(np.where(positive, values, 1.0)) - math.log(1e-12)
-    return np.where(positive, 1 + np.floor(logs / _LOG_WIDTH).astype(np.int64), place)
+    return np.where(positive, 1 + np.floor(logs / _LOG_WIDTH).astype(np.int64), 0)
 
 
 def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -190,9 +189,7 @@ def tallied(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the sum of (values, counts) pairs; exact in any order."""
-    parts = list(parts)
-    values = np.concatenate([part for part, _ in parts])
-    counts = np.concatenate([count for _, count in parts])
+    values, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     distinct, place = np.unique(values, return_inverse=True)
     total = np.zeros(len(distinct), np.int64)
     np.add.at(total, place, counts)

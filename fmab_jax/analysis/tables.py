@@ -10,16 +10,13 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
-from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.analysis.costs import exposure_of
-from fmab_jax.analysis.prices import communication_cost, prices
+from fmab_jax.analysis.bands import EVENTS, lost_interval, moments_band, student_quantile
+from fmab_jax.analysis.costs import communication_cost, exposure_of, prices
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import said
 
 _ENDS = ("_lower", "_upper")
-# What can go wrong in a seed; counted, with the interval of its probability.
-_EVENTS = ("best_arm_lost", "worse_arm_played")
-_COUNTS = ("seeds", *_EVENTS, "undecided")
+_COUNTS = ("seeds", *EVENTS, "undecided")
 
 
 def look_band(
@@ -93,7 +90,7 @@ def final_table(
         row: dict[str, Any] = {"leak_epsilon": exposure_of(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
             row |= _final_row(cell, row["seeds"], both, look_level, asked)
-            for name in _EVENTS:
+            for name in EVENTS:
                 ends = lost_interval(row[name], row["seeds"], level)
                 row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
         rows.append(row)
@@ -104,7 +101,7 @@ def final_table(
 
     names = ["regret", "cost", "rounds_made", *asked]
     names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon", *_COUNTS]
-    names += [f"{name}{end}" for name in _EVENTS for end in _ENDS]
+    names += [f"{name}{end}" for name in EVENTS for end in _ENDS]
     unknown = np.full(data.sizes["meter"], np.nan)
     links = np.array([row.get("links", unknown) for row in rows]).reshape(*shape, -1)
     # The table keeps coordinates that were selected, and those that follow from swept values.
@@ -132,14 +129,14 @@ def _final_row(
     band = {}
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *_EVENTS, *asked]
+        names = ["links", "regret", "rounds_made", "chosen_arm", *EVENTS, *asked]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
         series = {name: last[name] for name in ("regret", "rounds_made", *asked)}
         summary.refuse_huge("data.regret", np.asarray(last.regret, np.float64))
         series["cost"] = communication_cost(last, *both)
         moments = {name: _moments_of(np.asarray(values)) for name, values in series.items()}
-        counts = {name: int(last[name].values.sum()) for name in _EVENTS}
+        counts = {name: int(last[name].values.sum()) for name in EVENTS}
         counts["undecided"] = int((last.chosen_arm.values < 0).sum())
     else:
         names = ["rounds_made", *asked]
@@ -155,7 +152,7 @@ def _final_row(
         if cell.attrs.get("looks"):
             _, half = look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
-        counts = {name: int(cell[name]) for name in (*_EVENTS, "undecided")}
+        counts = {name: int(cell[name]) for name in (*EVENTS, "undecided")}
     row: dict[str, Any] = {"links": links, **counts}
     for name, (middle, variance) in moments.items():
         width = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
@@ -201,10 +198,9 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
             seeds = seeds.copy(data=there.sum("seed").transpose(*seeds.dims).values)
     apart = dims - {*study.get("axes", ())}
     if study and (apart or joined):
-        private = ("ledger", "epsilon", "epsilon_message")
-        data = data.drop_attrs(deep=False).assign_attrs(
-            {name: value for name, value in data.attrs.items() if name not in private}
-        )
+        data = data.copy()
+        for name in ("ledger", "epsilon", "epsilon_message"):
+            data.attrs.pop(name, None)
     if "seed" in data.coords and len(np.unique(data.seed)) < number:
         refuse(f"{field}.seed", "repeated", "distinct", "a repeated seed repeats its run: drop it")
     if "priced" in data.coords and data.priced.dtype != bool:
@@ -240,7 +236,6 @@ def _check(data: xr.Dataset, field: str) -> None:
 
 def asked_numbers(data: xr.Dataset) -> list[str]:
     """Returns the outputs that results were asked for and that are a number of each seed."""
-    texts = said(data, "study").get("outputs", ())
     over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
-    names = [text.partition(" ")[0] for text in texts]
+    names = [text.partition(" ")[0] for text in said(data, "study").get("outputs", ())]
     return [n for n in names if f"{n}{end}" in data and {*data[f"{n}{end}"].dims} <= over]

@@ -27,9 +27,9 @@ from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
 from fmab_jax.analysis.epochs import crossover_epsilon as crossover_epsilon
 from fmab_jax.analysis.epochs import epochs as epochs
+from fmab_jax.analysis.epochs import lai_robbins as lai_robbins
 from fmab_jax.analysis.epochs import pair_failure as pair_failure
-from fmab_jax.analysis.lower_bounds import lai_robbins as lai_robbins
-from fmab_jax.analysis.lower_bounds import private_lower_bound as private_lower_bound
+from fmab_jax.analysis.epochs import private_lower_bound as private_lower_bound
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
 
@@ -136,12 +136,7 @@ def bounds(
 
 
 def regret_curve(
-    times: Any,
-    gaps: Any,
-    exchange: Any,
-    horizon: int,
-    epsilon: float | None,
-    **options: Any,
+    times: Any, gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
 ) -> Float[np.ndarray, " time"]:
     """Bounds the expected cumulative regret by each slot of ``times``; the rest as in `bounds`.
 
@@ -172,11 +167,7 @@ def regret_curve(
 
 
 def closed_form(
-    gaps: Any,
-    exchange: Any,
-    horizon: int,
-    epsilon: float | None,
-    **options: Any,
+    gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
 
@@ -216,8 +207,7 @@ def closed_form(
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
     waiting = M * exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
-    commitment = M * T * float(unresolved.max(initial=0))
-    return _assembled(model, exploration, waiting, commitment, most)
+    return _assembled(model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most)
 
 
 def _model(

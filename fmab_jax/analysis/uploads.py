@@ -15,8 +15,8 @@ from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
-from fmab_jax.analysis import streams
-from fmab_jax.analysis.streams import ARM, ARMS, Numbers, Stream
+from fmab_jax.analysis import events
+from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.backend import traced_here
 from fmab_jax.core.exchanges import Exchange
@@ -78,7 +78,7 @@ class Uploads:
         added = np.zeros((self.rounds, self.agents * self.size, ARMS))
         if data >= 0:
             added[data, :: self.agents, ARM] = 1.0
-        seed = streams.seed_of(data, batch)
+        seed = events.seed_of(data, batch)
         sent: Messages = jax.device_get(_messages(self.trial, self.problem, self.root, seed, added))
         return sent
 
@@ -157,22 +157,17 @@ class Schedule(NamedTuple):
     scale: Any  # of the noise on a sum of the epoch's rewards
 
 
-def schedule(trial: EliminationTrial, rounds: int) -> Schedule:
-    """Returns the first rounds of a trial."""
-    planned: Any = _planned(trial, rounds=rounds)
-    return Schedule(*map(np.asarray, planned))
-
-
 @partial(jax.jit, static_argnames="rounds")
 @traced_here
-def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
+def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
+    """Returns the first rounds of a trial."""
     trial, start = _start(trial, instance_of(jnp.zeros(ARMS), ()))
 
     def round_of(state: accounts.State, _: None) -> tuple[accounts.State, Schedule]:
         plan = elimination.plan_epoch(trial, state, jax.random.key(0), trial.horizon)
         now = plan.round
-        after = state._replace(number=now.number, pulls=now.pulls)
-        return after, Schedule(now.pulls, plan.epoch.fresh, plan.radius, now.scale)
+        state = state._replace(number=now.number, pulls=now.pulls)
+        return state, Schedule(now.pulls, plan.epoch.fresh, plan.radius, now.scale)
 
     return jax.lax.scan(round_of, start, None, length=rounds)[1]
 
@@ -197,10 +192,9 @@ def uploads_of(
     inside: bool = False,
 ) -> Uploads:
     """Returns what shows messages, or sums over so many agents, of which the viewer may be one."""
-    problem = streams.unrewarded(exchange.agents)
+    problem = events.unrewarded(exchange.agents)
     secure, shares = algorithm.sums_securely, algorithm.shares_arms
-    summed = secure or shares
-    trial = algorithm.bind(problem, streams.HORIZON, exchange=exchange, sum_agents=summed)
+    trial = algorithm.bind(problem, events.HORIZON, exchange=exchange, sum_agents=secure or shares)
     view = "sums" if secure or over > 1 else "messages"
     words, agents, weights = ("upload", "uploads"), 2, None
     if trial.alone:
@@ -219,11 +213,11 @@ def uploads_of(
             weights = weights / weights[0]
         if inside:
             weights[1] = 0.0
-    size = streams.BATCH if agents <= 2 else max(1, 4 * streams.BATCH // agents)
+    size = events.BATCH if agents <= 2 else max(1, 4 * events.BATCH // agents)
     draws = by_agent(trial.draws, agents * size, secure)
     return Uploads(
         *(row, view, words, replace(trial, draws=draws), problem.bind(None), root, size),
-        rounds=int(min(streams.UPLOADS, budget(algorithm, trial))),
+        rounds=int(min(events.UPLOADS, budget(algorithm, trial))),
         agents=agents,
         weights=weights,
         # Agents that share the arms out are all asked in every round.
@@ -244,5 +238,4 @@ def by_agent(draws: Draws, rows: int, secure: bool) -> ByAgent:
     fields: dict[str, Any] = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
     fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "shapes": shapes}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
-    merged = not summed and getattr(draws, "merged", False)
-    return ByAgent(**fields, partial=False, merged=merged)
+    return ByAgent(**fields, partial=False, merged=not summed and getattr(draws, "merged", False))

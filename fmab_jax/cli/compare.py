@@ -117,7 +117,7 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
 def _print(
     pairs: Sequence[Comparison], title: str, path: str, alone: xr.Dataset | None = None
 ) -> None:
-    from fmab_jax.analysis import comparisons, costs
+    from fmab_jax.analysis import costs, questions
     from fmab_jax.analysis.statements import tally
 
     if not pairs:
@@ -131,8 +131,8 @@ def _print(
     print(_NOTE.format(share=share, leak=costs.LEAK_NOTE))
     if adjusted:
         print(f"p-values of all {len(pairs)} together are adjusted by Holm's method.")
-    if alone is not None and alone.seeds.size > comparisons.ALL_PAIRS:
-        base = comparisons.label_of(alone, comparisons.contrasts(alone)[0][1])
+    if alone is not None and alone.seeds.size > questions.ALL_PAIRS:
+        base = questions.label_of(alone, questions.contrasts(alone)[0][1])
         _print_line(f"One parameter varies at a time; the others stay at the reference, {base}.")
     for how in dict.fromkeys(f"{pair.how}." for pair in pairs):
         _print_line(how)

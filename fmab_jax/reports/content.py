@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, costs, words
-from fmab_jax.analysis.overview import overview
+from fmab_jax.analysis import comparisons, costs, questions, words
+from fmab_jax.analysis.overview import remarks_of, rows_of
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import final_table, held
 from fmab_jax.errors import Refusal, refuse
@@ -28,7 +28,6 @@ MOST_CELLS = 1000
 _MOST_COMPARED = 40
 # Curves that one picture can tell apart; maps of a grid's third parameter.
 _MOST_CURVES, _MOST_PANELS = 8, 4
-_VERSIONS = ("fmab_jax", "jax", "jaxlib", "numpy")
 
 
 class Source(NamedTuple):
@@ -58,10 +57,9 @@ class Source(NamedTuple):
     @property
     def versions(self) -> list[tuple[str, str]]:
         """Names and versions of what computed it, and the hash of its study."""
-        rows = [(name, f"{name}_version") for name in _VERSIONS]
+        rows = [(name, f"{name}_version") for name in ("fmab_jax", "jax", "jaxlib", "numpy")]
         rows += [("device", "platform_version"), ("device", "device")]
-        rows += [("hash of the study", "study_hash")]
-        attrs = self.data.attrs
+        attrs, rows = self.data.attrs, [*rows, ("hash of the study", "study_hash")]
         return [(name, str(attrs[key])) for name, key in rows if attrs.get(key)]
 
     @property
@@ -88,8 +86,7 @@ class Cell(NamedTuple):
     ticks: dict[str, str]  # its values of all parameters that some results sweep
     at_reference: dict[str, bool]  # by swept parameter, whether its value is the reference
     data: xr.Dataset  # its results, its own seeds only, by its own slots
-    row: dict[str, float]  # final values, by name of `final_table`; NaN where seeds are missing
-    links: dict[str, float]  # mean links at T by meter
+    row: dict[str, Any]  # final values by name, as in a row of `overview`; NaN without seeds
     asked: dict[str, Any]  # horizon, sizes and problem, as far as known
     cost: costs.Cost
 
@@ -132,7 +129,7 @@ class Content:
     events: list[str]
     level: float
     interval: str
-    prices: tuple[float, float]
+    prices: dict[str, Any]  # of a link to the server, and between peers
 
     @property
     def complete(self) -> list[Cell]:
@@ -153,13 +150,8 @@ class Content:
         return (cells or self.complete)[:_MOST_CURVES]
 
 
-def gathered(
-    results: Mapping[str, xr.Dataset],
-    *,
-    title: str | None,
-    level: float,
-    server_price: float,
-    peer_price: float,
+def gather(
+    results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: dict[str, Any]
 ) -> Content:
     """Reads all that a report says from results by label."""
     results = {label: held(data) for label, data in results.items()}
@@ -167,12 +159,11 @@ def gathered(
     if number > MOST_CELLS:
         remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
         refuse("configurations", number, f"at most {MOST_CELLS:,} in one report", remedy)
-    prices = {"server_price": server_price, "peer_price": peer_price}
     sources = []
     for label, data in results.items():
         # A sweep until precise has a level of its own.
-        looked = "looks" in data.attrs and level == 0.95
-        table = final_table(data, level=None if looked else level, **prices)
+        its_level = None if "looks" in data.attrs and level == 0.95 else level
+        table = final_table(data, level=its_level, **prices)
         sources.append(Source(words.shortened(label) * (len(results) > 1), data, table))
     swept = {str(name): s.data[name] for s in reversed(sources) for name in s.data.seeds.dims}
     cells = [cell for source in sources for cell in _cells(source, swept)]
@@ -209,7 +200,7 @@ def gathered(
         events=[source.start + line for source in sources for line in _events(source)],
         level=level,
         interval="; ".join(map("".join, about.items())),
-        prices=(server_price, peer_price),
+        prices=prices,
     )
 
 
@@ -222,27 +213,26 @@ def _meters(sources: Sequence[Source]) -> dict[str, str]:
 
 
 def _cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterator[Cell]:
-    data, table = source.data, source.table
-    names = [str(n) for n, v in table.data_vars.items() if "meter" not in v.dims]
-    reference = {str(name): comparisons.reference(data[name]) for name in data.seeds.dims}
-    for place in np.ndindex(data.seeds.shape):
+    data = source.data
+    reference = {str(name): questions.reference(data[name]) for name in data.seeds.dims}
+    places = np.ndindex(data.seeds.shape)
+    for place, row in zip(places, rows_of(source.table, data), strict=True):
         where = dict(zip(map(str, data.seeds.dims), place, strict=True))
-        row, cell = table.isel(where), data.isel(where)
+        cell = data.isel(where)
         if "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         if "slot" in cell.coords:
             cell = cell.assign_coords(time=("time", cell.slot.values))
-        label = ", ".join(filter(None, [source.label, comparisons.label_of(data, place)]))
+        label = ", ".join(filter(None, [source.label, questions.label_of(data, place)]))
         yield Cell(
             label or next(iter(words.facts(data)), "the run"),
             source.label,
             {name: _tick(cell, axis, name in where) for name, axis in swept.items()},
             {name: at == reference[name] for name, at in where.items()},
             cell,
-            {name: float(row[name]) for name in names},
-            dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
-            comparisons.question_of(cell),
-            costs.cost_of(cell),
+            row,
+            questions.question_of(cell),
+            row["leak"],
         )
 
 
@@ -258,12 +248,12 @@ def _compared(
     sources: Sequence[Source], cells: Sequence[Cell], level: float
 ) -> tuple[list[Comparison], list[str]]:
     complete = {cell.label: cell.data for cell in cells if cell.complete}
+    unlike = False
     if len(sources) > 1:
         found, unlike = comparisons.of_runs(complete, level)
     else:
-        data, unlike = sources[0].data, False
-        found = comparisons.compare_all(data, level=level) if data.seeds.size > 1 else []
-    notes = [comparisons.UNLIKE] * (unlike and bool(found))
+        found = comparisons.compare_all(sources[0].data, level=level)
+    notes = [questions.UNLIKE] * (unlike and bool(found))
     if len(cells) > len(complete):
         notes.append(f"{len(cells) - len(complete)} configurations have no seeds yet")
     if len(found) > _MOST_COMPARED:
@@ -275,7 +265,7 @@ def _compared(
 def _events(source: Source) -> list[str]:
     """Says what went wrong in how many seeds, and what else to know of the numbers."""
     lines = [f"{line}." for line in captions.events_of_cells(source.table)]
-    return lines + [" ".join(line.split()) for line in overview(source.data).remarks]
+    return lines + [" ".join(line.split()) for line in remarks_of(source.table, source.data)]
 
 
 def _question(
@@ -291,8 +281,7 @@ def _question(
         lines = [f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?"]
     for source in sources:
         varied = [str(n) for n in source.data.seeds.dims if source.data.sizes[n] > 1]
-        facts = words.facts(source.data, varied, leaks=True)
-        lines.append(f"{source.start}{', '.join(facts)}.")
+        lines.append(f"{source.start}{', '.join(words.facts(source.data, varied, leaks=True))}.")
     return list(dict.fromkeys(lines))
 
 
@@ -316,10 +305,8 @@ def curves(content: Content) -> list[Picture]:
     """Draws regret and links over time of the configurations that are shown."""
     from fmab_jax.plots import runs
 
-    labelled = {cell.label: cell.data for cell in content.shown}
-    server, peer = content.prices
-    how: dict[str, Any] = {"server_price": server, "peer_price": peer}
-    return [_picture(runs.plot_runs(labelled, level=content.level, **how))]
+    curves: dict[str, Any] = {cell.label: cell.data for cell in content.shown}
+    return [_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
 
 
 def finals(source: Source) -> Iterator[Picture]:
@@ -332,9 +319,9 @@ def finals(source: Source) -> Iterator[Picture]:
         return
     x, *others = sorted(table.seeds.dims, key=lambda name: _weight(table[name]))
     hue, rest = (others[0], others[1:]) if others else (None, [])
-    places = list(np.ndindex(*(table.sizes[name] for name in rest)))
+    places = [*np.ndindex(*(table.sizes[name] for name in rest))]
     if len(places) > _MOST_PANELS:
-        places = [tuple(comparisons.reference(table[name]) for name in rest)]
+        places = [tuple(questions.reference(table[name]) for name in rest)]
     for place in places:
         panel = table.isel(dict(zip(rest, place, strict=True)))
         title = [source.label, *(words.told(table[name], panel[name].item()) for name in rest)]

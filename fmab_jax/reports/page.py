@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.analysis import comparisons, costs, privacy, statements
+from fmab_jax.analysis import costs, privacy, questions, statements
 from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.overview import percent
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import short
-from fmab_jax.errors import Refusal, price, real, refuse
+from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import content
@@ -42,14 +43,6 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     first: int = 1  # how many cells of a row are its headings
     kind: str = ""  # its class in a page: "words" of texts, "sortable" by the script
-
-
-def check_installed(door: str) -> None:
-    """Refuses to make a page where the extra that pages need is missing."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        raise Refusal.line(f'{door} needs: pip install "fmab_jax[report]"') from None
 
 
 def write_report(
@@ -95,17 +88,18 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    check_installed("write_report")
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise Refusal.line('write_report needs: pip install "fmab_jax[report]"') from None
     path = checked_out(out, overwrite)
-    results = results_of(sources)
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > LONGEST
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    costs = {"server_price": server_price, "peer_price": peer_price}
-    costs = {name: price(name, value) for name, value in costs.items()}
-    whole = page(content.gathered(results, title=title, level=level, **costs))
+    prices = {"server_price": server_price, "peer_price": peer_price}
+    whole = page(content.gather(results_of(sources), title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -160,40 +154,37 @@ def page(made: Content) -> str:
     """Returns the page as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
-    wrong, total = _wrong(made)
-    return (
-        _templates()
-        .get_template("page.html.j2")
-        .render(
-            made=made,
-            version=__version__,
-            percent=f"{100 * made.level:.6g} %",
-            leak_note=costs.LEAK_NOTE,
-            best=_best(made),
-            headlines=_headlines(made.compared),
-            drawn=content.curves(made),
-            ends=[picture for source in made.sources for picture in content.finals(source)],
-            finals=_finals(made),
-            compared=_comparisons(made),
-            tally=statements.tally(made.compared),
-            all_pairs=comparisons.ALL_PAIRS,
-            ledgers=_ledgers(made),
-            wrong=wrong,
-            unlucky=total,
-            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            script=script,
-            style=style,
-        )
+    cells = [cell for cell in made.cells[:_MOST_ROWS] if cell.complete]
+    template = _templates().get_template("page.html.j2")
+    return template.render(
+        made=made,
+        version=__version__,
+        percent=f"{100 * made.level:.6g} %",
+        leak_note=costs.LEAK_NOTE,
+        best=_best(made),
+        headlines=_headlines(made.compared),
+        drawn=content.curves(made),
+        ends=[picture for source in made.sources for picture in content.finals(source)],
+        finals=_finals(made),
+        compared=_comparisons(made),
+        tally=statements.tally(made.compared),
+        all_pairs=questions.ALL_PAIRS,
+        ledgers=_ledgers(made),
+        wrong=_wrong(made, cells),
+        unlucky=any(cell.row[event] for cell in cells for event in captions.EVENTS),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script=script,
+        style=style,
     )
 
 
 def _best(made: Content) -> list[str]:
     """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
     whole = made.complete
-    for name in set(comparisons.QUESTIONS) & {*made.axes}:
+    for name in set(questions.QUESTIONS) & {*made.axes}:
         # A smaller problem is less regret, no better run.
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
-    if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
+    if any(questions.differences(whole[0].asked, cell.asked) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
@@ -208,7 +199,7 @@ def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
 
     def number(cell: Cell) -> str:
         regret = short(cell.row["regret"])
-        return f"{regret} {_interval(cell.row, 'regret')} ({100 * made.level:.6g} %): {cell.label}"
+        return f"{regret} {_interval(cell.row)} ({100 * made.level:.6g} %): {cell.label}"
 
     best, safest = cells[0], min(cells, key=lambda cell: cell.cost.leak)
     trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if several else "The"
@@ -243,12 +234,11 @@ def _finals(made: Content) -> Table:
         if not cell.complete:
             rows.append([*where, "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
-        half = (row["regret_upper"] - row["regret_lower"]) / 2
-        share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
-        links = [short(cell.links[name]) if name in cell.links else "" for name in made.meters]
-        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row, "regret")]
+        keys = [f"links_{name}" for name in made.meters]
+        links = [short(row[key]) if key in row else "" for key in keys]
+        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row)]
         ends = [short(row["cost"]), f"{int(row['seeds']):,}"]
-        rows.append([*where, share, short(row["rounds_made"]), *links, *ends])
+        rows.append([*where, percent(row), short(row["rounds_made"]), *links, *ends])
     caption = "Final values" + ", a row for each configuration" * several
     return Table(caption, heads, rows, first, "sortable" * several)
 
@@ -287,10 +277,9 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
             continue
         rows, notes = privacy.rows(ledger)
         titles = len({row["title"] for row in rows}) > 1
-        some = any(row["where"] for row in rows)
         columns = {"title": "algorithm"} if titles else {}
         columns |= {"who": "who", "what": "what they see"}
-        columns |= {"where": "of which runs"} if some else {}
+        columns |= {"where": "of which runs"} if any(row["where"] for row in rows) else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
         listed = [[row[name] for name in columns] for row in rows]
         caption = "What is told of one reward, and to whom"
@@ -299,8 +288,8 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
     return found
 
 
-def _wrong(made: Content) -> tuple[Table, int]:
-    """Returns the table of seeds that went wrong, and how often one did."""
+def _wrong(made: Content, cells: Sequence[Cell]) -> Table:
+    """Returns the table of seeds that went wrong."""
     heads = _places(made)
     first = len(heads)
     view = costs.shared_view(cell.cost for cell in made.cells)
@@ -308,29 +297,26 @@ def _wrong(made: Content) -> tuple[Table, int]:
     for what in captions.EVENTS.values():
         heads += [what, f"share, {100 * made.level:.6g} %"]
     heads.append("still exploring")
-    rows, total = [], 0
-    for cell in (cell for cell in made.cells[:_MOST_ROWS] if cell.complete):
+    rows = []
+    for cell in cells:
         row = cell.row
         values = [costs.leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
         for event in captions.EVENTS:
-            total += int(row[event])
             low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
             values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
         rows.append([*_place(made, cell), *values, f"{int(row['undecided']):,}"])
-    return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1)), total
+    return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
 
 
-def _interval(row: Mapping[str, float], name: str) -> str:
-    return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
+def _interval(row: Mapping[str, float]) -> str:
+    return f"[{short(row['regret_lower'])}, {short(row['regret_upper'])}]"
 
 
 @functools.cache
 def _templates() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    found = Environment(
+    return Environment(
         loader=PackageLoader("fmab_jax", "reports"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    found.filters["grouped"] = "{:,}".format
-    return found

@@ -17,7 +17,7 @@ import fmab_jax as fmab
 from experiments.audit import BROKEN, SOUND, audited, rows, worst
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.analysis import audit as module
-from fmab_jax.analysis import events, exposures, streams
+from fmab_jax.analysis import events, exposures
 from fmab_jax.cli.main import main
 from fmab_jax.core.exchanges import server
 from fmab_jax.core.scope import own_settings
@@ -32,7 +32,7 @@ TIGHT = ("one upload", "3 uploads", "uploads of rounds 1 and 3, reward of round 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
     """Draws no more runs than a test asks for."""
-    monkeypatch.setattr(streams, "BATCH", 2**13)
+    monkeypatch.setattr(events, "BATCH", 2**13)
 
 
 def checked(found, least):
@@ -192,7 +192,7 @@ def test_a_sound_bit_keeps_its_claim_up_to_delta():
     assert SOUND["LDP-UCB, bits, δ"].delta == 0.01
     with own_settings():
         every = exposures.exposed(
-            fmab.ldp_ucb(1.0, bits=True), fmab.ldp_ucb(1.0).exchange(3), 0, streams.VIEWS
+            fmab.ldp_ucb(1.0, bits=True), fmab.ldp_ucb(1.0).exchange(3), 0, events.VIEWS
         )[0]
     assert {each.row.law for each in every} == {"bits"}
 
@@ -266,7 +266,7 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
         assert (each.lower == found.most) == bare
         if bare:
             assert each.verdict == "contradicted"
-    assert {each.view for each in found.findings} == set(streams.VIEWS)
+    assert {each.view for each in found.findings} == set(events.VIEWS)
 
 
 def sources(algorithm, agents, view):
@@ -317,7 +317,7 @@ def test_what_no_run_shows_is_said():
                 ("anybody who sees actions", math.inf, "act on rewards without noise"),
             ),
         ):
-            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, streams.VIEWS)
+            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, events.VIEWS)
             assert [each.view for each in found] == views
             told = [(row.who, row.epsilon, row.why) for row in unseen]
             assert len(told) == (hidden is not None)
@@ -467,7 +467,7 @@ def test_a_sequence_tells_more_than_its_parts():
     first = rng.integers(0, 2, (2, 40_000))
     second = np.where(rng.random((2, 40_000)) < [[0.5], [0.8]], first, 1 - first)
     sides = [np.stack(each, axis=1).astype(float) for each in zip(first, second, strict=True)]
-    pilot = [streams.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
+    pilot = [events.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
     event = events.choose_event(pilot, events.Rule(40_000, 1e-3, 0.0))
     assert re.match("log likelihood ratio of pulls, a to b: (at least|below) ", event.words)
     assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
@@ -487,8 +487,8 @@ class Coins:
 
     def streams(self):
         return [
-            streams.Stream("first", -1, 0, (0,)),
-            streams.Stream("last", -1, 2, (0, 1, 2)),
+            events.Stream("first", -1, 0, (0,)),
+            events.Stream("last", -1, 2, (0, 1, 2)),
         ]
 
     def draw(self, data, batch):
@@ -499,7 +499,7 @@ class Coins:
     def show(self, stream, batch):
         rounds = list(stream.rounds)
         names = [f"x{t}" for t in rounds]
-        return streams.Numbers(batch[:, rounds], np.ones(len(rounds)), names, len(rounds) - 1)
+        return events.Numbers(batch[:, rounds], np.ones(len(rounds)), names, len(rounds) - 1)
 
 
 @pytest.mark.parametrize(

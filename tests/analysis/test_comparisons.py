@@ -13,7 +13,7 @@ from refusals import refused, refuses
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import bands, comparisons, summary
+from fmab_jax.analysis import bands, comparisons, questions, summary
 
 near = partial(pytest.approx, rel=1e-9, abs=0)
 
@@ -321,7 +321,7 @@ GOOD = run(np.arange(1.0, 9.0))
     [
         (lambda: fmab.compare(xr.Dataset(), GOOD), "first='Dataset': must be a Dataset with"),
         (lambda: fmab.compare(GOOD, run([1.0])), "second.seeds=1: must be at least 2"),
-        (lambda: fmab.compare(GOOD, run([1.0, 2], slot=99)), "second.time=99: must be 1000"),
+        (lambda: fmab.compare(GOOD, run([1.0, 2], slot=99)), "second.horizon=99: must be 1000"),
         (lambda: fmab.compare(GOOD, GOOD, level=95), "level=95: must be"),
         (
             lambda: fmab.compare(GOOD, grid(np.ones((2, 4)), epsilon=[0.1, 1])),
@@ -386,8 +386,8 @@ def test_a_problem_is_known_by_its_means(uncomputed):
     how = {"horizon": 2000, "seeds": 2, "times": 3}
     runs = [fmab.simulate(fmab.cdp_mab(1), problem, **how) for problem in problems]
     sweeps = [uncomputed("cdp", problem, epsilon=1, **how) for problem in problems]
-    runs, sweeps = ([comparisons.question_of(each) for each in both] for both in (runs, sweeps))
-    same = [[comparisons.alike(one, other) for other in sweeps] for one in runs]
+    runs, sweeps = ([questions.question_of(each) for each in both] for both in (runs, sweeps))
+    same = [[not questions.differences(one, other) for other in sweeps] for one in runs]
     assert same == np.eye(3, dtype=bool).tolist()
 
 
@@ -629,7 +629,7 @@ def test_labels_of_ones_own_stand_for_the_sizes_that_the_study_states():
     """Would catch a label read as a number of agents, and runs of other sizes that are compared."""
     named = {"agents": {"few": 4, "many": 6}, "arms": 5, "horizon": 500, "seeds": 4}
     data = fmab.sweep(fmab.uniform_play, **named)
-    assert comparisons.question_of(data.sel(agents="many"))["agents"] == 6
+    assert questions.question_of(data.sel(agents="many"))["agents"] == 6
     alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(4, 5), 500, 4)
     assert fmab.compare(alone, data.sel(agents="few")).seeds == (4, 4)
     with pytest.raises(ValueError, match=r"^second\.agents=6: must be 4, the first's"):

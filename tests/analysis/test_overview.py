@@ -152,25 +152,6 @@ def test_each_cell_is_that_of_numpy():
     assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.named[:2]]
 
 
-@pytest.mark.parametrize(
-    "law, words",
-    [
-        ("ratings 1, 2, 3, 4, 5", "A regret of 1 is 4 rating points, from 1 to 5."),
-        ("ratings 0.5, 1, ..., 5", "A regret of 1 is 4.5 rating points, from 0.5 to 5."),
-        ("ratings -2.5, 1e-07", "A regret of 1 is 2.5 rating points, from -2.5 to 1e-07."),
-        ("Gaussian, sd 1, 2", ""),
-        ("ratings of mine", ""),
-        ("", ""),
-    ],
-)
-def test_regret_has_its_unit_in_rating_points(law, words):
-    """Would catch the number of levels, or the highest of them, for the distance of the ends."""
-    data = result()
-    data.attrs["settings"] = json.dumps({"rewards": law} if law else {})
-    legend = fmab.overview(data).legend
-    assert legend.split("Cost: ")[1].partition("\n")[2] == words
-
-
 def summed_up(data):
     """Returns what a sweep with keep="summary" keeps of such curves."""
     dims = ("participation", "epsilon")

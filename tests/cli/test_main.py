@@ -587,9 +587,7 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
     fmab.save(other, "short.nc")
     _, err = said(capsys, "compare py.nc short.nc", 2)
-    assert err.startswith(
-        "fmab: short.nc: second.time=9000: must be 10000, the first's last slot; "
-    )
+    assert err.startswith("fmab: short.nc: second.horizon=9000: must be 10000, the first's; ")
     for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
         fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
     out, _ = said(capsys, "show whole.nc")

@@ -12,7 +12,7 @@ from spoken import said
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
-from fmab_jax.analysis.remarks import remarks_of
+from fmab_jax.analysis.overview import remarks_of
 from fmab_jax.cli import bounds
 
 SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}

@@ -237,7 +237,7 @@ def test_what_a_page_leaves_out_is_told(grid, monkeypatch):
     # Those that differ in the first parameter, the other being at its largest number.
     assert "The picture shows 5 of 20 configurations." in told
     prices = {"server_price": 1.0, "peer_price": 1.0}
-    shown = content.gathered({"": data}, title=None, level=0.95, **prices).shown
+    shown = content.gather({"": data}, None, 0.95, prices).shown
     assert [cell.label for cell in shown] == [f"ε = {i}, R = 4" for i in range(1, 6)]
     with pytest.raises(ValueError, match="configurations=40: must be at most 30 in one report"):
         page_of({name: data for name in "ab"})
