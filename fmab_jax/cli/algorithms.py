@@ -12,12 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call
-from fmab_jax.cli.stated import Plugged
 from fmab_jax.cli.tables import plain_table, show_table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Plugged):
+class Options:
     """What can be run, and who is heard and trusted."""
 
 

@@ -37,7 +37,7 @@ _UP_TO = """,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(stated.Plugged):
+class Options:
     """An empirical lower bound on epsilon, beside the claim."""
 
     agents: Any = option(None, kind=Whole(), shown="as for fmab run")

@@ -40,7 +40,7 @@ large T (Lai and Robbins): a yardstick, not a bound at this T."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(stated.Plugged):
+class Options:
     """What the theorems guarantee, with explicit constants, for one instance."""
 
     horizon: Any = option(100000, kind=Whole(), shown="100000")

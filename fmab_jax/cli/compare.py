@@ -16,13 +16,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, option, visible
-from fmab_jax.cli.tables import line_width, opened_at, plain_table, selected, show_table
+from fmab_jax.cli.tables import LEVEL, line_width, opened_at, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
 from fmab_jax.files import same_file
-from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,17 +38,14 @@ the second. Each {share} interval holds by itself. Links: mean at T.
 class Options:
     """The regret of one run beside another's."""
 
-    words: ClassVar[dict[str, str]] = {"results": "PATH..."}
-    results: tuple[str, ...] = option((), metavar="PATH...", shown="must be given")
+    results: tuple[str, ...] = option((), metavar="PATH", word=True)
     """One or two: sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
     where: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Values of the first configuration."""
     against: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Values of the second one; what is not named here is as in --where."""
-    level: Any = option(0.95, kind=Real())
+    level: Any = option(0.95, kind=LEVEL)
     """Confidence level of the intervals."""
-    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
-    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 def execute(call: Call) -> None:

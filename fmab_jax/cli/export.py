@@ -13,7 +13,6 @@ Examples:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.cli.options import Call, called, option
 from fmab_jax.cli.tables import Stored, opened
@@ -23,8 +22,7 @@ from fmab_jax.cli.tables import Stored, opened
 class Options(Stored):
     """Results as netCDF, CSV or Parquet."""
 
-    words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc", "file": "FILE"}
-    file: str = option(metavar="FILE")
+    file: str = option(metavar="FILE", word=True)
     """A new name ending in .nc, .csv or .parquet."""
     overwrite: bool = option(False)
     """Replace an older file."""

@@ -23,22 +23,14 @@ from fmab_jax.cli.options import (
     with_parameters,
 )
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
 
 # Letters that options may take in the name of a file.
 _LONGEST = 120
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plugged:
-    """What every command takes that looks up algorithms."""
-
-    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
-    """Load algorithms of one's own: a .py file or a module; may be given several times."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stated(Plugged):
+class Stated:
     """What every study has, besides the parameters of its algorithm and problem."""
 
     horizon: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100000")
@@ -56,7 +48,7 @@ class Stated(Plugged):
     """Space the recorded slots evenly in log t."""
     outputs: tuple[str, ...] = option((), metavar="OUTPUT", shown="the usual ones")
     """What comes out besides, such as regret_by_agent; fmab outputs lists them."""
-    keep: str = option("curves", metavar="{curves,summary}")
+    keep: str = option("curves", kind=Choice(options=("curves", "summary")))
     """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
     until: Any = option(None, kind=Real(), metavar="RELATIVE", shown="off")
     """Double the seeds of each configuration until its band's half-width is at most this share of
@@ -210,25 +202,22 @@ def _one_or_more(values: Any) -> Any:
     return values[0] if len(values) == 1 else list(values)
 
 
-def identity(content: str, options: Any, names: Iterable[str]) -> str:
-    """Returns hexadecimal digits that differ where a content, or one of these options, differs."""
-    whole = [content, *((name, getattr(options, name)) for name in sorted(names))]
-    return hashlib.sha256(repr(whole).encode(errors="surrogatepass")).hexdigest()
-
-
-def file_name(start: str, options: Any, skip: Iterable[str], identity: str) -> str:
+def file_name(start: str, content: str, options: Any, skip: Iterable[str]) -> str:
     """Returns a name that says the options given: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:
         start: What it begins with, and all of it where no option is given.
+        content: What the file holds: another one has another name.
         options: Of a command.
-        skip: Options that change no result.
-        identity: Hexadecimal digits that differ for different results.
+        skip: Options that change no result, or that ``start`` says.
     """
+    fields = [field for field in dataclasses.fields(options) if field.name not in skip]
+    values = {field.name: getattr(options, field.name) for field in fields}
     words: list[str] = []
-    for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        if field.name not in skip and value != field.default:
+    for field in fields:
+        value = values[field.name]
+        if value != field.default:
             words += [field.name, *map(str, value if isinstance(value, tuple) else [value])]
     text = re.sub(r"[^A-Za-z0-9.]+", "-", " ".join(words))[:_LONGEST]
+    identity = hashlib.sha256(repr((content, values)).encode(errors="surrogatepass")).hexdigest()
     return f"{start}-{text}-{identity[:8]}" if words else start

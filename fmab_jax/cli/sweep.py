@@ -17,16 +17,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, as_word, called, option
-from fmab_jax.cli.tables import Reading, print_results
+from fmab_jax.cli.options import Call, Command, called, option
+from fmab_jax.cli.tables import Priced, print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
@@ -74,14 +75,10 @@ class Options(Storing, stated.Stated):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions(Storing, stated.Plugged):
+class FileOptions(Storing):
     """A study file, with the options of how it is run."""
 
-    words: ClassVar[dict[str, str]] = {"study": "STUDY.toml"}
-    otherwise: ClassVar[str] = (
-        "the file states the study; see fmab sweep STUDY.toml --help for what is no part of it"
-    )
-    study: str = option(metavar="STUDY.toml")
+    study: str = option(metavar="STUDY.toml", word=True)
     """The study, a .toml file."""
 
 
@@ -157,9 +154,9 @@ def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None
     elapsed = data.attrs["elapsed_s"]
     print(f"{out}: {quantity(len(study.points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
-        print_results(data, Reading(folder=out))
-    own = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
-    print(f"next: fmab show {as_word(out)}{own}, fmab plot {as_word(out)} --help")
+        print_results(data, Priced())
+    path = shlex.quote(out) + " --plugin FILE" * (not all(map(is_shipped, study.outputs)))
+    print(f"next: fmab show {path}, fmab plot {path} --help")
 
 
 class _Planned(Progress):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +128,9 @@ def plot_runs(
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
-    dotted = ["Thin dotted lines: the theorems' bounds"] * bool(bounds)
-    caption = _caption(runs, bands, prices, dotted)
+    caption = _caption(runs, bands, prices)
+    if bounds:
+        caption.insert(1, "Thin dotted lines: the theorems' bounds")
     return style.finish(figure, handles, caption, height=sum(heights))
 
 
@@ -308,11 +309,8 @@ def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def _caption(
-    runs: Mapping[str, xr.Dataset],
-    bands: Mapping[str, xr.Dataset],
-    prices: tuple[float, float],
-    more: Sequence[str] = (),
-) -> style.Caption:
+    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], prices: tuple[float, float]
+) -> list[str]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     facts = {
         label: [*words.facts(data, leaks=True), captions.seeds_of(data)]
@@ -336,24 +334,16 @@ def _caption(
             [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
-    seeds = captions.spread("", [int(band.seeds) for band in bands.values()], "seed")
-    size = captions.size(seeds, runs.values())
-    lines = f"Lines: means; shaded: {captions.band_of(band)}"
-    rest = ", ".join(fact for fact in shared if fact not in size)
-    return style.caption(
-        [size, lines, *leaks, *more, *cost, *captions.wrong_in_all(bands.values()), rest],
-        [
-            ", ".join(shared),
-            "; ".join(f"{labels}: {text}" for text, labels in groups if text),
-            *leaks,
-            f"Lines: means over the seeds; shaded: {band.attrs['description']}",
-            *captions.events_of_runs(bands),
-            *exploring,
-            *cost,
-            *_link_sentences(runs),
-            *more,
-        ],
-    )
+    return [
+        ", ".join(shared),
+        "; ".join(f"{labels}: {text}" for text, labels in groups if text),
+        *leaks,
+        f"Lines: means over the seeds; shaded: {band.attrs['description']}",
+        *captions.events_of_runs(bands),
+        *exploring,
+        *cost,
+        *_link_sentences(runs),
+    ]
 
 
 def _bare(words: str) -> str:

@@ -14,7 +14,6 @@ import xarray as xr
 
 from fmab_jax.errors import Shown, number_of, reason_of, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
-from fmab_jax.run import attributes
 from fmab_jax.run.schema import VERSION
 
 _DIGEST, _SCHEMA, _MIXED = "sha256", "schema", "mixed"
@@ -67,8 +66,6 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
 def _refuse_lossy(data: xr.Dataset) -> None:
     """Refuses what a file would not give back, having written and read a seed and a slot of it."""
     allowed = "a result that a file gives back as it is"
-    if (wrong := attributes.lost_text(data)) is not None:
-        refuse("data", Shown(wrong), allowed, "shorten it, and write it without a NUL")
     few = data.isel({name: slice(1) for name in ("seed", "time") if name in data.dims})
     file = io.BytesIO()
     try:

@@ -42,7 +42,7 @@ from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
-from fmab_jax.run import compilation, configs, resources
+from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
 from fmab_jax.sweeps.subjects import Drawn
@@ -859,24 +859,3 @@ def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     out, err = said(capsys, f"run cdp {SMALL} --epsilon 0.5 1 --dry-run")
     assert out == "" and err.startswith("2 configurations x 16 seeds = 32 trials: 1 compilation, ")
     assert err.count("\n") == 1 and list(folder.iterdir()) == []
-
-
-def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(monkeypatch):
-    """Would catch a line that comes after the wait, twice, or not at all for what is compiled."""
-    heard: list[str] = []
-
-    class Lowered:
-        def compile(self, **_: Any) -> Any:
-            heard.append("compile")
-            return mock.Mock(spec=jax.stages.Compiled)
-
-    monkeypatch.setattr(compilation.cache, "lowered", lambda *_: Lowered())
-    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem([0.9, 0.5, 0.1], 4), 100)
-    devices = tuple(jax.local_devices()[:1])
-    with compilation.announce_with(lambda: heard.append("told")):
-        compilation.compile_program.__wrapped__(config.program, 8, devices)
-        compilation.compile_program.__wrapped__(config.program, 8, devices)
-    assert heard == ["told", "compile", "compile"]
-    with compilation.announce_with(lambda: heard.append("told")):
-        pass  # compiled already
-    assert heard[3:] == ["told"]

@@ -24,7 +24,6 @@ from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
 from fmab_jax.run import contract, schema
-from fmab_jax.run.attributes import LONGEST, holds
 from fmab_jax.run.outputs.usual import USUAL
 
 # Relative to a seed's largest value, or to 1.
@@ -143,11 +142,6 @@ def _check(output: Output, taken: Set[str]) -> None:
     other = _shipped().get(name, output) is not output
     if other or name in taken or name.startswith("links_"):
         refuse("Output.name", name, _NAME_WANTED, "rename it")
-    for field in ("label", "units"):
-        text = getattr(output, field)
-        if len(text) > LONGEST or not holds(text):
-            allowed = f"a text of at most {LONGEST:,} letters, without a NUL"
-            refuse(f"Output.{field}", text, allowed, "write it otherwise: no file would hold it")
     if "meter" in output.dims:
         refuse("Output.dims", output.dims, "without the meter", "drop it")
     if np.dtype(output.dtype) != np.float64:
