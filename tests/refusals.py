@@ -625,8 +625,6 @@ fmab.ratings.from_table(file('t.csv', 'agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y
     'arm', 'value', least_per_agent=3)
 fmab.ratings.from_table(file('t.csv', 'agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y,1\nc,x,1\n'),
     'agent', 'arm', 'value')
-fmab.ratings.from_table(file('t.csv', 'agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y,1\n'), 'agent',
-    'arm', 'value', least_per_cell=2)
 fmab.ratings.from_table(file('t.csv', 'agent,arm,value\na,x,1,5,7\n'), 'agent', 'arm', 'value')
 fmab.ratings.from_table(file('t.csv', 'agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y,1\n'), 'agent',
     'genres', 'value')

@@ -13,15 +13,15 @@ Examples:
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, option, visible
-from fmab_jax.cli.tables import LEVEL, line_width, opened_at, plain_table, selected, show_table
+from fmab_jax.cli.tables import LEVEL, line_width, opened, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
-from fmab_jax.files import same_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,9 +57,9 @@ def execute(call: Call) -> None:
     paths = [visible(path) for path in options.results]
     if len(paths) > 2:
         raise Refusal.line(f"fmab compare {' '.join(paths)}: must be given one or two; see --help")
-    if len(paths) == 2 and same_file(*options.results):
+    if len(paths) == 2 and len(set(map(os.path.realpath, options.results))) == 1:
         raise Refusal.line(f"{paths[1]}: must be another result than {paths[0]}; name each once")
-    data = [opened_at(options, path, "results") for path in options.results]
+    data = [opened(path, "results") for path in options.results]
     if len(data) == 1 and not options.against:
         if options.where:
             given = " ".join(map(visible, options.where))

@@ -33,7 +33,7 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import exports
 
     options = call.options
-    data = opened(options, partial=False)
+    data = opened(options.folder, partial=False)
     with called(path="file"):
         call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fmab_jax import __version__
+from fmab_jax import __version__, cli
 from fmab_jax.cli.options import (
     Answered,
     Call,
@@ -30,25 +30,11 @@ from fmab_jax.cli.options import (
 )
 from fmab_jax.cli.signals import stoppable
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
-from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
+from fmab_jax.files import drop_unwritable_errors, error_stream
 
 # Of the modules here, what is no command; and which commands help tells first.
 _SHARED = ("__init__", "main", "options", "signals", "stated", "tables")
 _FIRST = ("run", "sweep", "show", "plot", "compare", "report")
-_HELP = """\
-Private, communication-limited federated bandits: the algorithms of Li and
-Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many
-seeds. Every command has its own --help; fmab --version prints the version.
-
-{commands}
-
-Examples:
-  fmab run cdp --epsilon 0.1 0.3 0.5 1 --horizon 1e6
-  fmab run ddp --graph ring
-  fmab sweep cdp --epsilon 0.1 0.3 1 --participation 0.2 1 --out runs/eps
-  fmab show runs/eps
-  fmab plot runs/eps --x epsilon --hue participation
-  fmab report runs/eps"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _main(list(arguments), calls, ours=False)
         except KeyboardInterrupt:
             return stop(signal.SIGINT)
-    hold_standard_streams()
     with stoppable(stop):
         try:
             status = _main(sys.argv[1:], calls, ours=True)
@@ -170,7 +155,7 @@ def find(words: list[str]) -> tuple[Any, Command]:
     if wants_help(rest) and rest[:1] in ([], ["-h"], ["--help"]):
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
         listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
-        answer("fmab", "COMMAND [options]", _HELP.format(commands=f"Commands:\n{listed}"))
+        answer("fmab", "COMMAND [options]", f"{cli.__doc__}\nCommands:\n{listed}")
     name = chosen(rest[0] if rest else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
     for plugin in space.plugin:

@@ -254,8 +254,8 @@ def parse(command: Command) -> tuple[Any, list[str]]:
     for field in dataclasses.fields(command.options):
         # The parameters of an algorithm are checked by it, and lists by who takes them.
         if field.name in values and not isinstance(field.default, (tuple, bool, Unset)):
-            remedy, check = f"see {command.name} --help", field.metadata["kind"].check
-            values[field.name] = check(field.name, values[field.name], remedy)
+            kind, remedy = field.metadata["kind"], f"see {command.name} --help"
+            kind.check(field.name, values[field.name], remedy)
     return command.options(**values), list(values)
 
 
@@ -305,8 +305,9 @@ def spelt(error: Refusal, command: Command | None) -> str:
     if field not in options:
         return str(error)
     # A shell needs no quotes, but for blanks at the ends; what was not given is not shown.
-    value = re.sub(r"^(['\"])(\S|\S.*\S)\1$", r"\2", error.value)
-    value = "" if error.allowed.startswith("given") else value
+    value = re.sub(r"^(['\"])(\S|\S.*\S)(\1|(?<=\.\.\.))$", r"\2", error.value)
+    if error.allowed.startswith("given") and value in ("None", "<not given>"):
+        value = ""
     # A word of the command's own has no option before it.
     flag = "" if options[field].metadata["word"] else flag_of(field)
     return f"{flag} {value}".strip() + f": must be {error.allowed}; {error.remedy}"

@@ -79,7 +79,7 @@ def execute(call: Call) -> None:
         start = os.path.normpath(options.folder).removesuffix(".nc")
         start = "-".join([start, *[kind] * (kind != "parameter"), *axes])
         path = file_name(start, options.folder, options, _UNNAMED) + ".png"
-    data = selected(opened(options), options.select)
+    data = selected(opened(options.folder), options.select)
     with called(path="out"):
         try:
             figure = _figure(options, kind, data)
@@ -104,14 +104,13 @@ def _kind(options: Any) -> str:
         kinds.append("parameter" if options.y is None else "heat")
     if len(kinds) != 1:
         raise Refusal.line(f"{_ONE_OF}; see fmab plot --help")
-    for name, value, usual in (("y", options.y, None), ("metric", options.metric, "regret")):
-        if value != usual and options.x is None:
-            raise Refusal.line(f"--{name} {visible(value)}: must be given with --x; add it")
-    if options.hue is not None and "hue" not in KINDS[kinds[0]].takes:
-        other = "y" if kinds[0] == "heat" else kinds[0]
-        told = f"must be left out with --{other}; drop one"
-        raise Refusal.line(f"--hue {visible(options.hue)}: {told}")
-    return kinds[0]
+    (kind,) = kinds
+    for name, usual in (("y", None), ("hue", None), ("metric", "regret")):
+        value, known = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
+        if value != usual and name not in known:
+            what = f"with --{kind}" if kind in flags() else "for a heat map over --x and --y"
+            raise Refusal.line(f"--{name} {visible(value)}: must be left out {what}; drop one")
+    return kind
 
 
 def _figure(options: Any, name: str, data: xr.Dataset) -> Any:

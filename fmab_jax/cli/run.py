@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
 from fmab_jax.cli.tables import Priced, print_results
-from fmab_jax.errors import count, refuse
-from fmab_jax.files import checked_path, is_blank, refuse_taken
-from fmab_jax.parameters import Choice
+from fmab_jax.errors import refuse
+from fmab_jax.files import checked_path, refuse_taken
+from fmab_jax.parameters import Choice, Whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 class Options(Priced, stated.Stated):
     """What all runs share."""
 
+    seeds: Any = option(1000, kind=Whole(low=2, high=10**8))
+    """How many trials of each configuration, for an interval at least 2; with --until, how many at
+    first."""
     band: str = option(
         "simultaneous", kind=Choice(options=("simultaneous", "pointwise", "quantile"))
     )
@@ -65,13 +68,11 @@ def command(words: list[str]) -> Command:
 def execute(call: Call) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
     from fmab_jax.analysis import privacy
-    from fmab_jax.run.resources import MAX_SEEDS
     from fmab_jax.sweeps import runner
 
     options, owner = call.options, call.command.subject
     _, study = stated.study_of(options, owner, call.typed)
     with called(kind="band", **stated.RENAMED):
-        count("seeds", options.seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
         kind = _kind_of(options, study)
         figure_path, data_path = _paths(options, owner, study)
         if options.dry_run:
@@ -147,7 +148,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     if os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = (checked_path("out", f"{base}.{ending}") for ending in ("png", "nc"))
-    if not base or is_blank(base) or not os.access(figure_path.parent, os.W_OK):
+    if not os.access(figure_path.parent, os.W_OK):
         allowed = "a file name in an existing folder that can be written"
         refuse("out", base, allowed, "leave it out for the default")
     with called(path="out"):

@@ -42,7 +42,7 @@ class Options(Reading):
 def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
-    data = opened(options)
+    data = opened(options.folder)
     print_results(
         selected(data, options.select),
         options,

@@ -22,7 +22,7 @@ from fmab_jax.cli.options import (
     wants_help,
     with_parameters,
 )
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import Refusal
 from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
 
 # Letters that options may take in the name of a file.
@@ -92,15 +92,11 @@ def command_of(
     owner: Any = known[chosen(first, [*known, *others], name, more)]
     name = f"{name} {visible(str(first))}"
     owners = (owner, Drawn) if drawn else (owner,)
-    options = with_parameters(base, owners, usual(owner), several=several)
+    usual = {"agents": owner.usual_agents}
+    options = with_parameters(base, owners, usual, several=several)
     own = (owner.examples if several else ()) or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
     told = _help(owner, name, own if drawn else ("--agents 5", "--agents 5 --runs 1e6"))
     return Command(name, options, told, [*words[1:]], owner)
-
-
-def usual(owner: Any) -> dict[str, Any]:
-    """Returns the defaults of a problem's options where an algorithm has its own."""
-    return {"agents": owner.usual_agents}
 
 
 def _summary(owner: type) -> str:
@@ -139,11 +135,9 @@ def document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
     if options.times:
         study["times"] = _one_or_more(options.times)
     study |= tables_of(options, owner, typed)
-    if options.until is None and options.max_seeds is not None:
-        refuse("max_seeds", options.max_seeds, "given with --until", "add it")
-    if options.until is not None:
-        most = {} if options.max_seeds is None else {"max_seeds": options.max_seeds}
-        study["until"] = {"relative": options.until, **most}
+    until = {"relative": options.until, "max_seeds": options.max_seeds}
+    if until := {name: value for name, value in until.items() if value is not None}:
+        study["until"] = until
     return study
 
 
@@ -162,7 +156,7 @@ def tables_of(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[
         problem["means"] = _one_or_more(options.means)
     else:
         # Written out, so that a saved study does not depend on defaults.
-        plain = {n: default_of(p, usual(owner)) for n, p in drawn.items()}
+        plain = {n: default_of(p, {"agents": owner.usual_agents}) for n, p in drawn.items()}
         problem |= {n: v for n, v in plain.items() if v is not None and n not in problem}
     return {"parameters": suggested(owner, given(parameters_of(owner))), "problem": problem}
 
@@ -192,7 +186,7 @@ def study_of(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, 
     return stated, study
 
 
-RENAMED = {"store": "out", "relative": "until"}
+RENAMED = {"store": "out", "relative": "until", "until.relative": "until"}
 """Options of what the package calls otherwise."""
 
 

@@ -2,7 +2,9 @@
 
 Several values after an option are swept, every configuration with the same
 seeds. The same command goes on where it was interrupted, and computes only
-what is missing when seeds are added. A study file says the same as options.
+what is missing when seeds are added. A study file says the same as options:
+what fmab_jax.sweep takes stands at its top and under [parameters], [problem]
+and [until].
 
 Examples:
   fmab sweep cdp --epsilon 0.1 0.3 0.5 1 --participation 0.2 1 --out runs/eps
@@ -10,6 +12,7 @@ Examples:
   fmab sweep cdp --epsilon 0.1 1 --keep summary --until 0.01 --seeds 200
   fmab sweep study.toml --worker 3/16
   fmab sweep study.toml --scheduler tcp://host:8786
+  fmab sweep study.toml --plan
 """
 
 from __future__ import annotations
@@ -34,17 +37,6 @@ from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
 
 _MOST_ROWS = 40
-
-_STUDY = """\
-Runs a study file. What fmab_jax.sweep takes stands at its top and under
-[parameters], [problem] and [until]; lists are swept.
-
-Examples:
-  fmab sweep study.toml
-  fmab sweep study.toml --worker 3/16 --out runs/shared
-  fmab sweep study.toml --scheduler tcp://host:8786
-  fmab sweep study.toml --dry-run
-  fmab sweep study.toml --plan"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +77,7 @@ class FileOptions(Storing):
 def command(words: list[str]) -> Command:
     """Returns the command that words state: of an algorithm, or of a study file."""
     if words and words[0].endswith(".toml"):
-        return Command("fmab sweep", FileOptions, _STUDY, words)
+        return Command("fmab sweep", FileOptions, str(__doc__), words)
     return stated.command_of("fmab sweep", words, Options, others=["STUDY.toml"])
 
 
@@ -108,8 +100,6 @@ def execute(call: Call) -> None:
             label = f"{call.command.subject.name}-{study.hash[:8]}"
         _ = study.points  # refuses what does not go together
         worker = _worker(options.worker)
-        if options.out == "":
-            refuse("out", "", "the name of a folder", "leave it out for the default")
         out = os.path.join("runs", label) if options.out is None else options.out
         if Path(out).suffix in (".nc", ".csv", ".png", ".pdf") and not os.path.isdir(out):
             refuse("out", out, "a folder", "drop the ending; fmab export and fmab plot make files")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,13 +56,8 @@ class Reading(Stored, Priced):
     """Only configurations with these values."""
 
 
-def opened(options: Stored, *, partial: bool = True) -> xr.Dataset:
-    """Returns the results in a sweep's folder or a netCDF file."""
-    return opened_at(options, options.folder, "folder", partial=partial)
-
-
-def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> xr.Dataset:
-    """Returns the results at a path, which the command calls ``field``."""
+def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
+    """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
     from fmab_jax.analysis.tables import held
     from fmab_jax.sweeps import results
 
@@ -109,9 +105,7 @@ def _same(label: Any, text: str) -> bool:
 
 def line_width() -> int:
     """Returns how many letters a line of output may have: the terminal's, or 100 elsewhere."""
-    from rich.console import Console
-
-    return Console(file=sys.stdout).width if sys.stdout.isatty() else _WIDTH
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
 
 
 def show_table(table: Any, *, whole: bool = True) -> None:
@@ -121,21 +115,13 @@ def show_table(table: Any, *, whole: bool = True) -> None:
         table: What to print.
         whole: Whether plain lines are as long as the columns need, so that none is folded.
     """
-    from rich.cells import cell_len
     from rich.console import Console
 
-    out = Console(file=sys.stdout, highlight=False, markup=False)
-    if sys.stdout.isatty():
-        # Headings are folded where a terminal is narrow, between words; numbers never.
-        for column in table.columns:
-            words = [*str(column.header).split(), *map(str, column.cells)]
-            column.min_width = max(map(cell_len, words), default=0)
-        width, out.width = out.width, 1000
-        out.width = max(width, out.measure(table).minimum)
-        out.print(table)
-        return
     out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
-    out.width = max(_WIDTH, out.measure(table).maximum) if whole else _WIDTH
+    size = out.measure(table)
+    # A narrow terminal folds headings between words; numbers never.
+    needed = size.maximum if whole and not sys.stdout.isatty() else size.minimum
+    out.width = max(line_width(), needed)
     with out.capture() as lines:
         out.print(table)
     print("\n".join(line.rstrip() for line in lines.get().split("\n")), end="")

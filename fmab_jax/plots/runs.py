@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.tables import held
-from fmab_jax.errors import array_of, price, refuse
+from fmab_jax.errors import price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
@@ -91,10 +91,8 @@ def plot_runs(
         refuse("bounds", bounds, "a value per slot, by a run's label", "see regret_curve")
     bounds = {words.shortened(str(label)): values for label, values in (bounds or {}).items()}
     for label, values in bounds.items():
-        allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
-        array = array_of("bounds", values, 10**6, allowed, remedy)
-        if label not in runs or array.shape != runs[label].time.shape:
-            refuse("bounds", label, allowed, remedy)
+        if label not in runs or np.shape(values) != runs[label].time.shape:
+            refuse("bounds", label, "a value per slot, by a run's label", "see regret_curve")
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
@@ -147,9 +145,6 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
     dims = [str(dim) for dim in curves.dims if dim not in ("seed", "time")]
     data = held(data)
-    for name in dims:
-        if name not in data.coords:
-            refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
     number = math.prod(data.sizes[dim] for dim in dims)
     if number > style.MOST:
         remedy = "select fewer with .sel(...)"
@@ -223,17 +218,14 @@ def files_of(figure: Figure, path: Path) -> list[Path]:
 
 def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     """Refuses what is not the result of one configuration; returns it by its slots."""
-    field = f"runs[{label!r}]"
+    field, remedy = f"runs[{label!r}]", "pass it unchanged"
     if not isinstance(data, xr.Dataset):
-        refuse(field, type(data).__name__, "a result of simulate", "pass it unchanged")
+        refuse(field, type(data).__name__, "a result of simulate", remedy)
     summary = "regret" not in data and "regret_mean" in data
     regret, links = ("regret_mean", "links_mean") if summary else ("regret", "links")
-    missing = [name for name in (links, "priced", regret, "side") if name not in data.variables]
-    if not {"title", "algorithm"} & {*data.attrs, *data.coords}:
-        missing.append("title")
-    if missing:
-        value = f"without {', '.join(missing)}"
-        refuse(field, value, "a result of simulate", "pass it unchanged")
+    known = {*data.variables, *data.attrs} | {*["title"] * ("algorithm" in data.coords)}
+    if missing := [n for n in (links, "priced", regret, "side", "title") if n not in known]:
+        refuse(field, f"without {', '.join(missing)}", "a result of simulate", remedy)
     if {*data[regret].dims} - {"seed"} != {"time"}:
         remedy = "select one configuration with .sel(...) per run"
         refuse(field, data[regret].dims, "a result with dimensions seed and time", remedy)

@@ -40,9 +40,10 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         if bad := int((~np.isfinite(finals[name].values.astype(float))).sum()):
             remedy = "complete the sweep, with 2 seeds or more"
             refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
-    names = [name for field, name in chosen.items() if name is not None or field != "hue"]
+    names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
-        if parameter in names and parameter not in dims:
+        known = isinstance(parameter, str) and parameter in dims
+        if not known and (parameter is not None or field != "hue"):
             allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
             refuse(field, parameter, allowed, did_you_mean(parameter, dims, "sweep it first"))
     if len(set(names)) < len(names):

@@ -45,11 +45,6 @@ class Estimate(NamedTuple):
     result_bytes: int
     available_bytes: int
 
-    @property
-    def fits(self) -> bool:
-        """Whether a tenth of the free memory would remain; True where that is unknown."""
-        return not self.available_bytes or self.result_bytes <= EVERYTHING * self.available_bytes
-
 
 def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
     """Returns the devices to use; by default all that JAX shows this process.

@@ -581,7 +581,7 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     said(capsys, "plot py.nc --curves --overwrite")
     fmab.save(data.isel(seed=[0]).assign(seeds=1), "one.nc")
     _, err = said(capsys, "plot one.nc --pareto", 2)
-    line = "fmab: one.nc: regret 1 not finite: must be finite in every configuration; "
+    line = "fmab: one.nc: finals.regret='1 not finite': must be finite in every configuration; "
     assert err.startswith(line) and err.count("\n") == 1
     parts = data.isel(seed=slice(7)), data.isel(seed=slice(7, 16))
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
@@ -722,7 +722,6 @@ def test_compiled_programs_are_kept_between_processes(folder):
     ("redirected", "status", "told"),
     [
         (">/dev/full", 1, "fmab: No space left on device; whole files written: x.nc\n"),
-        pytest.param(">&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):

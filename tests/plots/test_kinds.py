@@ -22,7 +22,7 @@ PRICES = {"server_price": 1.0, "peer_price": 1.0}
 TOLD = {
     "audit": r"M = 7 agents.*1000 runs of each",
     "runs": r"T = 10\S+ slots.*95 % ",
-    "heat": r"T = .*means.*90 % pointwise confidence band of the mean",
+    "heat": r"T = .*Colours.*: means",
     "pareto": r"T = .*bars: 90 % pointwise confidence .*the Pareto front",
     "": r"T = 10⁶ slots.*bars: 90 % pointwise confidence band of the mean",
 }

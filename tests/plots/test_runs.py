@@ -436,7 +436,6 @@ REFUSED = [
         lambda: plot_runs(xr.concat([GOOD] * 29, "p").assign_coords(p=range(29))),
         "runs='29 configurations': must be at most 28",
     ),
-    (lambda: plot_runs(SWEPT), "runs='without coordinate p': must be"),
     (
         lambda: plot_runs(SWEPT.assign_coords(p=("p", [1, 1]))),
         "runs='p = 1': must be configurations",

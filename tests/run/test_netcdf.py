@@ -76,12 +76,10 @@ def test_an_edited_attribute_does_not_load(tmp_path, where):
 @pytest.mark.parametrize(
     "version, words",
     [
-        (None, "it is of the first version: run it again and save it anew, or read it with"),
-        (1, "it is of schema 1: run it again and save it anew, or read it with the package"),
-        (2, "it is of schema 2: run it again and save it anew"),
-        (3, "it is of schema 3: run it again and save it anew"),
-        (6, "it is of schema 6: use the newer package that wrote it"),
-        ("two", "it is of schema two: run it again"),
+        (None, "it is of the first version: read it with the package that wrote it"),
+        (1, "it is 1: read it with the package that wrote it, or run it again"),
+        (6, "it is 6: read it with the package that wrote it"),
+        ("two", "it is two: read it with the package that wrote it"),
     ],
 )
 def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
@@ -167,9 +165,9 @@ def changed(name=None, **attrs):
 
 
 UNKEPT = {
-    "a NUL": (lambda: changed(note="a\0b"), "attrs"),
+    "a NUL": (lambda: changed(note="a\0b"), "..."),
     "half a letter": (lambda: changed(note="\ud800"), "..."),
-    "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "agent"),
+    "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "..."),
     "a list": (lambda: changed(note=[1, 2]), "attrs"),
     "bytes": (lambda: changed(note=b"x"), "attrs"),
     "a dictionary": (lambda: changed(note={"a": 1}), "..."),
