@@ -106,8 +106,8 @@ def _kind(options: Any) -> str:
         raise Refusal.line(f"{_ONE_OF}; see fmab plot --help")
     (kind,) = kinds
     for name, usual in (("y", None), ("hue", None), ("metric", "regret")):
-        value, known = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
-        if value != usual and name not in known:
+        value, axes = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
+        if value != usual and name not in axes:
             what = f"with --{kind}" if kind in flags() else "for a heat map over --x and --y"
             raise Refusal.line(f"--{name} {visible(value)}: must be left out {what}; drop one")
     return kind

@@ -71,8 +71,8 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import runner
 
     options, owner = call.options, call.command.subject
-    _, study = stated.study_of(options, owner, call.typed)
-    with called(kind="band", **stated.RENAMED):
+    with called(**stated.RENAMED):
+        _, study = stated.study_of(options, owner, call.typed)
         kind = _kind_of(options, study)
         figure_path, data_path = _paths(options, owner, study)
         if options.dry_run:

@@ -14,7 +14,6 @@ from typing import Any
 from fmab_jax.cli.options import (
     Command,
     answer,
-    called,
     chosen,
     default_of,
     option,
@@ -178,11 +177,9 @@ def study_of(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, 
     """Returns a document and its study, whose combinations of values are all checked."""
     from fmab_jax.sweeps import study_file
 
-    # Of a problem, that is what makes its agents differ.
-    with called(problem="means" if options.means else "spread", **RENAMED):
-        stated = document(options, owner, typed)
-        study = study_file.study_of(stated)
-        _ = study.points  # refuses what does not go together
+    stated = document(options, owner, typed)
+    study = study_file.study_of(stated)
+    _ = study.points  # refuses what does not go together
     return stated, study
 
 

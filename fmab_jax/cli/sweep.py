@@ -94,7 +94,6 @@ def execute(call: Call) -> None:
             document |= study_file.read_study(options.study)
             study, label = study_file.study_of(document), Path(options.study).stem
         else:
-            stack.enter_context(called(problem="means"))
             document, study = stated.study_of(options, call.command.subject, call.typed)
             # Another study gets another folder; the same one goes on in its own.
             label = f"{call.command.subject.name}-{study.hash[:8]}"

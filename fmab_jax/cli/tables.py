@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +125,16 @@ def show_table(table: Any, *, whole: bool = True) -> None:
     with out.capture() as lines:
         out.print(table)
     print("\n".join(line.rstrip() for line in lines.get().split("\n")), end="")
+
+
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints texts under headings, folded where a line would be too long."""
+    table = plain_table()
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    show_table(table, whole=False)
 
 
 def plain_table(title: str | None = None) -> Any:

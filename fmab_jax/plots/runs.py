@@ -223,8 +223,8 @@ def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
         refuse(field, type(data).__name__, "a result of simulate", remedy)
     summary = "regret" not in data and "regret_mean" in data
     regret, links = ("regret_mean", "links_mean") if summary else ("regret", "links")
-    known = {*data.variables, *data.attrs} | {*["title"] * ("algorithm" in data.coords)}
-    if missing := [n for n in (links, "priced", regret, "side", "title") if n not in known]:
+    names = {*data.variables, *data.attrs} | {*["title"] * ("algorithm" in data.coords)}
+    if missing := [n for n in (links, "priced", regret, "side", "title") if n not in names]:
         refuse(field, f"without {', '.join(missing)}", "a result of simulate", remedy)
     if {*data[regret].dims} - {"seed"} != {"time"}:
         remedy = "select one configuration with .sel(...) per run"

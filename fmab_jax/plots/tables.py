@@ -80,20 +80,20 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
     return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
 
 
-def caption_of(finals: xr.Dataset, drawn: Sequence[str], *, paid: bool) -> list[str]:
+def caption_of(finals: xr.Dataset, sentences: Sequence[str], *, paid: bool) -> list[str]:
     """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck."""
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
     meters = captions.meters(finals) if paid else ""
-    sentences = [
+    caption = [
         ", ".join([*facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)]),
-        *drawn,
+        *sentences,
         *captions.exposure_of_cells(finals),
         f"Peer links are counted on the {meters}" * bool(meters),
         *captions.events_of_cells(finals),
     ]
     if "undecided" in finals:
-        sentences += captions.exploring(finals.undecided, finals.seeds)
-    return sentences
+        caption += captions.exploring(finals.undecided, finals.seeds)
+    return caption
 
 
 def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:

@@ -284,11 +284,10 @@ def made(
             values = np.asarray(result)
         shape = number, *sizes
         if values.shape != shape:
-            asked = f"here {shape}" if number == seeds else f"here {shape}, for {number} seeds"
-            allowed = f"[seed{''.join(f', {dim}' for dim in output.dims)}], {asked}"
+            allowed = f"[{', '.join(('seed', *output.dims))}], here {shape}"
             refuse(field, Shown(f"an array {values.shape}"), allowed, "mend it")
         if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
-            kind = "masked values" if np.ma.is_masked(result) else f"values of type {values.dtype}"
+            kind = "masked " * np.ma.is_masked(result) + f"values of type {values.dtype}"
             refuse(field, Shown(kind), "real numbers; NaN for none", "mend it")
         return values.astype(np.float64, copy=False)
 
