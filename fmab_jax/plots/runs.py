@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.tables import held
-from fmab_jax.errors import price, refuse
+from fmab_jax.errors import array_of, price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
@@ -83,16 +83,15 @@ def plot_runs(
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {words.shortened(str(label)): _checked(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
-    bands = {
-        label: confidence_band(data.get("regret", data), level, kind)
-        for label, data in runs.items()
-    }
+    bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
     if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
         refuse("bounds", bounds, "a value per slot, by a run's label", "see regret_curve")
     bounds = {words.shortened(str(label)): values for label, values in (bounds or {}).items()}
     for label, values in bounds.items():
-        if label not in runs or np.shape(values) != runs[label].time.shape:
-            refuse("bounds", label, "a value per slot, by a run's label", "see regret_curve")
+        allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
+        array = array_of("bounds", values, 10**6, allowed, remedy)
+        if label not in runs or array.shape != runs[label].time.shape:
+            refuse("bounds", label, allowed, remedy)
 
     # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
