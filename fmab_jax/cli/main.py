@@ -164,7 +164,7 @@ def find(words: list[str]) -> tuple[Any, Command]:
         try:
             load_plugin(plugin)
         except Refusal as error:
-            line = str(error).removeprefix(f"plugin={plugin!r}: ")
+            line = str(error).replace(f"={plugin!r}: ", ": ", 1).removeprefix("plugin: ")
             raise Refusal.line(f"--plugin {visible(plugin)}: {line}") from None
     if command := getattr(module, "command", None):
         return module, command(rest[1:])
