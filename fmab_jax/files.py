@@ -76,12 +76,16 @@ def checked_path(field: str, path: Any) -> Path:
     Raises:
         Refusal: If it is neither, or no file can have such a name.
     """
-    if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\0" in str(path):
+    if not isinstance(path, (str, os.PathLike)):
         refuse(field, path, "a path, as text or pathlib.Path", "write it in quotes")
     try:
         system = os.fsencode(path)
-    except UnicodeError:
+    except Exception:  # a letter that no file system has, or somebody's own path object
         refuse(field, path, "a path", "check the path (no file system spells it)")
+    if not system.strip() or b"\0" in system:
+        refuse(
+            field, str(path), "a path", "check the path (it is empty, or it holds a NUL character)"
+        )
     if len(system) > _LONGEST_PATH or max(map(len, system.split(b"/"))) > _LONGEST:
         allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
         refuse(field, str(path), allowed, "choose a shorter one")
