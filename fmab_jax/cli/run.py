@@ -148,7 +148,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     if os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = (checked_path("out", f"{base}.{ending}") for ending in ("png", "nc"))
-    if not os.access(figure_path.parent, os.W_OK):
+    if not base.strip() or not os.access(figure_path.parent, os.W_OK):
         allowed = "a file name in an existing folder that can be written"
         refuse("out", base, allowed, "leave it out for the default")
     with called(path="out"):
