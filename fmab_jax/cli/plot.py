@@ -23,10 +23,10 @@ from fmab_jax.cli.stated import file_name
 from fmab_jax.cli.tables import Reading, opened, selected
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
-from fmab_jax.plots.kinds import KINDS, flags
+from fmab_jax.plots.kinds import KINDS, draw, flags
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def execute(call: Call) -> None:
     data = selected(opened(options.folder), options.select)
     with called(path="out"):
         try:
-            figure = _figure(options, kind, data)
+            figure = draw(kind, data, vars(options))
         except Refusal as error:
             if error.field.partition(".")[0] != "finals":
                 raise
@@ -111,12 +111,3 @@ def _kind(options: Any) -> str:
             what = f"with --{kind}" if kind in flags() else "for a heat map over --x and --y"
             raise Refusal.line(f"--{name} {visible(value)}: must be left out {what}; drop one")
     return kind
-
-
-def _figure(options: Any, name: str, data: xr.Dataset) -> Any:
-    from fmab_jax.analysis.tables import final_table
-
-    kind, asked = KINDS[name], vars(options)
-    if kind.curves:
-        return kind.draw(data, asked | {"level": 0.95 if options.level is None else options.level})
-    return kind.draw(final_table(data, level=options.level, **options.prices), asked)

@@ -24,6 +24,7 @@ from fmab_jax.cli.tables import Priced, print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import checked_path, refuse_taken
 from fmab_jax.parameters import Choice, Whole
+from fmab_jax.plots.kinds import draw
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,7 +104,7 @@ def execute(call: Call) -> None:
 
 
 def _kind_of(options: Any, study: Study) -> str:
-    """Returns which figure can be drawn: "curves", "parameters", or "" for none.
+    """Returns which figure can be drawn: "curves", "parameter", or "" for none.
 
     Raises:
         Refusal: If none can.
@@ -119,22 +120,16 @@ def _kind_of(options: Any, study: Study) -> str:
         allowed = f"at most {MOST_CURVES}, or along at most two parameters"
         remedy = "add --no-figure, or use fmab sweep and fmab plot"
         refuse("configurations", len(study.points), allowed, remedy)
-    return "parameters"
+    return "parameter"
 
 
 def _figure(data: xr.Dataset, options: Any, kind: str) -> Any:
-    if kind == "curves":
-        from fmab_jax.plots.runs import plot_runs
-
-        level = 0.95 if options.level is None else options.level
-        return plot_runs(data, level=level, kind=options.band, **options.prices)
-    from fmab_jax.analysis.tables import final_table
-    from fmab_jax.plots.parameters import plot_parameter
-
-    table = final_table(data, level=options.level, **options.prices)
-    # The longer axis has more room than colours have.
-    x, *hue = sorted(map(str, table.seeds.dims), key=lambda name: -table.sizes[name])
-    return plot_parameter(table, x, hue[0] if hue else None)
+    asked = {**vars(options), "kind": options.band}
+    if kind == "parameter":
+        # The longer axis has more room than colours have.
+        x, *hue = sorted(map(str, data.seeds.dims), key=lambda name: -data.sizes[name])
+        asked |= {"x": x, "hue": hue[0] if hue else None}
+    return draw(kind, data, asked)
 
 
 def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:

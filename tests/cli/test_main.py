@@ -270,7 +270,7 @@ def test_any_list_is_an_axis(folder, capsys):
     [
         ((), "curves", "curves"),
         ((cli_run.MOST_CURVES,), "curves", "curves"),
-        ((cli_run.MOST_CURVES + 1,), "curves", "parameters"),
+        ((cli_run.MOST_CURVES + 1,), "curves", "parameter"),
         ((2, 2), "summary", "curves"),
         ((5, 3, 2), "summary", "configurations=30: must be at most "),
         ((), "quantile", "band='quantile': must be of means for a summary; "),
@@ -289,7 +289,6 @@ def test_which_figure_a_run_has(shape, keep, drawn):
     refuses(f"^{re.escape(drawn)}", cli_run._kind_of, given, study)
 
 
-@pytest.mark.parametrize("looks", [None, 4])
 @pytest.mark.parametrize(
     "sizes, axes",
     [
@@ -299,16 +298,15 @@ def test_which_figure_a_run_has(shape, keep, drawn):
         ({"epsilon": 2, "rounds": 2}, ["epsilon", "rounds"]),
     ],
 )
-def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes, looks):
-    """Would catch more colours than places, a level that is lost, and one look's for all looks."""
+def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes):
+    """Would catch more colours than places, and a level that is lost."""
     table = xr.Dataset({"seeds": (tuple(sizes), np.ones(tuple(sizes.values())))})
     asked: list[Any] = []
     monkeypatch.setattr(tables, "final_table", lambda _, **how: asked.append(how) or table)
-    monkeypatch.setattr(parameters, "plot_parameter", lambda *given: given[1:])
+    monkeypatch.setattr(parameters, "plot_parameter", lambda _, x, hue: (x, hue))
     options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
-    data = xr.Dataset(attrs={"looks": looks} if looks else {})
-    assert cli_run._figure(data, options, "parameters") == tuple(axes)
-    assert asked == [{"level": None if looks else 0.9, "server_price": 3, "peer_price": 2}]
+    assert cli_run._figure(table, options, "parameter") == tuple(axes)
+    assert asked == [{"level": 0.9, "server_price": 3, "peer_price": 2}]
 
 
 @pytest.mark.slow
@@ -319,7 +317,12 @@ def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     drawn: list[Any] = []
     plots = import_module("fmab_jax.plots.parameters")
     whole = plots.plot_parameter
-    monkeypatch.setattr(plots, "plot_parameter", lambda *a: drawn.append(a) or whole(*a))
+
+    def watched(table: Any, x: str, hue: str) -> Any:
+        drawn.append((table, x, hue))
+        return whole(table, x, hue)
+
+    monkeypatch.setattr(plots, "plot_parameter", watched)
     said(capsys, f"run cdp --epsilon {many} --participation 0.5 1 {small} --out x")
     (table, x, hue), *_ = drawn
     assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
