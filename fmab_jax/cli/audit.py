@@ -50,7 +50,7 @@ class Options:
     """Runs of each of the two data sets."""
     level: Any = option(1e-06, kind=Real(), shown="1e-6")
     """Chance that any lower bound is wrong."""
-    root_seed: Any = option(0, kind=Whole())
+    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     out: str | None = option(None, metavar="NAME", shown="no figure")
     """Write a figure of the two distributions: NAME.png, or with its own ending."""

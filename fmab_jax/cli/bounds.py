@@ -47,7 +47,7 @@ class Options:
     """T, slots."""
     means: str | None = option(None, metavar="FILE", shown="drawn")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
-    root_seed: Any = option(0, kind=Whole())
+    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
 
 

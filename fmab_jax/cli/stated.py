@@ -37,9 +37,9 @@ class Stated:
     means: tuple[str, ...] = option((), metavar="FILE", shown="each seed draws its own")
     """Fixed means in [0, 1], .csv (a row per agent, a column per arm, below a line of names or
     not) or .npz; one row is shared by all agents, and --agents says how many."""
-    seeds: Any = option(1000, kind=Whole())
+    seeds: Any = option(1000, kind=Whole(low=1, high=10**8))
     """How many trials of each configuration; with --until, how many at first."""
-    root_seed: Any = option(0, kind=Whole())
+    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     times: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100")
     """How many slots to record; two or more numbers are the slots themselves."""
