@@ -494,6 +494,9 @@ def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
 
     The tightest of several starts counts; no cluster is empty.
     """
+    different, remedy = len(np.unique(points, axis=0)), "use fewer groups, or more arms"
+    if different < groups:
+        refuse("groups", groups, f"at most {different:,}, the different tastes", remedy)
     best: tuple[float, np.ndarray] | None = None
     for start in range(_STARTS):
         rng = np.random.default_rng([seed, start])
@@ -506,7 +509,6 @@ def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
         if best is None or distance < best[0] * (1 - 1e-9):
             best = distance, place
     if best is None:
-        allowed = "at most the number of different tastes, with members in every group"
-        refuse("groups", groups, allowed, "use fewer groups, or more arms")
+        refuse("groups", groups, "a number of groups that all have members", remedy)
     _, first, sizes = np.unique(best[1], return_index=True, return_counts=True)
     return np.argsort(np.lexsort((first, -sizes)))[best[1]]
