@@ -71,21 +71,6 @@ class Refusal(ValueError):
             return self
         return Refusal(field, Shown(self.value), self.allowed, self.remedy)
 
-    def typed(self, option: str) -> str:
-        """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
-
-        Args:
-            option: What stands in place of the field, such as "--horizon"; may be empty.
-        """
-        if not self.field:
-            return str(self)
-        # A shell needs no quotes, but for blanks at the ends; a long text has lost its second one.
-        text = re.sub(r"^(['\"])(\S|\S.*\S)(\1|(?<=\.\.\.))$", r"\2", self.value)
-        # Of what was not given there is no value to show.
-        missing = self.allowed.startswith("given") and text in ("None", "<not given>")
-        words = " ".join(filter(None, (option, "" if missing else text)))
-        return f"{words}: must be {self.allowed}; {self.remedy}"
-
 
 class Busy(Refusal):
     """Somebody else is writing what only one may write.

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fmab_jax.errors import flag, refuse
+from fmab_jax.errors import refuse
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -58,20 +58,6 @@ def error_stream() -> Any:
     return _ErrorStream()
 
 
-def hold_standard_streams() -> None:
-    """Opens closed standard streams to nowhere.
-
-    Otherwise the next file would get such a number, and XLA's messages would go into it.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))
-
-
 def drop_unwritable_errors() -> None:
     """Forgets what standard error did not take, which would otherwise become the exit status."""
     try:
@@ -96,21 +82,14 @@ def checked_path(field: str, path: Any) -> Path:
         system = os.fsencode(path)
     except Exception:  # a letter that no file system has, or somebody's own path object
         refuse(field, path, "a path", "check the path (no file system spells it)")
-    if b"\0" in system:
-        refuse(field, str(path), "a path", "check the path (it holds a NUL character)")
+    if not system.strip() or b"\0" in system:
+        refuse(
+            field, str(path), "a path", "check the path (it is empty, or it holds a NUL character)"
+        )
     if len(system) > _LONGEST_PATH or max(map(len, system.split(b"/"))) > _LONGEST:
         allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
         refuse(field, str(path), allowed, "choose a shorter one")
-    if is_blank(str(path)):
-        refuse(field, str(path), "a path whose names can be seen", "give it a name")
     return Path(path)
-
-
-def is_blank(path: str) -> bool:
-    """Tells whether a path has a name that nobody would see, such as " .png"."""
-    last = Path(path)
-    names = [*last.parts, last.stem if last.name else "/"]
-    return not all(name.strip() for name in names)
 
 
 def unread(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:
@@ -189,17 +168,8 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
         flush_folder(path.parent)
 
 
-def same_file(one: str, other: str) -> bool:
-    """Tells whether two paths lead to one file."""
-    try:
-        return one == other or os.path.samefile(one, other)
-    except OSError:  # a missing one is reported when it is read
-        return False
-
-
 def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
     """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
-    flag("overwrite", overwrite)
     if os.path.isdir(path) and not os.path.islink(path):
         refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
     if os.path.lexists(path) and not overwrite:

@@ -21,13 +21,7 @@ from fmab_jax.core import tables
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rating_tables import RatingTable, join_tables, parse_ratings
 from fmab_jax.core.rewards import checked_levels
-from fmab_jax.errors import (
-    array_of,
-    choice,
-    count,
-    real,
-    refuse,
-)
+from fmab_jax.errors import array_of, choice, count, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.resources import affordable
 
@@ -40,6 +34,7 @@ _HALF = 2
 # Starts of the clustering, of which the best one counts, and the steps of each.
 _STARTS = 5
 _STEPS = 50
+_LIKE = {"arm": "like the arm's by all agents", "uniform": "uniform over the levels"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +136,7 @@ class ObservedRatings:
     def lines(self) -> list[tuple[str, str]]:
         """Returns the summary as pairs of a head and what is to be said of it."""
         dropped = [
-            (f"  dropped: {reason}", f"{number:,} ({100 * number / max(self.rows, 1):.2g} %)")
+            (f"  dropped: {reason}", f"{number:,} ({100 * number / self.rows:.2g} %)")
             for reason, number in self.dropped.items()
         ]
         left_out = [(f"  left out: {why}", f"{number:,}") for why, number in self.left_out.items()]
@@ -200,7 +195,6 @@ def from_table(
     most_arms: int | None = None,
     least_per_agent: int = 1,
     least_per_arm: int = 1,
-    least_per_cell: int = 1,
     smoothing: float = 0.0,
     toward: str = "arm",
     fill: str | None = None,
@@ -242,7 +236,6 @@ def from_table(
         most_arms: Keep at most so many arms, those with the most ratings; None for all.
         least_per_agent: Fewest ratings of a value of ``agent``.
         least_per_arm: Fewest ratings of an arm.
-        least_per_cell: With fewer ratings, a cell is one without data.
         smoothing: Ratings that are added to every cell, 0 or more.
         toward: What they are like: "arm" or "uniform".
         fill: What a cell without data becomes: "arm" for the arm's distribution over all agents,
@@ -267,13 +260,13 @@ def from_table(
         >>> found.problem.probabilities[0, 0].tolist()  # of 1 with a
         [0.0, 0.0, 0.5, 0.5]
     """
-    numbers = (groups, most_arms, groups_seed, least_per_agent, least_per_arm, least_per_cell)
+    numbers = (groups, most_arms, groups_seed, least_per_agent, least_per_arm)
     groups, most_arms, groups_seed, *least = _check_counts(*numbers)
     smoothing = _check_smoothing(smoothing, toward, fill, split)
     points = None if levels is None else checked_levels(levels)
 
     names = (agent, arm, value)
-    table, notes = join_tables(path, {"users": users, "items": items}, names)
+    table, sources = join_tables(path, {"users": users, "items": items}, names)
     rows, points, dropped, parts = _usable_rows(table, names, points, split)
     counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
     agents = tables.order_labels("path", table.name, counts["agent"].unique(), "agent")
@@ -284,10 +277,17 @@ def from_table(
         agents = [f"group {g + 1}" for g in range(groups)]
         words = _describe_groups(agent, members, groups_seed)
     cells = _count_cells(counts, agents, arms, len(points))
-    lacks = cells.sum(axis=2) < least[2]
+    lacks = cells.sum(axis=2) == 0
     filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
     if filled and fill is None:
-        _refuse_gaps(names, filled, lacks.size, least[2])
+        _refuse_gaps(names, filled, lacks.size)
+    notes = {
+        "source": ", ".join([table.name, *sources]),
+        "agents": words,
+        "arms": arm,
+        "split": arm if parts["label"].duplicated().any() else "",
+        "smoothing": f"{smoothing:g} ratings added to every cell, {_LIKE[toward]}",
+    }
     labels = {"agent": agents, "arm": arms, "level": list(points)}
     return ObservedRatings(
         problem=Problem.ratings(points, _probabilities(cells, lacks, smoothing, toward)),
@@ -300,13 +300,7 @@ def from_table(
         dropped=dropped,
         left_out=left_out,
         filled=filled,
-        notes={
-            "source": ", ".join([table.name, *notes]),
-            "agents": words,
-            "arms": arm,
-            "split": arm if parts["label"].duplicated().any() else "",
-            "smoothing": _describe_smoothing(smoothing, toward),
-        },
+        notes=notes,
     )
 
 
@@ -317,7 +311,7 @@ def _check_counts(*numbers: Any) -> list[Any]:
         "groups": (2, 10**4, "leave it out for an agent for each value"),
         "most_arms": (2, 10**6, "leave it out for all"),
         "groups_seed": (0, 2**63 - 1, "give a seed of the clustering"),
-        **dict.fromkeys(("least_per_agent", "least_per_arm", "least_per_cell"), few),
+        **dict.fromkeys(("least_per_agent", "least_per_arm"), few),
     }
     return [
         None if number is None and i < 2 else count(name, number, *limits[name])
@@ -334,27 +328,10 @@ def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> floa
     return real("smoothing", smoothing, 0.0, 1e9, "give the ratings to add to every cell, or 0")
 
 
-def _refuse_gaps(
-    names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int, least: int
-) -> None:
-    few = "no rating" if least == 1 else f"fewer than {least:,} ratings"
+def _refuse_gaps(names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int) -> None:
     where = " with ".join(f"{name} {label}" for name, label in zip(names, gaps[0], strict=False))
-    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have {few} ({where})"
+    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({where})"
     refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
-
-
-def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
-    sizes = [f"{size:,}" for size in pd.Series(members).value_counts()]
-    sizes = sizes if len(sizes) <= 12 else [*sizes[:11], "...", sizes[-1]]
-    return f"groups of {agent} (k-means, seed {seed}), of {', '.join(sizes)}"
-
-
-def _describe_smoothing(smoothing: float, toward: str) -> str:
-    if not smoothing:
-        return "none: plain frequencies"
-    like = "like the arm's by all agents" if toward == "arm" else "uniform over the levels"
-    number = f"{smoothing:g} rating" + "s" * (smoothing != 1)
-    return f"{number} added to every cell, {like}"
 
 
 # --- rows and counts ---
@@ -413,7 +390,7 @@ def _count_ratings(
     Returns the counts, and how many agents and arms are left out, by reason.
     """
     agent, arm, _ = names
-    least_per_agent, least_per_arm, _ = least
+    least_per_agent, least_per_arm = least
     counts = rows.groupby(["agent", "label", "level"], observed=True).size().reset_index(name="n")
     by_agent = counts.groupby("agent", observed=True)["n"].sum()
     few = by_agent.index[by_agent < least_per_agent]
@@ -506,13 +483,18 @@ def _group_agents(
     return members
 
 
+def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
+    sizes = list(map(str, pd.Series(members).value_counts()))
+    listed = ", ".join(sizes[:12]) + ", ..." * (len(sizes) > 12)
+    return f"groups of {agent} (k-means, seed {seed}), of {listed}"
+
+
 def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
     """Returns the cluster of each point [point, coordinate], 0 for the largest, by k-means.
 
-    The tightest of several starts counts; no cluster is empty. Fewer different points are refused.
+    The tightest of several starts counts; no cluster is empty.
     """
-    different = len(np.unique(points, axis=0))
-    remedy = "use fewer groups, or more arms"
+    different, remedy = len(np.unique(points, axis=0)), "use fewer groups, or more arms"
     if different < groups:
         refuse("groups", groups, f"at most {different:,}, the different tastes", remedy)
     best: tuple[float, np.ndarray] | None = None

@@ -262,7 +262,7 @@ USUAL = {
     "save_figure": "figure path",
     "ratings.from_table": (
         "path agent value items users split groups groups_seed levels most_arms "
-        "least_per_agent least_per_cell smoothing toward fill"
+        "least_per_agent smoothing toward fill"
     ),
 }
 # Of other calls.

@@ -9,7 +9,7 @@ import pickle
 import time
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from refusals import refused as message
 
 from fmab_jax import files, resources
 from fmab_jax.cli import options
-from fmab_jax.cli.options import Call, Command
+from fmab_jax.cli.options import Command
 from fmab_jax.errors import (
     Busy,
     Refusal,
@@ -114,15 +114,13 @@ def test_the_parts_of_a_refusal_are_fields():
     assert (error.field, error.value) == ("horizon", r"'0\n'")
     assert (error.allowed, error.remedy) == ("a number", "None is none")
     assert str(error.renamed("T")) == r"T='0\n': must be a number; None is none"
-    assert error.typed("--horizon") == r"--horizon 0\n: must be a number; None is none"
-    assert error.typed("") == r"0\n: must be a number; None is none"
 
 
 def test_a_line_of_prose_is_a_refusal_without_fields():
     """Catches a line that is changed on its way to the terminal."""
     line = Refusal.line("--x 3: must be left out; drop it")
     assert line.field == ""
-    assert str(line) == line.typed("--y") == "--x 3: must be left out; drop it"
+    assert str(line) == "--x 3: must be left out; drop it"
 
 
 @pytest.mark.parametrize(
@@ -209,20 +207,19 @@ def test_a_refusal_names_the_option_that_was_typed(value, typed):
 
     @dataclasses.dataclass
     class Options:
-        instance_gap: Any = None
-        folder: str = ""
-        words: ClassVar[dict[str, str]] = {"folder": "FOLDER"}
+        instance_gap: Any = options.option(None)
+        folder: str = options.option("", word=True)
 
-    call = Call(Options(), Command("", Options, "", []), [], [], [], [])
+    command = Command("", Options, "", [])
     made = Refusal("instance_gap", value, "a number", "give one")
     for each in (made, pickle.loads(pickle.dumps(made))):
-        assert options.spelt(each, call) == f"--instance-gap {typed}: must be a number; give one"
+        assert options.spelt(each, command) == f"--instance-gap {typed}: must be a number; give one"
         # A word has no option; what the command has no option for stays as it is.
         line = f"{typed}: must be a number; give one"
-        assert options.spelt(each.renamed("folder"), call) == line
-        assert options.spelt(each.renamed("other"), call) == str(each.renamed("other"))
+        assert options.spelt(each.renamed("folder"), command) == line
+        assert options.spelt(each.renamed("other"), command) == str(each.renamed("other"))
     missing = Refusal("instance_gap", None, "given with the arms", "add it")
-    assert options.spelt(missing, call) == "--instance-gap: must be given with the arms; add it"
+    assert options.spelt(missing, command) == "--instance-gap: must be given with the arms; add it"
 
 
 # --- files and memory, whose refusals these are ---

@@ -12,12 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call
-from fmab_jax.cli.stated import Plugged
-from fmab_jax.cli.tables import plain_table, show_table
+from fmab_jax.cli.tables import print_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Plugged):
+class Options:
     """What can be run, and who is heard and trusted."""
 
 
@@ -26,11 +25,7 @@ def execute(call: Call) -> None:
     from fmab_jax.algorithms.base import list_algorithms
     from fmab_jax.core.laws import usages
 
-    shown = plain_table()
-    for heading in ("name", "source", "who is heard", "who is trusted", "parameters"):
-        shown.add_column(heading, overflow="fold")
-    for row in list_algorithms():
-        texts = (row[name] for name in ("name", "source", "heard", "trusted"))
-        shown.add_row(*texts, ", ".join(row["parameters"]))
-    show_table(shown, whole=False)
+    keys = ("name", "source", "heard", "trusted")
+    rows = [[*(x[key] for key in keys), ", ".join(x["parameters"])] for x in list_algorithms()]
+    print_rows(("name", "source", "who is heard", "who is trusted", "parameters"), rows)
     print(f"Reward laws, for --rewards: {usages()}")

@@ -21,7 +21,7 @@ from typing import Any
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Contradicted, called, option
-from fmab_jax.cli.tables import plain_table, show_table
+from fmab_jax.cli.tables import print_rows
 from fmab_jax.files import checked_path, refuse_taken
 from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
 
@@ -37,7 +37,7 @@ _UP_TO = """,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(stated.Plugged):
+class Options:
     """An empirical lower bound on epsilon, beside the claim."""
 
     agents: Any = option(None, kind=Whole(), shown="as for fmab run")
@@ -50,7 +50,7 @@ class Options(stated.Plugged):
     """Runs of each of the two data sets."""
     level: Any = option(1e-06, kind=Real(), shown="1e-6")
     """Chance that any lower bound is wrong."""
-    root_seed: Any = option(0, kind=Whole())
+    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     out: str | None = option(None, metavar="NAME", shown="no figure")
     """Write a figure of the two distributions: NAME.png, or with its own ending."""
@@ -84,15 +84,13 @@ def execute(call: Call) -> None:
     facts = [owner.title or owner.name, *algorithm.settings().values()]
     facts += [quantity("M = ", report.agents, "agent")]
     print(f"{', '.join(facts)}; {report.runs:,} runs of each data set\n")
-    table = plain_table()
-    for heading in ("who", "what is seen", "claim", "lower bound", "share", "verdict"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for finding in report.findings:
         claim = "none" if math.isinf(finding.claim) else written(finding.claim)
         share = f"{finding.share:.3f}" if 0 < finding.share < math.inf else "-"
         lower = f"{finding.lower:.4f}"
-        table.add_row(finding.who, finding.stream, claim, lower, share, finding.verdict)
-    show_table(table, whole=False)
+        rows.append((finding.who, finding.stream, claim, lower, share, finding.verdict))
+    print_rows(("who", "what is seen", "claim", "lower bound", "share", "verdict"), rows)
     for row in report.unseen:
         print(f"not shown: {row.who}, {row.what}: {row.why}")
     up_to = _UP_TO.format(delta=written(report.delta)) if report.delta else ""

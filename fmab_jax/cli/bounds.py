@@ -40,14 +40,14 @@ large T (Lai and Robbins): a yardstick, not a bound at this T."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(stated.Plugged):
+class Options:
     """What the theorems guarantee, with explicit constants, for one instance."""
 
     horizon: Any = option(100000, kind=Whole(), shown="100000")
     """T, slots."""
     means: str | None = option(None, metavar="FILE", shown="drawn")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
-    root_seed: Any = option(0, kind=Whole())
+    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
 
 

@@ -13,16 +13,15 @@ Examples:
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, option, visible
-from fmab_jax.cli.tables import line_width, opened_at, plain_table, selected, show_table
+from fmab_jax.cli.tables import LEVEL, line_width, opened, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
-from fmab_jax.files import same_file
-from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,17 +38,14 @@ the second. Each {share} interval holds by itself. Links: mean at T.
 class Options:
     """The regret of one run beside another's."""
 
-    words: ClassVar[dict[str, str]] = {"results": "PATH..."}
-    results: tuple[str, ...] = option((), metavar="PATH...", shown="must be given")
+    results: tuple[str, ...] = option((), metavar="PATH", word=True)
     """One or two: sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
     where: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Values of the first configuration."""
     against: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Values of the second one; what is not named here is as in --where."""
-    level: Any = option(0.95, kind=Real())
+    level: Any = option(0.95, kind=LEVEL)
     """Confidence level of the intervals."""
-    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
-    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 def execute(call: Call) -> None:
@@ -61,9 +57,9 @@ def execute(call: Call) -> None:
     paths = [visible(path) for path in options.results]
     if len(paths) > 2:
         raise Refusal.line(f"fmab compare {' '.join(paths)}: must be given one or two; see --help")
-    if len(paths) == 2 and same_file(*options.results):
+    if len(paths) == 2 and len(set(map(os.path.realpath, options.results))) == 1:
         raise Refusal.line(f"{paths[1]}: must be another result than {paths[0]}; name each once")
-    data = [opened_at(options, path, "results") for path in options.results]
+    data = [opened(path, "results") for path in options.results]
     if len(data) == 1 and not options.against:
         if options.where:
             given = " ".join(map(visible, options.where))

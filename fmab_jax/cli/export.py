@@ -13,7 +13,6 @@ Examples:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fmab_jax.cli.options import Call, called, option
 from fmab_jax.cli.tables import Stored, opened
@@ -23,8 +22,7 @@ from fmab_jax.cli.tables import Stored, opened
 class Options(Stored):
     """Results as netCDF, CSV or Parquet."""
 
-    words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc", "file": "FILE"}
-    file: str = option(metavar="FILE")
+    file: str = option(metavar="FILE", word=True)
     """A new name ending in .nc, .csv or .parquet."""
     overwrite: bool = option(False)
     """Replace an older file."""
@@ -35,7 +33,7 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import exports
 
     options = call.options
-    data = opened(options, partial=False)
+    data = opened(options.folder, partial=False)
     with called(path="file"):
         call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

@@ -14,12 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fmab_jax import __version__
+from fmab_jax import __version__, cli
 from fmab_jax.cli.options import (
     Answered,
     Call,
     Command,
     Contradicted,
+    Parser,
     answer,
     chosen,
     parse,
@@ -29,29 +30,11 @@ from fmab_jax.cli.options import (
 )
 from fmab_jax.cli.signals import stoppable
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
-from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
+from fmab_jax.files import drop_unwritable_errors, error_stream
 
 # Of the modules here, what is no command; and which commands help tells first.
 _SHARED = ("__init__", "main", "options", "signals", "stated", "tables")
 _FIRST = ("run", "sweep", "show", "plot", "compare", "report")
-_MOVED = {
-    "benchmark": "run in a clone, as python -m experiments card",
-    "problem": "made in Python: fmab_jax.ratings.from_table(...).save(...); see docs/ratings.md",
-}
-_HELP = """\
-Private, communication-limited federated bandits: the algorithms of Li and
-Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many
-seeds. Every command has its own --help; fmab --version prints the version.
-
-{commands}
-
-Examples:
-  fmab run cdp --epsilon 0.1 0.3 0.5 1 --horizon 1e6
-  fmab run ddp --graph ring
-  fmab sweep cdp --epsilon 0.1 0.3 1 --participation 0.2 1 --out runs/eps
-  fmab show runs/eps
-  fmab plot runs/eps --x epsilon --hue participation
-  fmab report runs/eps"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _main(list(arguments), calls, ours=False)
         except KeyboardInterrupt:
             return stop(signal.SIGINT)
-    hold_standard_streams()
     with stoppable(stop):
         try:
             status = _main(sys.argv[1:], calls, ours=True)
@@ -103,6 +85,7 @@ def _exit(status: int) -> NoReturn:
 
 def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     """Runs a command, which it adds to calls; returns the exit status."""
+    command = None
     try:
         module, command = find(words)
         options, typed = parse(command)
@@ -120,7 +103,7 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     except Answered:
         return 0
     except Refusal as error:
-        line = spelt(error, calls[0] if calls else None)
+        line = spelt(error, command)
         written = any(call.written for call in calls)
         return _fail(2, f"{line}; {_kept(calls)}" if written else line)
     except Contradicted as error:
@@ -137,40 +120,20 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in _words_of(error)
+        exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
         if isinstance(error, MemoryError) or exhausted:
             return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(calls)}")
-        line = _of_plugin(error) or _of_setting(error)
-        if not line:
+        plugins = sys.modules.get("fmab_jax.core.plugins")
+        if not (plugins and foreign(error) and (file := plugins.blamed(error))):
             raise
+        line = f"{file}: must return, not end in {reason_of(error)}{place_of(error)}"
         return _fail(2, f"{line}; {_kept(calls)}")
-
-
-def _words_of(error: BaseException) -> str:
-    return reason_of(error, 10_000)
-
-
-def _of_plugin(error: BaseException) -> str:
-    """Returns the line for an error that arose in a plug-in, wherever that was asked; else ""."""
-    plugins = sys.modules.get("fmab_jax.core.plugins")
-    file = plugins.blamed(error) if plugins and foreign(error) else ""
-    return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
-
-
-def _of_setting(error: BaseException) -> str:
-    """Returns the line for an error of JAX that names one of its variables that is set; else ""."""
-    why = _words_of(error)
-    for name, value in os.environ.items():
-        if name.startswith("JAX_") and name.lower() in why.lower():
-            return f"{name} {visible(value)}: must be what JAX takes; change or unset it ({why})"
-    return ""
 
 
 def commands() -> dict[str, Path]:
     """Returns the commands by name, each with its file, whose first line tells what it does."""
-    found = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.py"))}
-    names = [*_FIRST, *(name for name in found if name not in (*_SHARED, *_FIRST))]
-    return {name: found[name] for name in names}
+    files = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.py"))}
+    return {name: files[name] for name in dict.fromkeys((*_FIRST, *files)) if name not in _SHARED}
 
 
 def find(words: list[str]) -> tuple[Any, Command]:
@@ -185,50 +148,27 @@ def find(words: list[str]) -> tuple[Any, Command]:
     if words[:1] == ["--version"]:
         print(f"fmab {__version__}")
         raise Answered
-    rest, plugins = _without_plugins(words)
+    # An option of its own: it may stand anywhere and often.
+    parser = Parser(prog="fmab", add_help=False, allow_abbrev=False)
+    parser.add_argument("--plugin", action="append", default=[])
+    space, rest = parser.parse_known_args(words)
     if wants_help(rest) and rest[:1] in ([], ["-h"], ["--help"]):
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
         listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
-        answer("fmab", "COMMAND [options]", _HELP.format(commands=f"Commands:\n{listed}"))
-    if rest and rest[0] in _MOVED:
-        raise Refusal.line(f"{rest[0]}: must be {_MOVED[rest[0]]}")
+        answer("fmab", "COMMAND [options]", f"{cli.__doc__}\nCommands:\n{listed}")
     name = chosen(rest[0] if rest else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
-    if plugins and not hasattr(module.Options, "plugin"):
-        raise Refusal.line(f"--plugin: must be an option of fmab {name}; see fmab {name} --help")
-    if plugins:
+    for plugin in space.plugin:
         from fmab_jax.algorithms.base import load_plugin
 
-        for plugin in plugins:
-            try:
-                load_plugin(plugin)
-            except Refusal as error:
-                # The file first, then what it holds that is refused.
-                value = "" if error.value.strip("'") == plugin else str(error.value)
-                what = "=".join(filter(None, (error.field.removeprefix("plugin"), value)))
-                line = f"must be {error.allowed}; {error.remedy}" if error.field else str(error)
-                told = filter(None, (f"--plugin {visible(plugin)}", what, line))
-                raise Refusal.line(": ".join(told)) from None
+        try:
+            load_plugin(plugin)
+        except Refusal as error:
+            line = str(error).replace(f"={plugin!r}: ", ": ", 1).removeprefix("plugin: ")
+            raise Refusal.line(f"--plugin {visible(plugin)}: {line}") from None
     if command := getattr(module, "command", None):
         return module, command(rest[1:])
     return module, Command(f"fmab {name}", module.Options, str(module.__doc__), rest[1:])
-
-
-def _without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Returns words without ``--plugin``, which may stand anywhere and often, and its values."""
-    rest, plugins = [], []
-    end = words.index("--") if "--" in words else len(words)
-    left = iter(words[:end])
-    for word in left:
-        option, _, value = word.partition("=")
-        if option != "--plugin":
-            rest.append(word)
-            continue
-        value = value or next(left, "")
-        if not value or value.startswith("--"):
-            raise Refusal.line("--plugin: must be given a .py file or a module; add it")
-        plugins.append(value)
-    return [*rest, *words[end:]], plugins
 
 
 def _fail(status: int, line: str) -> int:
@@ -238,13 +178,13 @@ def _fail(status: int, line: str) -> int:
 
 def _kept(calls: Sequence[Call]) -> str:
     """Says what a command that ended early leaves behind."""
-    found = []
+    lines = []
     for call in calls:
         if call.written:
-            found.append(f"whole files written: {', '.join(map(str, call.written))}")
+            lines.append(f"whole files written: {', '.join(map(str, call.written))}")
         if call.stores:
-            found.append(f"what is computed is kept; go on with: fmab {shlex.join(call.words)}")
-    return "; ".join(found) or "nothing written"
+            lines.append(f"what is computed is kept; go on with: fmab {shlex.join(call.words)}")
+    return "; ".join(lines) or "nothing written"
 
 
 def _use_compilation_cache() -> None:

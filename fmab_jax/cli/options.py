@@ -13,9 +13,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
-import os
 import re
-import shlex
 import shutil
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,11 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from fmab_jax.errors import Refusal, did_you_mean, number_of
-from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole, parameters_of
 
 _TEXT = Kind()
-# What Python and other tools call an option.
-_MEANT = {"--store": "--out", "--output": "--out", "--path": "--out"}
 
 
 class Answered(Exception):
@@ -44,8 +40,7 @@ class Command(NamedTuple):
 
     Attributes:
         name: As it is typed, such as "fmab run cdp".
-        options: Dataclass of its options; ``words`` on it names those that stand without "--", the
-            last with "..." where it may stand several times.
+        options: Dataclass of its options.
         help: Its description.
         rest: Words.
         subject: The class of the algorithm that is named, if one is.
@@ -93,22 +88,6 @@ def value_of(kind: Kind, text: str) -> Any:
     return text
 
 
-class About(NamedTuple):
-    """What is known of an option besides its name and default.
-
-    Attributes:
-        help: A sentence for people; "" where it stands below the field.
-        kind: How its words are read; a `Kind` itself takes any text.
-        metavar: What stands for a value in help.
-        shown: How help tells the default; "" for the default itself.
-    """
-
-    help: str
-    kind: Kind
-    metavar: str
-    shown: str
-
-
 def option(
     default: Any = MISSING,
     *,
@@ -116,18 +95,20 @@ def option(
     metavar: str = "",
     shown: str = "",
     help: str = "",
+    word: bool = False,
 ) -> Any:
     """Declares a field that is an option; its help is the text below it.
 
     Args:
         default: () for one or more values, a truth value for an option without any.
-        kind: How a value is read.
+        kind: How a value is read, and what it may be; a `Kind` itself takes any text.
         metavar: What stands for a value in help.
-        shown: How help tells the default.
+        shown: How help tells the default; "" for the default itself.
         help: In place of a text below it.
+        word: Whether it stands without "--".
     """
-    about = About(help, kind, metavar or kind.metavar, shown)
-    return dataclasses.field(default=default, metadata={"about": about})
+    about = {"kind": kind, "metavar": metavar or kind.metavar, "shown": shown}
+    return dataclasses.field(default=default, metadata={**about, "help": help, "word": word})
 
 
 def with_parameters(
@@ -146,20 +127,23 @@ def with_parameters(
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
     taken = {field.name for field in dataclasses.fields(base)}
-    made = []
+    fields = []
     for owner in owners:
-        for name, each in parameters_of(owner).items():
+        for name, parameter in parameters_of(owner).items():
             if name in taken:
-                told = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
-                raise Refusal.line(told)
+                line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
+                raise Refusal.line(line)
             taken.add(name)
-            default = () if several else UNSET
-            told = _default_text(each, usual)
-            field = option(default, kind=each.kind, shown=told, help=each.help)
-            made.append((name, Any, field))
-    own = dataclasses.make_dataclass("Own", made, frozen=True, kw_only=True)
+            default = default_of(parameter, usual)
+            shown = "" if name in usual else parameter.shown
+            if not shown:
+                shown = "must be given" if default is UNSET else parameter.kind.text(default)
+            how: Any = {"kind": parameter.kind, "shown": shown, "help": parameter.help}
+            fields.append((name, Any, option(() if several else UNSET, **how)))
+    params = dataclasses.make_dataclass("Params", fields, frozen=True, kw_only=True)
     # The parameters come first.
-    return dataclasses.make_dataclass("Options", [], bases=(base, own), frozen=True, kw_only=True)
+    bases = (base, params)
+    return dataclasses.make_dataclass("Options", [], bases=bases, frozen=True, kw_only=True)
 
 
 def default_of(parameter: Parameter, usual: Mapping[str, Any]) -> Any:
@@ -167,13 +151,6 @@ def default_of(parameter: Parameter, usual: Mapping[str, Any]) -> Any:
     if parameter.name in usual:
         return usual[parameter.name]
     return parameter.default if parameter.suggested is UNSET else parameter.suggested
-
-
-def _default_text(parameter: Parameter, usual: Mapping[str, Any]) -> str:
-    if parameter.shown and parameter.name not in usual:
-        return parameter.shown
-    default = default_of(parameter, usual)
-    return "must be given" if default is UNSET else parameter.kind.text(default)
 
 
 def chosen(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
@@ -185,8 +162,8 @@ def chosen(word: str | None, choices: Collection[str], name: str, otherwise: str
     if word in choices:
         return str(word)
     remedy = did_you_mean(word or "", choices, f"see {name} --help{otherwise}", str)
-    told = "no command" if word is None else visible(word)
-    raise Refusal.line(f"{told}: must be one of {', '.join(choices)}; {remedy}")
+    text = "no command" if word is None else visible(word)
+    raise Refusal.line(f"{text}: must be one of {', '.join(choices)}; {remedy}")
 
 
 def wants_help(words: Sequence[str]) -> bool:
@@ -200,39 +177,26 @@ def answer(name: str, usage: str, text: str) -> None:
     raise Answered
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Refuses in one line where argparse would print the usage and exit."""
 
     def error(self, message: str) -> NoReturn:
+        """Raises the message as a `Refusal`."""
         raise Refusal.line(f"{message}; see {self.prog} --help")
-
-
-class _Once(argparse.Action):
-    """Keeps the values of an option, in the order of the options; refuses one that stands twice."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        space: argparse.Namespace,
-        values: Any,
-        option: str | None = None,
-    ) -> None:
-        if option and self.dest in vars(space):
-            remedy = "several values go after one" if self.nargs == "+" else "drop one of them"
-            remedy = f"{remedy} {option}" if self.nargs == "+" else remedy
-            raise Refusal.line(f"{option}: must be given once; {remedy}")
-        if self.nargs == 0:
-            values = not str(option).startswith("--no-")
-        setattr(space, self.dest, tuple(values) if isinstance(values, list) else values)
 
 
 def _parser(command: Command) -> argparse.ArgumentParser:
     """Returns the parser of a command's options, whose defaults its dataclass fills in."""
-    words: dict[str, str] = getattr(command.options, "words", {})
+    fields = dataclasses.fields(command.options)
+    words = [
+        field.metadata["metavar"] + "..." * isinstance(field.default, tuple)
+        for field in fields
+        if field.metadata["word"]
+    ]
     width = min(100, shutil.get_terminal_size().columns)
-    parser = _Parser(
+    parser = Parser(
         prog=command.name,
-        usage=" ".join([command.name, *words.values(), "[options]"]),
+        usage=" ".join([command.name, *words, "[options]"]),
         description=textwrap.indent(command.help.rstrip(), "  "),
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
             prog, max_help_position=8, width=width
@@ -243,25 +207,24 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     # Numbers such as -1e-3 and -inf are values, not options.
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.I)
     texts = _texts(command.options)
-    for field in dataclasses.fields(command.options):
-        about: About = field.metadata["about"]
-        text = (about.help or texts[field.name]).replace("%", "%%")
-        read = functools.partial(value_of, about.kind)
-        if field.name in words:
-            metavar = words[field.name].removesuffix("...")
-            several: Any = "+" if words[field.name].endswith("...") else None
-            parser.add_argument(field.name, metavar=metavar, nargs=several, action=_Once, help=text)
-            continue
-        flags = [flag_of(field.name)]
-        how: dict[str, Any] = {"nargs": 0}
-        if field.default is True:
-            flags.append(f"--no-{flags[0][2:]}")
-        if not isinstance(field.default, bool):
-            default = (about.shown or str(field.default)).replace("%", "%%")
-            text += f" (default: {default})"
-            several = "+" if isinstance(field.default, tuple) else None
-            how = {"nargs": several, "metavar": about.metavar, "type": read}
-        parser.add_argument(*flags, dest=field.name, action=_Once, help=text, **how)
+    for field in fields:
+        about, flag = field.metadata, flag_of(field.name)
+        text = (about["help"] or texts[field.name]).replace("%", "%%")
+        how: dict[str, Any] = {"metavar": about["metavar"]}
+        if isinstance(field.default, tuple):
+            how |= {"nargs": "+", "action": "extend"}
+        if about["word"]:
+            flag = field.name
+        elif isinstance(field.default, bool):
+            # What is off needs no option that switches it off.
+            how = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+        else:
+            how["type"] = functools.partial(value_of, about["kind"])
+            text += f" (default: {(about['shown'] or str(field.default)).replace('%', '%%')})"
+        parser.add_argument(flag, help=text, **how)
+    # Read before the command is known.
+    text = "Load algorithms, laws or outputs of one's own; may be given several times."
+    parser.add_argument("--plugin", metavar="FILE|MODULE", help=text)
     return parser
 
 
@@ -269,7 +232,7 @@ def parse(command: Command) -> tuple[Any, list[str]]:
     """Returns the options that the words state, and the names of those given, in their order.
 
     Raises:
-        Refusal: One line for unknown and repeated options, missing and surplus values.
+        Refusal: One line for unknown options, missing and surplus values, values out of range.
         Answered: If help was asked for.
     """
     parser = _parser(command)
@@ -283,33 +246,30 @@ def parse(command: Command) -> tuple[Any, list[str]]:
         line = f"{visible(rest[0])}: must stand after an option that takes it"
         raise Refusal.line(f"{line}; see {command.name} --help")
     if rest:
-        option = rest[0].split("=")[0]
         names = [field.name.replace("_", "-") for field in dataclasses.fields(command.options)]
-        # An option that is cut short is nearest to the ones that begin so.
-        word = _MEANT.get(option, option).lstrip("-")
-        near = [name for name in names if name.startswith(word)] or names
-        otherwise = getattr(command.options, "otherwise", f"see {command.name} --help")
-        remedy = did_you_mean(word, near, otherwise, "--{}".format)
+        word, otherwise = rest[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
+        remedy = did_you_mean(word, names, otherwise, "--{}".format)
         raise Refusal.line(f"{visible(rest[0])}: must be an option of {command.name}; {remedy}")
-    return command.options(**vars(space)), list(vars(space))
+    values = {n: tuple(v) if isinstance(v, list) else v for n, v in vars(space).items()}
+    for field in dataclasses.fields(command.options):
+        # The parameters of an algorithm are checked by it, and lists by who takes them.
+        if field.name in values and not isinstance(field.default, (tuple, bool, Unset)):
+            kind, remedy = field.metadata["kind"], f"see {command.name} --help"
+            kind.check(field.name, values[field.name], remedy)
+    return command.options(**values), list(values)
 
 
 def _texts(options: type) -> dict[str, str]:
     """Returns the texts below the fields of a dataclass and its bases."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for owner in options.__mro__[::-1]:
         with contextlib.suppress(OSError, TypeError):  # of a class that no file holds
             body: Any = ast.parse(inspect.getsource(owner)).body[0]
             for field, text in itertools.pairwise(body.body):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                    said = ast.literal_eval(text.value)
-                    found[ast.unparse(field.target)] = " ".join(said.split())
-    return found
-
-
-def as_word(path: str) -> str:
-    """Returns a path as a shell hands it over, and no command takes for an option."""
-    return shlex.quote(os.path.join(os.curdir, path) if path.startswith("-") else path)
+                    words = ast.literal_eval(text.value)
+                    texts[ast.unparse(field.target)] = " ".join(words.split())
+    return texts
 
 
 def visible(word: str) -> str:
@@ -331,21 +291,26 @@ def called(**names: str) -> Iterator[None]:
         raise error.renamed(names.get(error.field, error.field)) from None
 
 
-def spelt(error: Refusal, call: Call | None) -> str:
+def spelt(error: Refusal, command: Command | None) -> str:
     """Says a refusal in the words of the command line: ``--horizon 0`` for ``horizon=0``.
 
     Args:
         error: Of whatever the package refuses.
-        call: The command; None where there is none yet.
+        command: Whose options it may name; None where there is none yet.
     """
-    if call is None:
-        return str(error)
     # A part of a value, such as components[0], is told by the option that it was given to.
     field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
-    if field not in {option.name for option in dataclasses.fields(call.options)}:
+    fields = dataclasses.fields(command.options) if command else ()
+    options = {option.name: option for option in fields}
+    if field not in options:
         return str(error)
+    # A shell needs no quotes, but for blanks at the ends; what was not given is not shown.
+    value = re.sub(r"^(['\"])(\S|\S.*\S)(\1|(?<=\.\.\.))$", r"\2", error.value)
+    if error.allowed.startswith("given") and value in ("None", "<not given>"):
+        value = ""
     # A word of the command's own has no option before it.
-    return error.typed("" if field in getattr(call.options, "words", {}) else flag_of(field))
+    flag = "" if options[field].metadata["word"] else flag_of(field)
+    return f"{flag} {value}".strip() + f": must be {error.allowed}; {error.remedy}"
 
 
 def flag_of(name: str) -> str:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call
-from fmab_jax.cli.stated import Plugged
-from fmab_jax.cli.tables import plain_table, show_table
+from fmab_jax.cli.tables import print_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Plugged):
+class Options:
     """Names, what they are, over what, and in which unit."""
 
 
@@ -25,14 +24,12 @@ def execute(call: Call) -> None:
     from fmab_jax.run.outputs import further
     from fmab_jax.run.outputs.usual import USUAL
 
-    shown = plain_table()
-    for heading in ("name", "what it is", "over", "unit", "comes out"):
-        shown.add_column(heading, overflow="fold")
+    rows = []
     asked = [(output, f"--outputs {output.name}") for output in further().values()]
     for output, when in [*((output, "always") for output in USUAL), *asked]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):
             over = ", ".join(name for name, _ in output.over)
             when += " --keep summary"
-        shown.add_row(output.name, output.label, over, output.units, when)
-    show_table(shown, whole=False)
+        rows.append((output.name, output.label, over, output.units, when))
+    print_rows(("name", "what it is", "over", "unit", "comes out"), rows)

@@ -13,18 +13,20 @@ Examples:
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, called, option, visible
-from fmab_jax.cli.stated import file_name, identity
-from fmab_jax.cli.tables import Reading, default_figure, opened, selected
+from fmab_jax.cli.stated import file_name
+from fmab_jax.cli.tables import Reading, opened, selected
 from fmab_jax.errors import Refusal
-from fmab_jax.plots.kinds import KINDS, flags
+from fmab_jax.parameters import Choice
+from fmab_jax.plots.kinds import KINDS, draw, flags
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class _Axes(Reading):
     """Second parameter: a heat map over --x and --y."""
     hue: str | None = option(None, metavar="PARAMETER", shown="off")
     """Parameter told apart by colour."""
-    metric: str = option("regret", metavar="{regret,cost,rounds}")
+    metric: str = option("regret", kind=Choice(options=("regret", "cost", "rounds")))
     """What is drawn against --x."""
 
 
@@ -60,8 +62,8 @@ class Options(_Kinds):  # type: ignore[misc]
     """Replace older files."""
 
 
-# Options that are said by the kind of figure, or change none.
-_UNNAMED = ("folder", "plugin", "out", "overwrite", "x", "y", "hue", *flags())
+# Options that the name of a file begins with, or that change no figure.
+_UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", *flags())
 _ONE_OF = f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *flags()))}"
 
 
@@ -74,24 +76,21 @@ def execute(call: Call) -> None:
     axes = [name for name in (options.x, options.y, options.hue) if name is not None]
     path = options.out
     if path is None:
-        named = [default_figure(options.folder), *[kind] * (kind != "parameter"), *axes]
-        shaping = {each.name for each in dataclasses.fields(options)}
-        settings = identity("", options, shaping - {"plugin", "out", "overwrite"})
-        path = file_name("-".join(named), options, _UNNAMED, settings) + ".png"
-    data = selected(opened(options), options.select)
+        start = os.path.normpath(options.folder).removesuffix(".nc")
+        start = "-".join([start, *[kind] * (kind != "parameter"), *axes])
+        path = file_name(start, options.folder, options, _UNNAMED) + ".png"
+    data = selected(opened(options.folder), options.select)
     with called(path="out"):
         try:
-            figure = _figure(options, kind, data)
+            figure = draw(kind, data, vars(options))
         except Refusal as error:
-            owner, _, part = error.field.partition(".")
-            if owner != "finals":
+            if error.field.partition(".")[0] != "finals":
                 raise
-            told = error.renamed(part or owner).typed(part)
-            raise Refusal.line(f"{visible(options.folder)}: {told}") from None
+            raise Refusal.line(f"{visible(options.folder)}: {error}") from None
         plots.save_figure(figure, Path(path), overwrite=options.overwrite)
     call.written.extend(plots.files_of(figure, Path(path)))
-    for each in call.written:
-        print("wrote", each)
+    for file in call.written:
+        print("wrote", file)
 
 
 def _kind(options: Any) -> str:
@@ -105,21 +104,10 @@ def _kind(options: Any) -> str:
         kinds.append("parameter" if options.y is None else "heat")
     if len(kinds) != 1:
         raise Refusal.line(f"{_ONE_OF}; see fmab plot --help")
-    for name, value, usual in (("y", options.y, None), ("metric", options.metric, "regret")):
-        if value != usual and options.x is None:
-            raise Refusal.line(f"--{name} {visible(value)}: must be given with --x; add it")
-    if options.hue is not None and "hue" not in KINDS[kinds[0]].takes:
-        other = "y" if kinds[0] == "heat" else kinds[0]
-        told = f"must be left out with --{other}; drop one"
-        raise Refusal.line(f"--hue {visible(options.hue)}: {told}")
-    return kinds[0]
-
-
-def _figure(options: Any, name: str, data: xr.Dataset) -> Any:
-    from fmab_jax.analysis.tables import final_table
-
-    kind, asked = KINDS[name], vars(options)
-    if kind.curves:
-        return kind.draw(data, asked | {"level": 0.95 if options.level is None else options.level})
-    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    return kind.draw(final_table(data, level=options.level, **prices), asked)
+    (kind,) = kinds
+    for name, usual in (("y", None), ("hue", None), ("metric", "regret")):
+        value, axes = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
+        if value != usual and name not in axes:
+            what = f"with --{kind}" if kind in flags() else "for a heat map over --x and --y"
+            raise Refusal.line(f"--{name} {visible(value)}: must be left out {what}; drop one")
+    return kind

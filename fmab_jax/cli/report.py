@@ -14,22 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, called, option
-from fmab_jax.cli.tables import selected
-from fmab_jax.parameters import Real
+from fmab_jax.cli.tables import Priced, selected
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Priced):
     """One HTML page about results."""
 
-    words: ClassVar[dict[str, str]] = {"sources": "PATH..."}
-    sources: tuple[str, ...] = option((), metavar="PATH...", shown="must be given")
+    sources: tuple[str, ...] = option((), metavar="PATH", word=True)
     """Sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
     out: str = option("report.html", metavar="FILE.html")
     """Where to write."""
@@ -37,16 +35,8 @@ class Options:
     """Heading of the page."""
     select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Only configurations with these values."""
-    level: Any = option(0.95, kind=Real())
-    """Confidence level of intervals and bands."""
-    server_price: Any = option(1, kind=Real())
-    """c1, price of a link between agent and server."""
-    peer_price: Any = option(1, kind=Real())
-    """c2, price of a link between agents."""
     overwrite: bool = option(False)
     """Replace an older file."""
-    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
-    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 def execute(call: Call) -> None:
@@ -63,10 +53,9 @@ def execute(call: Call) -> None:
             sources,
             options.out,
             title=options.title,
-            level=options.level,
-            server_price=options.server_price,
-            peer_price=options.peer_price,
+            level=0.95 if options.level is None else options.level,
             overwrite=options.overwrite,
+            **options.prices,
         )
     call.written.append(path)
     size = path.stat().st_size / 1e6

@@ -12,7 +12,6 @@ Examples:
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from dataclasses import dataclass
@@ -21,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
-from fmab_jax.cli.tables import MOST_CURVES, print_ledger, print_results
-from fmab_jax.errors import count, price, refuse
-from fmab_jax.files import checked_path, is_blank, refuse_taken
-from fmab_jax.parameters import Real
+from fmab_jax.cli.tables import Priced, print_results
+from fmab_jax.errors import refuse
+from fmab_jax.files import checked_path, refuse_taken
+from fmab_jax.parameters import Choice, Whole
+from fmab_jax.plots.kinds import draw
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,17 +33,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(stated.Stated):
+class Options(Priced, stated.Stated):
     """What all runs share."""
 
-    level: Any = option(0.95, kind=Real())
-    """Confidence level of band and intervals."""
-    band: str = option("simultaneous", metavar="{simultaneous,pointwise,quantile}")
+    seeds: Any = option(1000, kind=Whole(low=2, high=10**8))
+    """How many trials of each configuration, for an interval at least 2; with --until, how many at
+    first."""
+    band: str = option(
+        "simultaneous", kind=Choice(options=("simultaneous", "pointwise", "quantile"))
+    )
     """Kind of band in the figure."""
-    server_price: Any = option(1, kind=Real())
-    """c1, price of a link between agent and server."""
-    peer_price: Any = option(1, kind=Real())
-    """c2, price of a link between agents."""
     out: str | None = option(None, metavar="BASE", shown="fmab-NAME-SETTINGS, here")
     """Write BASE.png, its caption BASE.txt, and BASE.nc."""
     overwrite: bool = option(False)
@@ -56,8 +55,10 @@ class Options(stated.Stated):
     """Write the results."""
 
 
-# What is named in a file's name says what the file holds.
-_UNNAMED = ("plugin", "out", "overwrite", "dry_run", "figure", "data")
+# Curves in one figure; of more, the ends are drawn against the parameters.
+MOST_CURVES = 28
+# Options that change no result.
+_UNNAMED = ("out", "overwrite", "dry_run", "figure", "data")
 
 
 def command(words: list[str]) -> Command:
@@ -67,12 +68,12 @@ def command(words: list[str]) -> Command:
 
 def execute(call: Call) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
+    from fmab_jax.analysis import privacy
     from fmab_jax.sweeps import runner
 
     options, owner = call.options, call.command.subject
-    _, study = stated.study_of(options, owner, call.typed)
-    with called(kind="band", **stated.RENAMED):
-        _check(options)
+    with called(**stated.RENAMED):
+        _, study = stated.study_of(options, owner, call.typed)
         kind = _kind_of(options, study)
         figure_path, data_path = _paths(options, owner, study)
         if options.dry_run:
@@ -89,9 +90,9 @@ def execute(call: Call) -> None:
         figure = _figure(data, options, kind)
         plots.save_figure(figure, figure_path, overwrite=options.overwrite)
         call.written.extend(plots.files_of(figure, figure_path))
-    level = None if study.until else options.level
-    print_results(data, options, level=level)
-    print_ledger(data)
+    print_results(data, options)
+    if ledger := data.attrs.get("ledger"):
+        print("\n".join(["", *privacy.lines(ledger)]))
     print()
     programs = data.attrs["compilations"]
     print(
@@ -102,19 +103,8 @@ def execute(call: Call) -> None:
         print("wrote", path)
 
 
-def _check(options: Any) -> None:
-    """Refuses what is used only after the simulation."""
-    from fmab_jax.analysis.bands import checked_band
-    from fmab_jax.run.resources import MAX_SEEDS
-
-    count("seeds", options.seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
-    for field in ("server_price", "peer_price"):
-        price(field, getattr(options, field))
-    checked_band(options.level, options.band)
-
-
 def _kind_of(options: Any, study: Study) -> str:
-    """Returns which figure can be drawn: "curves", "parameters", or "" for none.
+    """Returns which figure can be drawn: "curves", "parameter", or "" for none.
 
     Raises:
         Refusal: If none can.
@@ -130,23 +120,16 @@ def _kind_of(options: Any, study: Study) -> str:
         allowed = f"at most {MOST_CURVES}, or along at most two parameters"
         remedy = "add --no-figure, or use fmab sweep and fmab plot"
         refuse("configurations", len(study.points), allowed, remedy)
-    return "parameters"
+    return "parameter"
 
 
 def _figure(data: xr.Dataset, options: Any, kind: str) -> Any:
-    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    if kind == "curves":
-        from fmab_jax.plots.runs import plot_runs
-
-        return plot_runs(data, level=options.level, kind=options.band, **prices)
-    from fmab_jax.analysis.tables import final_table
-    from fmab_jax.plots.parameters import plot_parameter
-
-    level = None if "looks" in data.attrs else options.level
-    table = final_table(data, level=level, **prices)
-    # The longer axis has more room than colours have.
-    x, *hue = sorted(map(str, table.seeds.dims), key=lambda name: -table.sizes[name])
-    return plot_parameter(table, x, hue[0] if hue else None)
+    asked = {**vars(options), "kind": options.band}
+    if kind == "parameter":
+        # The longer axis has more room than colours have.
+        x, *hue = sorted(map(str, data.seeds.dims), key=lambda name: -data.sizes[name])
+        asked |= {"x": x, "hue": hue[0] if hue else None}
+    return draw(kind, data, asked)
 
 
 def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
@@ -155,16 +138,12 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     Raises:
         Refusal: If the folder is missing or cannot be written, or there is such a file.
     """
-    # What shapes table and figure, besides the study.
-    shaping = {field.name for field in dataclasses.fields(Options)} - {*_UNNAMED}
-    shaping -= {field.name for field in dataclasses.fields(stated.Stated)}
-    identity = stated.identity(study.hash, options, shaping)
-    default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, identity)
+    default = stated.file_name(f"fmab-{owner.name}", study.hash, options, _UNNAMED)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     if os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = (checked_path("out", f"{base}.{ending}") for ending in ("png", "nc"))
-    if not base or is_blank(base) or not os.access(figure_path.parent, os.W_OK):
+    if not base.strip() or not os.access(figure_path.parent, os.W_OK):
         allowed = "a file name in an existing folder that can be written"
         refuse("out", base, allowed, "leave it out for the default")
     with called(path="out"):

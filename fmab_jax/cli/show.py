@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
 from fmab_jax.cli.tables import Reading, opened, print_results, selected
+from fmab_jax.parameters import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class Options(Reading):
     columns: tuple[str, ...] = option((), metavar="COLUMN", shown="all")
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
     seeds, lost, worse. csv has all of them."""
-    format: str = option("text", metavar="{text,latex,html,markdown,csv}")
+    format: str = option("text", kind=Choice(options=("text", "latex", "html", "markdown", "csv")))
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""
 
@@ -41,11 +42,10 @@ class Options(Reading):
 def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
-    data = opened(options)
+    data = opened(options.folder)
     print_results(
         selected(data, options.select),
         options,
-        level=options.level,
         sort=options.sort,
         descending=options.descending,
         form=options.format,

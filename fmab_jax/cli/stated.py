@@ -14,7 +14,6 @@ from typing import Any
 from fmab_jax.cli.options import (
     Command,
     answer,
-    called,
     chosen,
     default_of,
     option,
@@ -22,23 +21,15 @@ from fmab_jax.cli.options import (
     wants_help,
     with_parameters,
 )
-from fmab_jax.errors import Refusal, refuse
-from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
+from fmab_jax.errors import Refusal
+from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
 
 # Letters that options may take in the name of a file.
 _LONGEST = 120
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plugged:
-    """What every command takes that looks up algorithms."""
-
-    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
-    """Load algorithms of one's own: a .py file or a module; may be given several times."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stated(Plugged):
+class Stated:
     """What every study has, besides the parameters of its algorithm and problem."""
 
     horizon: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100000")
@@ -46,9 +37,9 @@ class Stated(Plugged):
     means: tuple[str, ...] = option((), metavar="FILE", shown="each seed draws its own")
     """Fixed means in [0, 1], .csv (a row per agent, a column per arm, below a line of names or
     not) or .npz; one row is shared by all agents, and --agents says how many."""
-    seeds: Any = option(1000, kind=Whole())
+    seeds: Any = option(1000, kind=Whole(low=1, high=10**8))
     """How many trials of each configuration; with --until, how many at first."""
-    root_seed: Any = option(0, kind=Whole())
+    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     times: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100")
     """How many slots to record; two or more numbers are the slots themselves."""
@@ -56,7 +47,7 @@ class Stated(Plugged):
     """Space the recorded slots evenly in log t."""
     outputs: tuple[str, ...] = option((), metavar="OUTPUT", shown="the usual ones")
     """What comes out besides, such as regret_by_agent; fmab outputs lists them."""
-    keep: str = option("curves", metavar="{curves,summary}")
+    keep: str = option("curves", kind=Choice(options=("curves", "summary")))
     """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
     until: Any = option(None, kind=Real(), metavar="RELATIVE", shown="off")
     """Double the seeds of each configuration until its band's half-width is at most this share of
@@ -100,15 +91,11 @@ def command_of(
     owner: Any = known[chosen(first, [*known, *others], name, more)]
     name = f"{name} {visible(str(first))}"
     owners = (owner, Drawn) if drawn else (owner,)
-    options = with_parameters(base, owners, usual(owner), several=several)
+    usual = {"agents": owner.usual_agents}
+    options = with_parameters(base, owners, usual, several=several)
     own = (owner.examples if several else ()) or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
     told = _help(owner, name, own if drawn else ("--agents 5", "--agents 5 --runs 1e6"))
     return Command(name, options, told, [*words[1:]], owner)
-
-
-def usual(owner: Any) -> dict[str, Any]:
-    """Returns the defaults of a problem's options where an algorithm has its own."""
-    return {"agents": owner.usual_agents}
 
 
 def _summary(owner: type) -> str:
@@ -147,11 +134,9 @@ def document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
     if options.times:
         study["times"] = _one_or_more(options.times)
     study |= tables_of(options, owner, typed)
-    if options.until is None and options.max_seeds is not None:
-        refuse("max_seeds", options.max_seeds, "given with --until", "add it")
-    if options.until is not None:
-        most = {} if options.max_seeds is None else {"max_seeds": options.max_seeds}
-        study["until"] = {"relative": options.until, **most}
+    until = {"relative": options.until, "max_seeds": options.max_seeds}
+    if until := {name: value for name, value in until.items() if value is not None}:
+        study["until"] = until
     return study
 
 
@@ -170,7 +155,7 @@ def tables_of(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[
         problem["means"] = _one_or_more(options.means)
     else:
         # Written out, so that a saved study does not depend on defaults.
-        plain = {n: default_of(p, usual(owner)) for n, p in drawn.items()}
+        plain = {n: default_of(p, {"agents": owner.usual_agents}) for n, p in drawn.items()}
         problem |= {n: v for n, v in plain.items() if v is not None and n not in problem}
     return {"parameters": suggested(owner, given(parameters_of(owner))), "problem": problem}
 
@@ -192,15 +177,13 @@ def study_of(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, 
     """Returns a document and its study, whose combinations of values are all checked."""
     from fmab_jax.sweeps import study_file
 
-    # Of a problem, that is what makes its agents differ.
-    with called(problem="means" if options.means else "spread", **RENAMED):
-        stated = document(options, owner, typed)
-        study = study_file.study_of(stated)
-        _ = study.points  # refuses what does not go together
+    stated = document(options, owner, typed)
+    study = study_file.study_of(stated)
+    _ = study.points  # refuses what does not go together
     return stated, study
 
 
-RENAMED = {"store": "out", "relative": "until"}
+RENAMED = {"store": "out", "relative": "until", "until.relative": "until"}
 """Options of what the package calls otherwise."""
 
 
@@ -210,25 +193,22 @@ def _one_or_more(values: Any) -> Any:
     return values[0] if len(values) == 1 else list(values)
 
 
-def identity(content: str, options: Any, names: Iterable[str]) -> str:
-    """Returns hexadecimal digits that differ where a content, or one of these options, differs."""
-    whole = [content, *((name, getattr(options, name)) for name in sorted(names))]
-    return hashlib.sha256(repr(whole).encode(errors="surrogatepass")).hexdigest()
-
-
-def file_name(start: str, options: Any, skip: Iterable[str], identity: str) -> str:
+def file_name(start: str, content: str, options: Any, skip: Iterable[str]) -> str:
     """Returns a name that says the options given: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:
         start: What it begins with, and all of it where no option is given.
+        content: What the file holds: another one has another name.
         options: Of a command.
-        skip: Options that change no result.
-        identity: Hexadecimal digits that differ for different results.
+        skip: Options that change no result, or that ``start`` says.
     """
+    fields = [field for field in dataclasses.fields(options) if field.name not in skip]
+    values = {field.name: getattr(options, field.name) for field in fields}
     words: list[str] = []
-    for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        if field.name not in skip and value != field.default:
+    for field in fields:
+        value = values[field.name]
+        if value != field.default:
             words += [field.name, *map(str, value if isinstance(value, tuple) else [value])]
     text = re.sub(r"[^A-Za-z0-9.]+", "-", " ".join(words))[:_LONGEST]
+    identity = hashlib.sha256(repr((content, values)).encode(errors="surrogatepass")).hexdigest()
     return f"{start}-{text}-{identity[:8]}" if words else start

@@ -2,7 +2,9 @@
 
 Several values after an option are swept, every configuration with the same
 seeds. The same command goes on where it was interrupted, and computes only
-what is missing when seeds are added. A study file says the same as options.
+what is missing when seeds are added. A study file says the same as options:
+what fmab_jax.sweep takes stands at its top and under [parameters], [problem]
+and [until].
 
 Examples:
   fmab sweep cdp --epsilon 0.1 0.3 0.5 1 --participation 0.2 1 --out runs/eps
@@ -10,6 +12,7 @@ Examples:
   fmab sweep cdp --epsilon 0.1 1 --keep summary --until 0.01 --seeds 200
   fmab sweep study.toml --worker 3/16
   fmab sweep study.toml --scheduler tcp://host:8786
+  fmab sweep study.toml --plan
 """
 
 from __future__ import annotations
@@ -17,33 +20,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, as_word, called, option
-from fmab_jax.cli.tables import Reading, print_results
+from fmab_jax.cli.options import Call, Command, called, option
+from fmab_jax.cli.tables import Priced, print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
 
 _MOST_ROWS = 40
-
-_STUDY = """\
-Runs a study file. What fmab_jax.sweep takes stands at its top and under
-[parameters], [problem] and [until]; lists are swept.
-
-Examples:
-  fmab sweep study.toml
-  fmab sweep study.toml --worker 3/16 --out runs/shared
-  fmab sweep study.toml --scheduler tcp://host:8786
-  fmab sweep study.toml --dry-run
-  fmab sweep study.toml --plan"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,21 +67,17 @@ class Options(Storing, stated.Stated):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions(Storing, stated.Plugged):
+class FileOptions(Storing):
     """A study file, with the options of how it is run."""
 
-    words: ClassVar[dict[str, str]] = {"study": "STUDY.toml"}
-    otherwise: ClassVar[str] = (
-        "the file states the study; see fmab sweep STUDY.toml --help for what is no part of it"
-    )
-    study: str = option(metavar="STUDY.toml")
+    study: str = option(metavar="STUDY.toml", word=True)
     """The study, a .toml file."""
 
 
 def command(words: list[str]) -> Command:
     """Returns the command that words state: of an algorithm, or of a study file."""
     if words and words[0].endswith(".toml"):
-        return Command("fmab sweep", FileOptions, _STUDY, words)
+        return Command("fmab sweep", FileOptions, str(__doc__), words)
     return stated.command_of("fmab sweep", words, Options, others=["STUDY.toml"])
 
 
@@ -105,14 +94,11 @@ def execute(call: Call) -> None:
             document |= study_file.read_study(options.study)
             study, label = study_file.study_of(document), Path(options.study).stem
         else:
-            stack.enter_context(called(problem="means"))
             document, study = stated.study_of(options, call.command.subject, call.typed)
             # Another study gets another folder; the same one goes on in its own.
             label = f"{call.command.subject.name}-{study.hash[:8]}"
         _ = study.points  # refuses what does not go together
         worker = _worker(options.worker)
-        if options.out == "":
-            refuse("out", "", "the name of a folder", "leave it out for the default")
         out = os.path.join("runs", label) if options.out is None else options.out
         if Path(out).suffix in (".nc", ".csv", ".png", ".pdf") and not os.path.isdir(out):
             refuse("out", out, "a folder", "drop the ending; fmab export and fmab plot make files")
@@ -157,9 +143,9 @@ def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None
     elapsed = data.attrs["elapsed_s"]
     print(f"{out}: {quantity(len(study.points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
-        print_results(data, Reading(folder=out))
-    own = "" if all(map(is_shipped, study.outputs)) else " --plugin FILE"
-    print(f"next: fmab show {as_word(out)}{own}, fmab plot {as_word(out)} --help")
+        print_results(data, Priced())
+    path = shlex.quote(out) + " --plugin FILE" * (not all(map(is_shipped, study.outputs)))
+    print(f"next: fmab show {path}, fmab plot {path} --help")
 
 
 class _Planned(Progress):

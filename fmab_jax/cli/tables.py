@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import called, option, visible
 from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse
@@ -18,42 +17,47 @@ if TYPE_CHECKING:
 
 # Columns of plain output where there is no terminal to ask; wider where numbers need it.
 _WIDTH = 100
-# Curves in one figure; of more, the ends are drawn against the parameters.
-MOST_CURVES = 28
+
+
+LEVEL = Real(low=0.0, high=1.0, open_low=True, open_high=True)
+PRICE = Real(low=0.0, high=1e100)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
     """What the commands share that read results."""
 
-    words: ClassVar[dict[str, str]] = {"folder": "FOLDER|FILE.nc"}
-    folder: str = option(metavar="FOLDER|FILE.nc")
+    folder: str = option(metavar="FOLDER|FILE.nc", word=True)
     """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
-    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
-    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(Stored):
+class Priced:
+    """What tables and figures of results take."""
+
+    level: Any = option(None, kind=LEVEL, shown="0.95")
+    """Confidence level of intervals and bands; after --until, over all looks together."""
+    server_price: Any = option(1, kind=PRICE)
+    """c1, price of a link between agent and server."""
+    peer_price: Any = option(1, kind=PRICE)
+    """c2, price of a link between agents."""
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Both prices, as functions take them."""
+        return {"server_price": self.server_price, "peer_price": self.peer_price}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Stored, Priced):
     """What the commands share that make a table or a figure of results."""
 
-    level: Any = option(None, kind=Real(), shown="0.95")
-    """Confidence level of intervals and bands; after --until, over all looks together."""
-    server_price: Any = option(1, kind=Real())
-    """c1, price of a link between agent and server."""
-    peer_price: Any = option(1, kind=Real())
-    """c2, price of a link between agents."""
     select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Only configurations with these values."""
 
 
-def opened(options: Stored, *, partial: bool = True) -> xr.Dataset:
-    """Returns the results in a sweep's folder or a netCDF file."""
-    return opened_at(options, options.folder, "folder", partial=partial)
-
-
-def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> xr.Dataset:
-    """Returns the results at a path, which the command calls ``field``."""
+def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
+    """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
     from fmab_jax.analysis.tables import held
     from fmab_jax.sweeps import results
 
@@ -101,9 +105,7 @@ def _same(label: Any, text: str) -> bool:
 
 def line_width() -> int:
     """Returns how many letters a line of output may have: the terminal's, or 100 elsewhere."""
-    from rich.console import Console
-
-    return Console(file=sys.stdout).width if sys.stdout.isatty() else _WIDTH
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
 
 
 def show_table(table: Any, *, whole: bool = True) -> None:
@@ -113,24 +115,26 @@ def show_table(table: Any, *, whole: bool = True) -> None:
         table: What to print.
         whole: Whether plain lines are as long as the columns need, so that none is folded.
     """
-    from rich.cells import cell_len
     from rich.console import Console
 
-    out = Console(file=sys.stdout, highlight=False, markup=False)
-    if sys.stdout.isatty():
-        # Headings are folded where a terminal is narrow, between words; numbers never.
-        for column in table.columns:
-            words = [*str(column.header).split(), *map(str, column.cells)]
-            column.min_width = max(map(cell_len, words), default=0)
-        width, out.width = out.width, 1000
-        out.width = max(width, out.measure(table).minimum)
-        out.print(table)
-        return
     out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
-    out.width = max(_WIDTH, out.measure(table).maximum) if whole else _WIDTH
+    size = out.measure(table)
+    # A narrow terminal folds headings between words; numbers never.
+    needed = size.maximum if whole and not sys.stdout.isatty() else size.minimum
+    out.width = max(line_width(), needed)
     with out.capture() as lines:
         out.print(table)
     print("\n".join(line.rstrip() for line in lines.get().split("\n")), end="")
+
+
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints texts under headings, folded where a line would be too long."""
+    table = plain_table()
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    show_table(table, whole=False)
 
 
 def plain_table(title: str | None = None) -> Any:
@@ -146,14 +150,13 @@ def print_results(data: xr.Dataset, options: Any, *, form: str = "text", **how: 
 
     Args:
         data: Results of a sweep, or of a run.
-        options: Whose prices, and whose spelling of refusals.
+        options: Whose level and prices.
         form: One of `FORMATS`; all but "text" are the table alone.
         how: Arguments of `overview`.
     """
     from fmab_jax.analysis.overview import overview
 
-    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    table = overview(data, **how, **prices)
+    table = overview(data, level=options.level, **how, **options.prices)
     if how.get("where") and not table.rows:
         conditions = Shown(" ".join(map(visible, how["where"])))
         refuse("where", conditions, "true of at least one row", "loosen it")
@@ -169,17 +172,3 @@ def print_results(data: xr.Dataset, options: Any, *, form: str = "text", **how: 
         shown.add_row(*cells)
     show_table(shown)
     print("\n".join([table.legend, *table.remarks]))
-
-
-def print_ledger(data: xr.Dataset) -> None:
-    """Prints who sees what of a reward; nothing of results that are older than the ledger."""
-    from fmab_jax.analysis import privacy
-
-    if ledger := data.attrs.get("ledger"):
-        print("\n".join(["", *privacy.lines(ledger)]))
-
-
-def default_figure(folder: str) -> str:
-    """Returns what the names of the figures of some results begin with."""
-    path = os.path.normpath(folder)
-    return str(Path(path).with_suffix("")) if path.endswith(".nc") else path

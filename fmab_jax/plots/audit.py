@@ -87,12 +87,10 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     at = f" up to delta = {written(found.delta)}" if found.delta else ""
     bound = f"epsilon{at} is at least {one.lower:.4g}"
     claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
-    short = [
-        f"{whole(found.runs)} runs of each of two data sets that differ in one reward",
-        f"{bound[0].upper()}{bound[1:]}, {claim}",
-        f"All bounds together are wrong with a chance of {written(found.level)} at most",
+    caption = [
         f"{', '.join(facts)}: {one.stream}",
+        f"{whole(found.runs)} runs of each of two data sets that differ in one reward",
+        f"Event: {one.event}; {bound}, {claim}",
+        f"All bounds together are wrong with a chance of {written(found.level)} at most",
     ]
-    long = [short[3], short[0], f"Event: {one.event}; {bound}, {claim}", short[2]]
-    caption = style.Caption(short, ". ".join(long) + ".")
     return style.finish(figure, handles, caption, height=sum(_HEIGHTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.costs import exposure_of, leak_text, shared_view, with_view
-from fmab_jax.analysis.words import grouped, is_number, name_of, quantity, told, whole
+from fmab_jax.analysis.words import grouped, name_of, quantity, told, whole
 
 # Leaks that a caption lists one by one.
 _MOST_LISTED = 8
@@ -49,42 +49,10 @@ def seeds_of(run: xr.Dataset) -> str:
 
 
 def seeds_per_cell(finals: xr.Dataset) -> str:
-    """Writes how many seeds the configurations of a table have."""
-    number = spread("", finals.seeds.values.ravel(), "seed")
+    """Writes how many seeds the configurations of a table have: "200 to 3000 seeds"."""
+    few, most = int(finals.seeds.min()), int(finals.seeds.max())
+    number = f"{whole(few)} to " * (few < most) + quantity("", most, "seed")
     return number + " per configuration" * any(finals.sizes[name] > 1 for name in swept(finals))
-
-
-def spread(symbol: str, numbers: Iterable[int], noun: str) -> str:
-    """Writes "1000 seeds", or "200 to 3000 seeds" where numbers differ."""
-    every = sorted({*map(int, numbers)})
-    return symbol + " to ".join([*map(whole, every[:-1][:1]), quantity("", every[-1], noun)])
-
-
-def size(seeds: str, results: Iterable[xr.Dataset]) -> str:
-    """Says how many seeds, and how many slots, results have: the first sentence of a caption."""
-    slots = [
-        slot
-        for data in results
-        for slot in np.ravel(data.coords.get("horizon", data.attrs.get("horizon", ())))
-        if is_number(slot)
-    ]
-    return ", ".join([seeds, *([spread("T = ", slots, "slot")] if slots else [])])
-
-
-def band_of(data: xr.Dataset) -> str:
-    """Returns the kind of band of a table, or of a band, without its method in brackets."""
-    return str(data.attrs["description"]).partition(" (")[0]
-
-
-def wrong_in_all(tables: Collection[xr.Dataset]) -> list[str]:
-    """Says how many seeds went wrong in all, for each event that befell one."""
-    found = []
-    for event, words in EVENTS.items():
-        recorded = [table for table in tables if event in table]
-        bad = sum(int(table[event].sum()) for table in recorded)
-        seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in recorded)
-        found += [f"{_share(bad, seeds)} seeds {words}"] if bad else []
-    return found
 
 
 def meters(data: xr.Dataset) -> str:

@@ -18,20 +18,23 @@ class Kind(NamedTuple):
     home: str
     about: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
     needs: tuple[str, ...] = ()  # options that must be given, of "x", "y" and "hue"
-    takes: tuple[str, ...] = ()  # options that may be given besides, of "hue" and "metric"
+    takes: tuple[str, ...] = ()  # options that may be given besides: "hue", "metric" or "kind"
     curves: bool = False  # whether it is drawn from curves over time, not from final values
 
     def draw(self, results: Any, options: Mapping[str, Any]) -> Any:
-        """Returns the figure; options besides those that it has are passed over."""
+        """Returns the figure; options that it does not take are passed over."""
         module, _, name = self.home.partition(".")
         function = getattr(import_module(f"{__package__}.{module}"), name)
         own = [*self.needs, *self.takes, *["level", "server_price", "peer_price"] * self.curves]
-        return function(results, **{name: options[name] for name in own})
+        return function(results, **{name: options[name] for name in own if name in options})
 
 
 KINDS = {
     "curves": Kind(
-        "runs.plot_runs", "Regret and links over time, a curve for each configuration.", curves=True
+        "runs.plot_runs",
+        "Regret and links over time, a curve for each configuration.",
+        takes=("kind",),
+        curves=True,
     ),
     "pareto": Kind(
         "pareto.plot_pareto",
@@ -42,6 +45,17 @@ KINDS = {
     "heat": Kind("parameters.plot_heat", needs=("x", "y"), takes=("metric",)),
     "parameter": Kind("parameters.plot_parameter", needs=("x",), takes=("hue", "metric")),
 }
+
+
+def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
+    """Returns a figure of results; what it takes, with level and prices, is among the options."""
+    from fmab_jax.analysis.tables import final_table
+
+    kind, level = KINDS[name], options["level"]
+    if kind.curves:
+        return kind.draw(data, {**options, "level": 0.95 if level is None else level})
+    prices = {side: options[side] for side in ("server_price", "peer_price")}
+    return kind.draw(final_table(data, level=level, **prices), options)
 
 
 def flags() -> dict[str, Kind]:

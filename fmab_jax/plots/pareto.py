@@ -83,7 +83,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
-    def caption() -> style.Caption:
+    def caption() -> list[str]:
         varied = [name for name in dims if finals.sizes[name] > 1]
         shown = [name for name in varied if name != hue] or varied
         texts = []
@@ -101,18 +101,14 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         if unlike:
             meaning = "the same trust, no more cost, no more regret and no more leak"
         counts = f"{len(front)} of {quantity('', len(leak), 'configuration')}, {number} labelled"
-        band = finals.attrs["description"]
-        long = [
-            f"Points: means over the seeds; bars: {band}",
-            f"Filled points: the Pareto front; {counts}",
+        alike = " of cost, regret and leak at the same trust" * unlike
+        sentences = [
+            f"Points: means over the seeds; bars: {finals.attrs['description']}",
+            f"Filled points: the Pareto front{alike}; {counts}",
             f"Open points: another configuration has {meaning}, and less of one of them"
             * (len(front) < len(leak)),
         ]
-        short = [
-            f"Points: means; bars: {captions.band_of(finals)}",
-            "Filled: the Pareto front" + " of cost, regret and leak at the same trust" * unlike,
-        ]
-        return tables.caption_of(finals, short, long, paid=True)
+        return tables.caption_of(finals, sentences, paid=True)
 
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
 

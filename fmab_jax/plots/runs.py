@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,7 @@ def plot_runs(
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {words.shortened(str(label)): _checked(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
-    bands = {
-        label: confidence_band(data.get("regret", data), level, kind)
-        for label, data in runs.items()
-    }
+    bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
     if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
         refuse("bounds", bounds, "a value per slot, by a run's label", "see regret_curve")
     bounds = {words.shortened(str(label)): values for label, values in (bounds or {}).items()}
@@ -128,8 +125,9 @@ def plot_runs(
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
-    dotted = ["Thin dotted lines: the theorems' bounds"] * bool(bounds)
-    caption = _caption(runs, bands, prices, dotted)
+    caption = _caption(runs, bands, prices)
+    if bounds:
+        caption.insert(1, "Thin dotted lines: the theorems' bounds")
     return style.finish(figure, handles, caption, height=sum(heights))
 
 
@@ -146,9 +144,6 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
     dims = [str(dim) for dim in curves.dims if dim not in ("seed", "time")]
     data = held(data)
-    for name in dims:
-        if name not in data.coords:
-            refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
     number = math.prod(data.sizes[dim] for dim in dims)
     if number > style.MOST:
         remedy = "select fewer with .sel(...)"
@@ -222,17 +217,14 @@ def files_of(figure: Figure, path: Path) -> list[Path]:
 
 def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     """Refuses what is not the result of one configuration; returns it by its slots."""
-    field = f"runs[{label!r}]"
+    field, remedy = f"runs[{label!r}]", "pass it unchanged"
     if not isinstance(data, xr.Dataset):
-        refuse(field, type(data).__name__, "a result of simulate", "pass it unchanged")
+        refuse(field, type(data).__name__, "a result of simulate", remedy)
     summary = "regret" not in data and "regret_mean" in data
     regret, links = ("regret_mean", "links_mean") if summary else ("regret", "links")
-    missing = [name for name in (links, "priced", regret, "side") if name not in data.variables]
-    if not {"title", "algorithm"} & {*data.attrs, *data.coords}:
-        missing.append("title")
-    if missing:
-        value = f"without {', '.join(missing)}"
-        refuse(field, value, "a result of simulate", "pass it unchanged")
+    names = {*data.variables, *data.attrs} | {*["title"] * ("algorithm" in data.coords)}
+    if missing := [n for n in (links, "priced", regret, "side", "title") if n not in names]:
+        refuse(field, f"without {', '.join(missing)}", "a result of simulate", remedy)
     if {*data[regret].dims} - {"seed"} != {"time"}:
         remedy = "select one configuration with .sel(...) per run"
         refuse(field, data[regret].dims, "a result with dimensions seed and time", remedy)
@@ -308,11 +300,8 @@ def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def _caption(
-    runs: Mapping[str, xr.Dataset],
-    bands: Mapping[str, xr.Dataset],
-    prices: tuple[float, float],
-    more: Sequence[str] = (),
-) -> style.Caption:
+    runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], prices: tuple[float, float]
+) -> list[str]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     facts = {
         label: [*words.facts(data, leaks=True), captions.seeds_of(data)]
@@ -336,24 +325,16 @@ def _caption(
             [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
-    seeds = captions.spread("", [int(band.seeds) for band in bands.values()], "seed")
-    size = captions.size(seeds, runs.values())
-    lines = f"Lines: means; shaded: {captions.band_of(band)}"
-    rest = ", ".join(fact for fact in shared if fact not in size)
-    return style.caption(
-        [size, lines, *leaks, *more, *cost, *captions.wrong_in_all(bands.values()), rest],
-        [
-            ", ".join(shared),
-            "; ".join(f"{labels}: {text}" for text, labels in groups if text),
-            *leaks,
-            f"Lines: means over the seeds; shaded: {band.attrs['description']}",
-            *captions.events_of_runs(bands),
-            *exploring,
-            *cost,
-            *_link_sentences(runs),
-            *more,
-        ],
-    )
+    return [
+        ", ".join(shared),
+        "; ".join(f"{labels}: {text}" for text, labels in groups if text),
+        *leaks,
+        f"Lines: means over the seeds; shaded: {band.attrs['description']}",
+        *captions.events_of_runs(bands),
+        *exploring,
+        *cost,
+        *_link_sentences(runs),
+    ]
 
 
 def _bare(words: str) -> str:

@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import rc_context
@@ -54,23 +54,6 @@ class Picture(Figure):
         # Half again as large as in print, in the browser's pixels of 1/96 inch.
         wide, tall = (round(1.5 * 96 * size) for size in self.get_size_inches())
         return file.getvalue(), {"width": wide, "height": tall}
-
-
-class Caption(NamedTuple):
-    """The words of a figure."""
-
-    # Sentences without full stops, the most important ones first: drawn under the picture as far
-    # as they fit in a fifth of the height.
-    short: Sequence[str] = ()
-    long: str = ""  # everything, one paragraph: for a file beside the picture
-
-
-NO_CAPTION = Caption()
-
-
-def caption(short: Sequence[str], long: Sequence[str]) -> Caption:
-    """Returns a caption of sentences without full stops; empty ones are left out."""
-    return Caption([*filter(None, short)], ". ".join(filter(None, long)) + ".")
 
 
 def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
@@ -175,25 +158,26 @@ LEGEND: dict[str, Any] = {
 def finish(
     figure: Figure,
     handles: Sequence[Any],
-    caption: Caption | Callable[[], Caption] = NO_CAPTION,
+    caption: Sequence[str] | Callable[[], Sequence[str]] = (),
     *,
     fit: Callable[[], None] = lambda: None,
     height: float | None = None,
 ) -> Figure:
-    """Lays out a figure: legend above the axes, short caption below them; it grows by both.
+    """Lays out a figure: legend above the axes, caption below them; it grows by both.
 
-    The long caption becomes the figure's label, for `save_figure` and for who shows it as text.
-    ``handles`` are entries of the legend, or lists of entries, each of which begins a line of its
-    own. ``caption`` is the words, or returns them once the axes have their place. ``fit`` adapts
+    The whole caption becomes the figure's label, for `save_figure` and for who shows it as text;
+    the sentences that fit in a fifth of the height are drawn. ``handles`` are entries of the
+    legend, or lists of entries, each of which begins a line of its own. ``caption`` is its
+    sentences without full stops, or returns them once the axes have their place. ``fit`` adapts
     labels to the axes whenever their place has changed. ``height`` is what the axes below each
     other are to have together, in inches, without labels.
     """
     wide, tall = figure.get_size_inches()
-    grouped = bool(handles) and all(isinstance(each, list) for each in handles)
-    groups = [each for each in (handles if grouped else [handles]) if each]
-    legends = [_legend(figure, each, wide - 2 * PAD) for each in groups]
-    tall_each = [each.get_window_extent().height / figure.dpi + 0.6 * PAD for each in legends]
-    tops = np.cumsum([PAD, *tall_each])
+    grouped = bool(handles) and all(isinstance(group, list) for group in handles)
+    groups = filter(None, handles if grouped else [handles])
+    legends = [_legend(figure, group, wide - 2 * PAD) for group in groups]
+    heights = [legend.get_window_extent().height / figure.dpi + 0.6 * PAD for legend in legends]
+    tops = np.cumsum([PAD, *heights])
     above = float(tops[-1]) + (0.4 * PAD if legends else 0)
 
     def place(tall: float, below: float) -> float:
@@ -214,18 +198,18 @@ def finish(
         before, tall = tall, place(tall, PAD)
         if abs(tall - before) < 0.005:
             break
-    words = caption if isinstance(caption, Caption) else caption()
-    figure.set_label(words.long)
+    sentences = [f"{words}." for words in (caption() if callable(caption) else caption) if words]
+    figure.set_label(" ".join(sentences))
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, "", va="bottom", **font)
-    below, kept = 2 * PAD, ""
-    for sentence in filter(None, words.short):
-        longer = f"{kept} {sentence}.".lstrip()
+    below, short = 2 * PAD, ""
+    for sentence in sentences:
+        longer = f"{short} {sentence}".lstrip()
         text.set_text(wrapped(longer, wide - 2 * PAD))
         room = 2 * PAD + text.get_window_extent().height / figure.dpi
         if room <= SHARE * (room + tall + above):
-            below, kept = room, longer
-    text.set_text(wrapped(kept, wide - 2 * PAD))
+            below, short = room, longer
+    text.set_text(wrapped(short, wide - 2 * PAD))
     place(tall, below)
     text.set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.
@@ -233,10 +217,9 @@ def finish(
     return figure
 
 
-def caption_of(figure: Figure) -> Caption:
-    """Returns the words of a finished figure; the short ones are those that are drawn."""
-    short = [text.get_text().replace("\n", " ") for text in figure.texts]
-    return Caption(short, str(figure.get_label()))
+def caption_of(figure: Figure) -> tuple[list[str], str]:
+    """Returns what is drawn of a finished figure's caption, and the whole."""
+    return [text.get_text().replace("\n", " ") for text in figure.texts], str(figure.get_label())
 
 
 def svg(figure: Figure) -> bytes:

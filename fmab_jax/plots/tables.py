@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.words import facts, written
-from fmab_jax.errors import did_you_mean, refuse
+from fmab_jax.errors import choice, did_you_mean, refuse
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.style import text_size, wrapped
 
@@ -21,8 +21,7 @@ _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
     """Refuses what is not a complete table of final values, and unknown names."""
     for metric in metrics:
-        if not isinstance(metric, str) or metric not in _VARIABLES:
-            refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
+        choice("metric", metric, _VARIABLES, "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
     if not isinstance(finals, xr.Dataset):
         refuse("finals", type(finals).__name__, "a table of final values", remedy)
@@ -35,22 +34,18 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
     missing += [f"coordinate {name}" for name in dims if name not in finals.coords]
     if missing:
         refuse("finals", f"without {', '.join(missing)}", "a table of final values", remedy)
-    if {"seed", "time"} & set(dims):
-        refuse("finals", tuple(dims), "without dimensions seed and time", remedy)
     if 0 in finals.sizes.values():
         refuse("finals", "empty", "at least one configuration", "select less narrowly")
     for name in needed:
-        bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
-        if bad:
+        if bad := int((~np.isfinite(finals[name].values.astype(float))).sum()):
             remedy = "complete the sweep, with 2 seeds or more"
             refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
         known = isinstance(parameter, str) and parameter in dims
-        if (parameter is not None or field != "hue") and not known:
+        if not known and (parameter is not None or field != "hue"):
             allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
-            remedy = "choose a swept one" if dims else "sweep a parameter first"
-            refuse(field, parameter, allowed, did_you_mean(parameter, dims, remedy))
+            refuse(field, parameter, allowed, did_you_mean(parameter, dims, "sweep it first"))
     if len(set(names)) < len(names):
         refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
     hue = chosen.get("hue")
@@ -85,32 +80,20 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
     return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
 
 
-def caption_of(
-    finals: xr.Dataset, short: Sequence[str], long: Sequence[str], *, paid: bool
-) -> style.Caption:
-    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck.
-
-    ``short`` and ``long`` are sentences on what is drawn, for the caption of that name.
-    """
+def caption_of(finals: xr.Dataset, sentences: Sequence[str], *, paid: bool) -> list[str]:
+    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck."""
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
-    exposure, exploring = captions.exposure_of_cells(finals), list[str]()
-    if "undecided" in finals:
-        exploring = captions.exploring(finals.undecided, finals.seeds)
     meters = captions.meters(finals) if paid else ""
-    size = captions.size(seeds.replace(" per configuration", " each"), [finals])
-    rest = ", ".join(fact for fact in made if fact not in size)
-    return style.caption(
-        [size, *short, *exposure[:1], *captions.wrong_in_all([finals]), rest],
-        [
-            ", ".join([*made, seeds]),
-            *long,
-            *exposure,
-            f"Peer links are counted on the {meters}" * bool(meters),
-            *captions.events_of_cells(finals),
-            *exploring,
-        ],
-    )
+    caption = [
+        ", ".join([*facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)]),
+        *sentences,
+        *captions.exposure_of_cells(finals),
+        f"Peer links are counted on the {meters}" * bool(meters),
+        *captions.events_of_cells(finals),
+    ]
+    if "undecided" in finals:
+        caption += captions.exploring(finals.undecided, finals.seeds)
+    return caption
 
 
 def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:

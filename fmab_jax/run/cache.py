@@ -6,18 +6,16 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import inspect
+import io
 import os
 import pickle
 import stat
-import sys
 from collections.abc import Callable
 from importlib import resources as package_files
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 from jax import export
 
 from fmab_jax.algorithms.base import Outcome
@@ -161,67 +159,54 @@ def source_digest(*parts: str) -> str:
     return digest.hexdigest()
 
 
-class _Foreign(Exception):
-    """A program has a part that is not this package's."""
+class _Statement(pickle.Pickler):
+    """Writes all that a program depends on; parts that are not this package's raise."""
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream)
+        # Nothing is written as "the same object as before": equal parts have equal bytes.
+        self.fast = True
+
+    def reducer_override(self, value: Any) -> Any:
+        """Returns how a part is written."""
+        if isinstance(value, jax.tree_util.PyTreeDef):
+            return list, ([value.node_data(), *value.children()],)
+        if isinstance(value, jax.ShapeDtypeStruct):
+            return str, (f"{value.shape}{value.dtype}{value.sharding}",)
+        if hasattr(value, "__qualname__"):
+            # Classes and functions are written by name.
+            if value.__module__.partition(".")[0] not in ("builtins", "fmab_jax", "numpy"):
+                raise pickle.PicklingError(value)
+        elif dataclasses.is_dataclass(value):
+            fields = dataclasses.fields(value)
+            return type(value), tuple(getattr(value, field.name) for field in fields)
+        return NotImplemented
+
+
+def _statement(value: Any) -> bytes | None:
+    """Returns bytes that state a value; None for a value with parts from elsewhere."""
+    stream = io.BytesIO()
+    try:
+        _Statement(stream).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError):  # the latter of local functions
+        return None
+    return stream.getvalue()
 
 
 def _file(static: Any) -> Path | None:
     """Returns where a program is kept; None if it is not."""
     if _own is None or _asked() != str(_own):
         return None
-    try:
-        text = "\n".join((_spelled(static), _settings(), source_digest(*ENGINE), repr(versions())))
-    except _Foreign:
+    settings = [(n, x) for n, x in jax.config.values.items() if not n.startswith(_ELSEWHERE)]
+    whole = static, repr(sorted(settings)), source_digest(*ENGINE), versions()
+    if (statement := _statement(whole)) is None:
         return None
-    return _own / f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return _own / f"{_PREFIX}{hashlib.sha256(statement).hexdigest()[:32]}"
 
 
 def _asked() -> str | None:
     """Returns where JAX keeps programs; a caller may have changed it since."""
     return jax.config.values.get("jax_compilation_cache_dir")
-
-
-def _settings() -> str:
-    """Returns the settings of JAX that a traced function may depend on."""
-    said = sorted(jax.config.values.items())
-    return repr([(name, value) for name, value in said if not name.startswith(_ELSEWHERE)])
-
-
-def _spelled(value: Any) -> str:
-    """Returns all that a static part of a program says, as a text of its own.
-
-    Raises:
-        _Foreign: If it, or a part of it, is not this package's or a plain value.
-    """
-    kind = type(value)
-    if value is None or kind in (bool, int, float, str, bytes) or isinstance(value, np.dtype):
-        return f"{kind.__name__}:{value!r}"
-    if kind in (tuple, list):
-        return f"({', '.join(map(_spelled, value))})"
-    if kind is dict:
-        return _spelled([(key, value[key]) for key in sorted(value)])
-    if isinstance(value, jax.ShapeDtypeStruct):
-        return f"{value.shape}{value.dtype}{value.sharding}"
-    if isinstance(value, jax.tree_util.PyTreeDef):
-        return _spelled([value.node_data(), *value.children()])
-    if isinstance(value, type) or inspect.isfunction(value):
-        return _ours(value)
-    if dataclasses.is_dataclass(value) or hasattr(value, "_asdict"):
-        names = getattr(kind, "_fields", None) or [each.name for each in dataclasses.fields(value)]
-        return f"{_ours(kind)}{_spelled([(name, getattr(value, name)) for name in names])}"
-    raise _Foreign(kind)
-
-
-def _ours(kind: Any) -> str:
-    where, name = kind.__module__ or "", kind.__qualname__
-    plain = where == "builtins" or where.partition(".")[0] == "fmab_jax" and "<" not in name
-    # A wrapper may have the name of what it wraps.
-    found: Any = sys.modules.get(where)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not plain or where != "builtins" and found is not kind:
-        raise _Foreign(kind)
-    return f"{where}.{name}"
 
 
 def _default() -> Path:

@@ -11,14 +11,12 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from threading import Event
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
 from fmab_jax.algorithms.base import Outcome, Trial
@@ -30,7 +28,6 @@ from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import refuse
 from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program
-from fmab_jax.run.resources import spans_processes
 
 # So many times larger is the next larger table of configurations.
 _TABLE_GROWTH = 8
@@ -133,31 +130,6 @@ _OPTIONS: dict[str, dict[str, str | bool]] = {
 _SOON: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
 
 
-# Called before the compiler is: `announce_with` sets it.
-_announce: ContextVar[Callable[[], None] | None] = ContextVar("announce", default=None)
-
-
-@contextmanager
-def announce_with(tell: Callable[[], None]) -> Iterator[None]:
-    """Calls a function, once, before a program is compiled, which takes seconds.
-
-    It is called after a program is traced, which is when a plug-in is refused; where nothing has to
-    be compiled, at the end.
-    """
-    pending = [tell]
-
-    def once() -> None:
-        if pending:
-            pending.pop()()
-
-    token = _announce.set(once)
-    try:
-        yield
-    finally:
-        _announce.reset(token)
-    once()
-
-
 @functools.lru_cache(maxsize=256)
 def compile_program(
     program: Program, batch: int, devices: tuple[jax.Device, ...], rows: int = 1
@@ -181,25 +153,18 @@ def compile_program(
     sharded = jax.shard_map(
         numbered_trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
     )
-    shared = spans_processes(devices)
-
-    def each(shape: tuple[int, ...], dtype: Any, spec: Any) -> jax.ShapeDtypeStruct:
-        sharding = NamedSharding(mesh, spec) if shared else None
-        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
-
-    leaves = [each((rows, *shape), np.dtype(dtype), whole) for shape, dtype in program.leaves]
+    shape_of = jax.ShapeDtypeStruct
+    leaves = [shape_of((rows, *shape), np.dtype(dtype)) for shape, dtype in program.leaves]
     table = jax.tree.unflatten(program.structure, leaves)
-    number, seed = (each((batch,), np.dtype(dtype), split) for dtype in (np.int32, np.uint32))
-    arguments = table, number, each((), np.dtype(np.uint32), whole), seed
+    number, seed = (shape_of((batch,), np.dtype(dtype)) for dtype in (np.int32, np.uint32))
+    arguments = table, number, shape_of((), np.dtype(np.uint32)), seed
     options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
     # The scope is the thread's own.
     with own_settings(mesh), traced_for(platform):
-        if devices == tuple(jax.local_devices()[:1]) and not shared:
+        if devices == tuple(jax.local_devices()[:1]):
             lowered = cache.lowered(sharded, arguments, (batch, platform))
         else:
             lowered = jax.jit(sharded).lower(*arguments)
-        if announce := _announce.get():
-            announce()
         try:
             return lowered.compile(compiler_options=options or None)
         except jax.errors.JaxRuntimeError as error:
@@ -255,9 +220,6 @@ def fit_sizes(
         ValueError: If a processor does not have the memory for one batch of the smallest size.
     """
     batch, rows, lanes = sizes
-    if spans_processes(devices):
-        compile_program(program, batch, devices, rows)
-        return sizes
     host = devices[0].platform == "cpu"
     memory = resources.memory_of(devices[0])
     room = resources.BATCHES * memory
@@ -314,8 +276,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def can_halve(batch: int, devices: Sequence[jax.Device]) -> bool:
-    """Tells whether a batch may be halved: several processes run batches of one size."""
-    return batch >= 2 * resources.SMALLEST * len(devices) and not spans_processes(devices)
+    """Tells whether a batch may be halved."""
+    return batch >= 2 * resources.SMALLEST * len(devices)
 
 
 @contextmanager
@@ -338,28 +300,23 @@ def compile_ahead(
 
     Yields:
         A function that returns once the program of a number is compiled, with the sizes that fit,
-        and raises what compiling has raised; it announces as `announce_with` does.
+        and raises what compiling has raised; it calls another one before it waits.
     """
 
-    def fit(number: int, tell: Callable[[], None]) -> Sizes:
-        with announce_with(tell):
-            return fit_sizes(*programs[number], devices, result_bytes)
+    def fit(number: int, tell: Callable[[], None] = lambda: None) -> Sizes:
+        tell()
+        return fit_sizes(*programs[number], devices, result_bytes)
 
     if one_by_one or len(programs) == 1:
         yield fit
         return
     together = max(2, resources.cores() // 2)
-    traced = [Event() for _ in programs]
     sizes: list[Future[Sizes]] = []
     pool = ThreadPoolExecutor(together)
 
     def wait_for(number: int, tell: Callable[[], None]) -> Sizes:
-        for following in range(len(sizes), min(number + together, len(programs))):
-            sizes.append(pool.submit(fit, following, traced[following].set))
-            sizes[following].add_done_callback(lambda _, event=traced[following]: event.set())  # type: ignore[misc]
-        traced[number].wait()
-        if sizes[number].done():
-            sizes[number].result()
+        following = range(len(sizes), min(number + together, len(programs)))
+        sizes.extend(pool.submit(fit, place) for place in following)
         tell()
         return sizes[number].result()
 

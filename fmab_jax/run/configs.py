@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, Trial, known
+from fmab_jax.algorithms.base import Algorithm, Trial
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
-from fmab_jax.errors import count, did_you_mean, flag, refuse, whole_class
+from fmab_jax.errors import count, flag, refuse, whole_class
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate
@@ -232,24 +232,12 @@ def check_given(algorithm: Any, problem: Any) -> None:
         ValueError: If one is of another type, or its class leaves something out.
     """
     if not isinstance(algorithm, Algorithm):
-        names = known()
-        owner: Any = names.get(algorithm) if isinstance(algorithm, str) else algorithm
-        otherwise = "call one, such as fmab_jax.cdp_mab(epsilon=1)"
-        remedy = did_you_mean(algorithm, names, otherwise, lambda near: _called(names[near]))
-        if isinstance(owner, type) and issubclass(owner, Algorithm) and owner.name:
-            called = _called(owner)
-            remedy = f"call {called} with its parameters; see help({called})"
+        remedy = "call one with its parameters, such as fmab_jax.cdp_mab(epsilon=1)"
         refuse("algorithm", algorithm, "an fmab_jax Algorithm", remedy)
     if not isinstance(problem, Problem):
         remedy = "make one, such as fmab_jax.Problem.uniform(agents=5, arms=10)"
         refuse("problem", problem, "an fmab_jax Problem", remedy)
     whole_class(type(algorithm), algorithm.name or "a family")
-
-
-def _called(owner: type) -> str:
-    """Returns what to call for an algorithm: the package has its own by their files."""
-    room, _, file = owner.__module__.rpartition(".")
-    return f"fmab_jax.{file}" if room == "fmab_jax.algorithms" else owner.__name__
 
 
 def _padded_points(wanted: int) -> int:

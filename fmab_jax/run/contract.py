@@ -112,10 +112,8 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
         bits: Any = algorithm.number_bits(arms)
     count(f"{owner.__name__}.number_bits", bits, 0, 10**6, "a real number has 64")
     try:
-        fits = isinstance(described, dict) and bool(json.dumps(described, allow_nan=False))
+        json.dumps({**described}, allow_nan=False)
     except (TypeError, ValueError):
-        fits = False
-    if not fits:
         remedy = "JSON knows no NaN, no infinity and no objects"
         refuse(f"{owner.__name__}.describe", described, "a dict that JSON can hold", remedy)
 
@@ -180,26 +178,21 @@ def judge(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> Non
     """
     if looks_right(outcome):
         return
-    regret = outcome.regret
+    regret, rounds = outcome.regret, outcome.rounds_by
     rules = (
-        ("finite", np.isfinite(regret), "regret"),
-        ("finite", np.isfinite(outcome.final_gap)[:, None], "final gap"),
-        ("grows", regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0), "regret"),
-        ("grows", _grows(regret), "regret"),
-        ("rounds", _grows(outcome.rounds_by), "rounds"),
-        ("rounds", outcome.rounds_by[:, -1:] == outcome.rounds[:, None], "rounds"),
+        ("finite", "regret", regret, np.isfinite(regret)),
+        ("finite", "final gap", outcome.final_gap, np.isfinite(outcome.final_gap)),
+        ("grows", "regret", regret, regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0)),
+        ("grows", "regret", regret, _grows(regret)),
+        ("rounds", "rounds", rounds, _grows(rounds)),
+        ("rounds", "rounds", outcome.rounds, rounds[:, -1] == outcome.rounds),
     )
-    for promise, kept, what in rules:
-        if not kept.all():
-            seed, slot = (int(i) for i in np.argwhere(~kept)[0])
-            if kept.shape[1] == 1:  # a rule of the last slot alone
-                slot = regret.shape[1] - 1
-            values = {"regret": regret, "rounds": outcome.rounds_by}.get(what)
-            if values is None:
-                broken(name, promise, f"final gap {outcome.final_gap[seed]} of seed {seeds[seed]}")
-            value = values[seed, slot].item()
-            place = f"{what} {value} of seed {seeds[seed]} at recorded slot {slot + 1}"
-            broken(name, promise, place)
+    for promise, what, values, holds in rules:
+        if not holds.all():
+            seed, *slot = np.argwhere(~holds)[0].tolist()
+            place = "".join(f" at recorded slot {place + 1}" for place in slot)
+            value = values[seed, *slot].item()
+            broken(name, promise, f"{what} {value} of seed {seeds[seed]}{place}")
 
 
 def _grows(values: Any) -> np.ndarray:

@@ -7,14 +7,13 @@ import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import Shown, number_of, reason_of, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
-from fmab_jax.run import attributes
 from fmab_jax.run.schema import VERSION
 
 _DIGEST, _SCHEMA, _MIXED = "sha256", "schema", "mixed"
@@ -67,8 +66,6 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
 def _refuse_lossy(data: xr.Dataset) -> None:
     """Refuses what a file would not give back, having written and read a seed and a slot of it."""
     allowed = "a result that a file gives back as it is"
-    if (wrong := attributes.lost_text(data)) is not None:
-        refuse("data", Shown(wrong), allowed, "shorten it, and write it without a NUL")
     few = data.isel({name: slice(1) for name in ("seed", "time") if name in data.dims})
     file = io.BytesIO()
     try:
@@ -116,12 +113,13 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     digest = data.attrs.pop(_DIGEST, None)
     if digest is None:
         refuse("path", str(path), "a result of fmab_jax.save", "it is some other netCDF file")
-    found = data.attrs.get(_SCHEMA)
-    if not isinstance(found, (int, np.integer)) or found != VERSION:
-        _refuse_version(path, found)
+    version = data.attrs.get(_SCHEMA, "of the first version")
+    if version != VERSION:
+        remedy = f"it is {version}: read it with the package that wrote it, or run it again"
+        refuse("path", str(path), f"a result of schema {VERSION}", remedy)
     if digest != _digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
-    data.attrs[_SCHEMA] = int(found)
+    data.attrs[_SCHEMA] = VERSION
     return _with_numbers(data)
 
 
@@ -142,14 +140,6 @@ def _with_numbers(data: xr.Dataset) -> xr.Dataset:
             attrs = {n: value for n, value in coordinate.attrs.items() if n != _MIXED}
             data = data.assign_coords({name: (coordinate.dims, labels, attrs)})
     return data
-
-
-def _refuse_version(path: Path, version: Any) -> NoReturn:
-    remedy = "run it again and save it anew, or read it with the package that wrote it"
-    if isinstance(version, (int, np.integer)) and version > VERSION:
-        remedy = "use the newer package that wrote it"
-    label = f"of schema {version}" if version is not None else "of the first version"
-    refuse("path", str(path), f"a result of schema {VERSION}", f"it is {label}: {remedy}")
 
 
 def _digest(data: xr.Dataset) -> str:

@@ -45,11 +45,6 @@ class Estimate(NamedTuple):
     result_bytes: int
     available_bytes: int
 
-    @property
-    def fits(self) -> bool:
-        """Whether a tenth of the free memory would remain; True where that is unknown."""
-        return not self.available_bytes or self.result_bytes <= EVERYTHING * self.available_bytes
-
 
 def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
     """Returns the devices to use; by default all that JAX shows this process.
@@ -114,7 +109,7 @@ def spans_processes(devices: Sequence[jax.Device]) -> bool:
 
 def keeps_curves(devices: Sequence[jax.Device]) -> bool:
     """Tells whether curves that are only summarised stay on GPUs, which have computed them."""
-    return devices[0].platform == "gpu" and not spans_processes(devices)
+    return devices[0].platform == "gpu"
 
 
 def memory_of(device: jax.Device) -> int:
@@ -131,7 +126,7 @@ def threads(devices: Sequence[jax.Device]) -> int:
     accelerator computes one batch while the results of another are brought back.
     """
     if devices[0].platform != "cpu":
-        return 1 if spans_processes(devices) else 2
+        return 2
     return cores() if len(devices) == 1 else 1
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import Parameter
-from fmab_jax.run.attributes import holds
 from fmab_jax.run.outputs import RESULT_NAMES
 
 MAX_CONFIGS = 100_000
@@ -49,8 +48,6 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
             if not (item is None or isinstance(item, (str, int, float, type))):
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
-        if not holds(label):
-            refuse(name, label, "labels without a NUL, in Unicode", "rename it: no file holds it")
         seen.add(label)
     # Labels of one's own speak for themselves.
     symbol = "" if labelled else parameter.symbol

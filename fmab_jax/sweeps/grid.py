@@ -9,13 +9,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from fmab_jax.analysis import privacy, words
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.core.outputs import Output
-from fmab_jax.errors import refuse
-from fmab_jax.run import attributes, schema
+from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import facts
 from fmab_jax.sweeps import records
@@ -76,28 +73,6 @@ def _facts(config: Config, study: Study) -> dict[str, Any]:
 def attributes_of(study: Study) -> dict[str, Any]:
     """Returns what results of a study say of all of it."""
     return Grid(header_of(study, {})).attrs()
-
-
-def refuse_lost_texts(header: Mapping[str, Any], outputs: Sequence[Output]) -> None:
-    """Refuses a study whose results `fmab_jax.load` would refuse, before anything is computed.
-
-    Args:
-        header: Of the study.
-        outputs: What comes out besides.
-
-    Raises:
-        ValueError: For a text that is too long, or that no file holds.
-    """
-    grid = Grid(header)
-    coords = {**grid.coordinates(), **schema.meter_coordinates(grid.meters)}
-    variables = {output.name: ((), 0.0, output.attrs) for output in outputs}
-    data = xr.Dataset(variables, coords, grid.attrs())
-    if (field := attributes.lost_text(data)) is not None:
-        name, _, word = field.partition(".")
-        value = data[name].attrs.get(word) if name in data.variables else data.attrs.get(name)
-        allowed = f"a text of at most {attributes.LONGEST:,} letters, without a NUL"
-        remedy = "write it otherwise: no file would hold it"
-        refuse(field.replace(".long_name", ".label"), value, allowed, remedy)
 
 
 class Grid:

@@ -27,7 +27,7 @@ from fmab_jax.run.configs import check_counts
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import claim, intact, open_existing
-from fmab_jax.sweeps.grid import header_of, refuse_lost_texts
+from fmab_jax.sweeps.grid import header_of
 from fmab_jax.sweeps.layout import Layout
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Plan, Progress, progress_of, size_text
@@ -194,7 +194,6 @@ def run(
         layout = Layout(study, made_by["platform"], chunk, worker, sharers, whole=whole)
         work = Work(layout, used, batch, cluster)
         header = header_of(study, made_by)
-        refuse_lost_texts(header, study.outputs)
         found = Results(header, Memory(), [], study.outputs)
         if path is not None and keeps:
             open_existing(path, found, changes)

@@ -42,7 +42,7 @@ from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
-from fmab_jax.run import compilation, configs, resources
+from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
 from fmab_jax.sweeps.subjects import Drawn
@@ -270,7 +270,7 @@ def test_any_list_is_an_axis(folder, capsys):
     [
         ((), "curves", "curves"),
         ((cli_run.MOST_CURVES,), "curves", "curves"),
-        ((cli_run.MOST_CURVES + 1,), "curves", "parameters"),
+        ((cli_run.MOST_CURVES + 1,), "curves", "parameter"),
         ((2, 2), "summary", "curves"),
         ((5, 3, 2), "summary", "configurations=30: must be at most "),
         ((), "quantile", "band='quantile': must be of means for a summary; "),
@@ -289,7 +289,6 @@ def test_which_figure_a_run_has(shape, keep, drawn):
     refuses(f"^{re.escape(drawn)}", cli_run._kind_of, given, study)
 
 
-@pytest.mark.parametrize("looks", [None, 4])
 @pytest.mark.parametrize(
     "sizes, axes",
     [
@@ -299,16 +298,15 @@ def test_which_figure_a_run_has(shape, keep, drawn):
         ({"epsilon": 2, "rounds": 2}, ["epsilon", "rounds"]),
     ],
 )
-def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes, looks):
-    """Would catch more colours than places, a level that is lost, and one look's for all looks."""
+def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes):
+    """Would catch more colours than places, and a level that is lost."""
     table = xr.Dataset({"seeds": (tuple(sizes), np.ones(tuple(sizes.values())))})
     asked: list[Any] = []
     monkeypatch.setattr(tables, "final_table", lambda _, **how: asked.append(how) or table)
-    monkeypatch.setattr(parameters, "plot_parameter", lambda *given: given[1:])
+    monkeypatch.setattr(parameters, "plot_parameter", lambda _, x, hue: (x, hue))
     options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
-    data = xr.Dataset(attrs={"looks": looks} if looks else {})
-    assert cli_run._figure(data, options, "parameters") == tuple(axes)
-    assert asked == [{"level": None if looks else 0.9, "server_price": 3, "peer_price": 2}]
+    assert cli_run._figure(table, options, "parameter") == tuple(axes)
+    assert asked == [{"level": 0.9, "server_price": 3, "peer_price": 2}]
 
 
 @pytest.mark.slow
@@ -319,7 +317,12 @@ def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     drawn: list[Any] = []
     plots = import_module("fmab_jax.plots.parameters")
     whole = plots.plot_parameter
-    monkeypatch.setattr(plots, "plot_parameter", lambda *a: drawn.append(a) or whole(*a))
+
+    def watched(table: Any, x: str, hue: str) -> Any:
+        drawn.append((table, x, hue))
+        return whole(table, x, hue)
+
+    monkeypatch.setattr(plots, "plot_parameter", watched)
     said(capsys, f"run cdp --epsilon {many} --participation 0.5 1 {small} --out x")
     (table, x, hue), *_ = drawn
     assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
@@ -581,7 +584,7 @@ def test_what_simulate_saved_is_read_as_well(folder, capsys):
     said(capsys, "plot py.nc --curves --overwrite")
     fmab.save(data.isel(seed=[0]).assign(seeds=1), "one.nc")
     _, err = said(capsys, "plot one.nc --pareto", 2)
-    line = "fmab: one.nc: regret 1 not finite: must be finite in every configuration; "
+    line = "fmab: one.nc: finals.regret='1 not finite': must be finite in every configuration; "
     assert err.startswith(line) and err.count("\n") == 1
     parts = data.isel(seed=slice(7)), data.isel(seed=slice(7, 16))
     other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
@@ -720,7 +723,6 @@ def test_compiled_programs_are_kept_between_processes(folder):
     ("redirected", "status", "told"),
     [
         (">/dev/full", 1, "fmab: No space left on device; whole files written: x.nc\n"),
-        pytest.param(">&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):
@@ -857,24 +859,3 @@ def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):
     out, err = said(capsys, f"run cdp {SMALL} --epsilon 0.5 1 --dry-run")
     assert out == "" and err.startswith("2 configurations x 16 seeds = 32 trials: 1 compilation, ")
     assert err.count("\n") == 1 and list(folder.iterdir()) == []
-
-
-def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(monkeypatch):
-    """Would catch a line that comes after the wait, twice, or not at all for what is compiled."""
-    heard: list[str] = []
-
-    class Lowered:
-        def compile(self, **_: Any) -> Any:
-            heard.append("compile")
-            return mock.Mock(spec=jax.stages.Compiled)
-
-    monkeypatch.setattr(compilation.cache, "lowered", lambda *_: Lowered())
-    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem([0.9, 0.5, 0.1], 4), 100)
-    devices = tuple(jax.local_devices()[:1])
-    with compilation.announce_with(lambda: heard.append("told")):
-        compilation.compile_program.__wrapped__(config.program, 8, devices)
-        compilation.compile_program.__wrapped__(config.program, 8, devices)
-    assert heard == ["told", "compile", "compile"]
-    with compilation.announce_with(lambda: heard.append("told")):
-        pass  # compiled already
-    assert heard[3:] == ["told"]

@@ -297,20 +297,20 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
         "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
         "plot eps --curves --pareto": "fmab plot: must be given one of",
-        "plot eps --curves --y epsilon": "--y epsilon: must be given with --x",
+        "plot eps --curves --y epsilon": "--y epsilon: must be left out with --curves; drop one",
         "plot eps --curves --hue rounds": "--hue rounds: must be left out with --curves",
-        "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out with --y",
-        "plot eps --pareto --metric cost": "--metric cost: must be given with --x",
+        "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out",
+        "plot eps --pareto --metric cost": "--metric cost: must be left out with",
         "plot eps --x nothing": "--x nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --y nothing": "--y nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
         "plot eps --pareto --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
-        "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be one of",
-        "plot eps --x epsilon": "eps: 2 values of rounds: must be one value of every "
+        "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be 'reg",
+        "plot eps --x epsilon": "eps: finals='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
         "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
         "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
-        "plot half --x epsilon --hue rounds": "half: regret 2 not finite: must be finite in every",
+        "plot half --x epsilon --hue rounds": "half: finals.regret='2 not finite': ",
         "show eps --level 0": "--level 0: must be a number in (0, 1)",
         "show eps --server-price -1": "--server-price -1: must be",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
@@ -333,7 +333,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "export half x.nc": "half: must be finished; ... 40 trials are missing",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
         "[0.5, None], as in the store eps; ",
-        f"{GRID} --agents 5 --out eps": "--agents: must be given once",
+        f"{GRID} --agents 5 --out eps": "--agents [4, 5]: must be 4, as in the store eps; ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
         "... or allow changes of root_seed",
         f"{GRID} --keep summary --out eps": "--keep summary: must be 'curves', as in the store",

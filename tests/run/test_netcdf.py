@@ -15,8 +15,8 @@ from refusals import refused, refuses
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
-from fmab_jax.parameters import Kind, Real
-from fmab_jax.run import compilation, netcdf
+from fmab_jax.parameters import Kind
+from fmab_jax.run import netcdf
 
 
 def result(**attrs):
@@ -76,12 +76,10 @@ def test_an_edited_attribute_does_not_load(tmp_path, where):
 @pytest.mark.parametrize(
     "version, words",
     [
-        (None, "it is of the first version: run it again and save it anew, or read it with"),
-        (1, "it is of schema 1: run it again and save it anew, or read it with the package"),
-        (2, "it is of schema 2: run it again and save it anew"),
-        (3, "it is of schema 3: run it again and save it anew"),
-        (6, "it is of schema 6: use the newer package that wrote it"),
-        ("two", "it is of schema two: run it again"),
+        (None, "it is of the first version: read it with the package that wrote it"),
+        (1, "it is 1: read it with the package that wrote it, or run it again"),
+        (6, "it is 6: read it with the package that wrote it"),
+        ("two", "it is two: read it with the package that wrote it"),
     ],
 )
 def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
@@ -167,12 +165,9 @@ def changed(name=None, **attrs):
 
 
 UNKEPT = {
-    "a NUL": (lambda: changed(note="a\0b"), "note"),
-    "half a letter": (lambda: changed(note="\ud800"), "note"),
-    "a long title": (lambda: changed(title="x" * 1001), "title"),
-    "a long label": (lambda: changed("regret", long_name="x" * 4097), "regret.long_name"),
-    "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "agent"),
-    "a NUL at the end": (lambda: result().assign(who=("seed", ["a", "b\0"])), "who"),
+    "a NUL": (lambda: changed(note="a\0b"), "..."),
+    "half a letter": (lambda: changed(note="\ud800"), "..."),
+    "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "..."),
     "a list": (lambda: changed(note=[1, 2]), "attrs"),
     "bytes": (lambda: changed(note=b"x"), "attrs"),
     "a dictionary": (lambda: changed(note={"a": 1}), "..."),
@@ -196,20 +191,7 @@ def test_what_a_file_would_not_give_back_is_not_written(tmp_path, what):
     assert os.listdir(tmp_path) == []
 
 
-LONG, NUL, HALF = "x" * 4097, "a\0b", "\ud800"
-
-
-def words(**told):
-    """Returns an algorithm of one's own whose parameter is called so."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Mine(fmab.ucb1):
-        name = "mine"
-        q: float | None = fmab.parameter(
-            Real(none=told.pop("none", "off")), "Of nothing.", default=1.0, **told
-        )
-
-    return lambda: fmab.sweep(Mine, q=[1.0, None], **SMALL)
+SMALL = {"horizon": 10, "seeds": 2, "agents": 2, "arms": 2}
 
 
 def heading(**told):
@@ -217,52 +199,6 @@ def heading(**told):
     told = {"label": "regret", "units": "reward"} | told
     own = fmab.Output("own", of=lambda record: record["regret"][:, -1], **told)
     return lambda: fmab.sweep(fmab.ucb1, outputs=[own], **SMALL)
-
-
-def titled(title):
-    """Returns a run of an algorithm of this title."""
-    owner = dataclasses.make_dataclass("Mine", [], bases=(fmab.ucb1,), frozen=True)
-    owner.name, owner.title = "mine", title
-    return lambda: fmab.sweep(owner, **SMALL)
-
-
-SMALL = {"horizon": 10, "seeds": 2, "agents": 2, "arms": 2}
-REFUSED = {
-    **{
-        f"{what} {text[:2]!r}": (make(text), field)
-        for text in (LONG, NUL, HALF)
-        for what, make, field in (
-            ("a label", lambda text: words(label=text), "q.label"),
-            ("a symbol", lambda text: words(symbol=text), "q.label"),
-            ("words for none", lambda text: words(none=text), "q.none"),
-            ("an output's label", lambda text: heading(label=text), "Output.label"),
-            ("an output's units", lambda text: heading(units=text), "Output.units"),
-            ("a title", titled, "title"),
-        )
-    },
-    **{
-        f"{what} {text!r}": (lambda what=what, text=text: labelled(what, text), what)
-        for text in (NUL, "a\0", HALF)
-        for what in ("algorithm", "problem", "failure")
-    },
-}
-
-
-def labelled(what, label):
-    """Sweeps a parameter under a label."""
-    given = {"algorithm": fmab.dp_se, "epsilon": 1.0, "horizon": 10, "seeds": 2}
-    given["problem"] = fmab.Problem.uniform(2, 2)
-    value = given.get(what, 0.1)
-    fmab.sweep(**given | {what: {label: value, "b": value}})
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_no_file_holds_is_refused_before_anything_runs(what, monkeypatch):
-    """Would catch a run whose results can be saved and not loaded, or not be saved at all."""
-    monkeypatch.setattr(compilation, "compile_program", None)
-    run, field = REFUSED[what]
-    line = refused(run)
-    assert line.startswith(f"{field}=") and "without a NUL" in line and "no file" in line
 
 
 def test_an_output_with_a_date_for_its_unit_is_refused():
@@ -279,9 +215,9 @@ def test_labels_may_be_long_and_titles_many(tmp_path):
         owner.name, owner.title = f"mine{number}", f"{number} {'x' * 600}"
         return owner
 
-    data = fmab.sweep({LONG: named(1), "äöü": named(2)}, **SMALL)
+    data = fmab.sweep({4097 * "x": named(1), "äöü": named(2)}, **SMALL)
     assert fmab.load(fmab.save(data, tmp_path / "x.nc")).identical(data)
-    assert data.algorithm.values.tolist() == [LONG, "äöü"] and len(data.attrs["title"]) < 1000
+    assert data.algorithm.values.tolist() == [4097 * "x", "äöü"] and len(data.attrs["title"]) < 1000
 
 
 @pytest.mark.parametrize("place", [slice(None), [1], 0, 1], ids=str)

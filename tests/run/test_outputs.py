@@ -592,7 +592,7 @@ BROKEN = {
     "none": (lambda r: [None] * len(last(r)), f"values of type object: {REAL}"),
     "texts": (lambda r: ["1"] * len(last(r)), f"values of type <U1: {REAL}"),
     "times": (lambda r: last(r).astype("m8[s]"), f"values of type .*: {REAL}"),
-    "masked": (lambda r: np.ma.masked_less(last(r), 1e9), f"masked values: {REAL}"),
+    "masked": (lambda r: np.ma.masked_less(last(r), 1e9), f"masked values of type .*: {REAL}"),
     "rows of unequal lengths": (lambda r: [[1], [1, 2]], "must return, not end in ValueError"),
     "an error": (lambda r: last(r) / None, r"\.of: must return, not end in TypeError: .*, line"),
     "less the mean": (lambda r: last(r) - last(r).mean(), ALONE),

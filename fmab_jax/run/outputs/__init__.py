@@ -11,8 +11,7 @@ import functools
 import importlib
 import math
 import pkgutil
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +23,6 @@ from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
 from fmab_jax.run import contract, schema
-from fmab_jax.run.attributes import LONGEST, holds
 from fmab_jax.run.outputs.usual import USUAL
 
 # Relative to a seed's largest value, or to 1.
@@ -66,33 +64,27 @@ def further() -> dict[str, Output]:
     Raises:
         ValueError: If a plug-in takes the name of another output.
     """
-    found = dict(_shipped())
+    outputs = dict(_shipped())
+    names = {*outputs, *(output.name for output in USUAL)}
     for module in plugin_modules():
-        for each in _defined_in(module):
-            if each.name in {*_shipped(), *(one.name for one in USUAL)}:
+        for output in _defined_in(module):
+            if output not in _shipped().values() and output.name in names:
                 forget_plugin(module)
-                refuse("plugin", each.name, "the name of no other output", "rename it")
-            found[each.name] = each
-    return found
+                refuse("plugin", output.name, "the name of no other output", "rename it")
+            outputs[output.name] = output
+    return outputs
 
 
 def _defined_in(module: ModuleType) -> list[Output]:
-    """Returns the outputs that a module has and did not import from here."""
-    own = [each for each in vars(module).values() if isinstance(each, Output)]
-    return [each for each in own if each not in USUAL and each not in _shipped().values()]
+    """Returns the outputs that a module has, but for the usual ones."""
+    return [x for x in vars(module).values() if isinstance(x, Output) and x not in USUAL]
 
 
 @functools.cache
 def _shipped() -> dict[str, Output]:
-    found: dict[str, Output] = {}
-    package = sys.modules[__name__]
-    for file in pkgutil.iter_modules(package.__path__):
-        if file.name == "usual":
-            continue
-        module = importlib.import_module(f"{package.__name__}.{file.name}")
-        own = [each for each in vars(module).values() if isinstance(each, Output)]
-        found |= {each.name: each for each in own if each not in USUAL}
-    return dict(sorted(found.items()))
+    names = sorted(file.name for file in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return {output.name: output for module in modules for output in _defined_in(module)}
 
 
 def chosen(asked: Any) -> tuple[Output, ...]:
@@ -104,54 +96,36 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     remedy = "such as outputs=['pulls']; fmab outputs lists them"
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
-    found: list[Output] = []
-    taken, known = RESULT_NAMES | _TAKEN, further()
+    outputs: list[Output] = []
+    taken, known, axes = RESULT_NAMES | _TAKEN, further(), dict[str, Any]()
     for item in asked:
         output = known.get(item, item) if isinstance(item, str) else item
         if isinstance(output, str):
             choice = ", ".join(known)
-            remedy = did_you_mean(output, known, f"choose from {choice}")
-            if output in {usual.name for usual in USUAL}:
-                remedy = "leave it out: every result has it"
-            refuse("outputs", output, f"among {choice}", remedy)
+            refuse("outputs", output, f"among {choice}", did_you_mean(output, known, remedy))
         if not isinstance(output, Output):
             refuse("outputs", output, "names, or an fmab_jax.Output of one's own", remedy)
-        if output in found:
+        if output in outputs:
             refuse("outputs", output.name, "named once", "drop one of them")
-        _check(output, taken)
-        taken |= {output.name}
-        found.append(output)
-    names = {each.name for each in found}
-    over = dict(pair for each in found if isinstance(each, Reduce) for pair in each.over)
-    for each in found:
-        for name, values in each.over if isinstance(each, Reduce) else ():
-            if name in taken or over[name] != values:
-                refuse("Reduce.over", name, _NAME_WANTED, "rename it")
-    for name in names & derive_names(names):
-        refuse("Output.name", name, _NAME_WANTED, "rename it")
-    gauges = [each.name for each in gauges_of(found)]
+        name, names = output.name, {output.name, *derive_names([output.name])}
+        other = _shipped().get(name, output) is not output
+        if other or names & taken or name in axes or name.startswith("links_"):
+            refuse("Output.name", name, _NAME_WANTED, "rename it")
+        if "meter" in output.dims:
+            refuse("Output.dims", output.dims, "without the meter", "drop it")
+        if np.dtype(output.dtype) != np.float64:
+            refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
+        outputs.append(output)
+        taken |= names
+        for axis, values in output.over if isinstance(output, Reduce) else ():
+            if axis in taken or axes.setdefault(axis, values) != values:
+                refuse("Reduce.over", axis, _NAME_WANTED, "rename it")
+    gauges = [gauge.name for gauge in gauges_of(outputs)]
     for name in gauges:
         if name in schema.FIELDS or gauges.count(name) > 1:
             refuse("Gauge.name", name, "a short plain name that nothing else has", "rename it")
     # In whatever order they are asked for, the study is the same.
-    return tuple(sorted(found, key=lambda each: each.name))
-
-
-def _check(output: Output, taken: Set[str]) -> None:
-    """Refuses an output that results could not hold."""
-    name = output.name
-    other = _shipped().get(name, output) is not output
-    if other or name in taken or name.startswith("links_"):
-        refuse("Output.name", name, _NAME_WANTED, "rename it")
-    for field in ("label", "units"):
-        text = getattr(output, field)
-        if len(text) > LONGEST or not holds(text):
-            allowed = f"a text of at most {LONGEST:,} letters, without a NUL"
-            refuse(f"Output.{field}", text, allowed, "write it otherwise: no file would hold it")
-    if "meter" in output.dims:
-        refuse("Output.dims", output.dims, "without the meter", "drop it")
-    if np.dtype(output.dtype) != np.float64:
-        refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
+    return tuple(sorted(outputs, key=lambda output: output.name))
 
 
 def gauges_of(outputs: Sequence[Output]) -> tuple[Gauge, ...]:
@@ -176,8 +150,6 @@ def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
             trial.gauging(each.gauges)
         except Refusal as error:
             # What was asked for is the output, not what it needs.
-            if error.field != "outputs":
-                raise
             raise Refusal("outputs", each.name, error.allowed, error.remedy) from None
     return trial.gauging(gauges)
 
@@ -312,11 +284,10 @@ def made(
             values = np.asarray(result)
         shape = number, *sizes
         if values.shape != shape:
-            asked = f"here {shape}" if number == seeds else f"here {shape}, for {number} seeds"
-            allowed = f"[seed{''.join(f', {dim}' for dim in output.dims)}], {asked}"
+            allowed = f"[{', '.join(('seed', *output.dims))}], here {shape}"
             refuse(field, Shown(f"an array {values.shape}"), allowed, "mend it")
         if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
-            kind = "masked values" if np.ma.is_masked(result) else f"values of type {values.dtype}"
+            kind = "masked " * np.ma.is_masked(result) + f"values of type {values.dtype}"
             refuse(field, Shown(kind), "real numbers; NaN for none", "mend it")
         return values.astype(np.float64, copy=False)
 
