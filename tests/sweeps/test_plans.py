@@ -115,7 +115,7 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
     # No program is compiled for its memory.
     made.cluster = object.__new__(cluster.Cluster)
     found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path, in_memory=False).disk_bytes == disk
+    assert made.plan(found, tmp_path).disk_bytes == disk
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, 
     made = work(study(keep=keep), None, chunk)
     made.cluster = object.__new__(cluster.Cluster)
     found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path, in_memory=False).memory_bytes == memory
+    assert made.plan(found, tmp_path).memory_bytes == memory
 
 
 def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
