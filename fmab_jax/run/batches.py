@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -24,7 +23,7 @@ from fmab_jax.core.scope import own_settings
 from fmab_jax.run import compilation, contract, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import Config
-from fmab_jax.run.resources import spans_processes, threads
+from fmab_jax.run.resources import threads
 
 
 class Trials(NamedTuple):
@@ -54,9 +53,7 @@ def run_trials(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yields (first trial, outcome) of each batch, as they finish.
 
-    A batch that runs out of a device's memory is halved, down to two trials a device. Where the
-    devices belong to several processes, all of them must call this with the same trials; each
-    gets all outcomes.
+    A batch that runs out of a device's memory is halved, down to two trials a device.
 
     Args:
         trials: Configurations and seeds.
@@ -124,21 +121,13 @@ def _batch_runner(
     # Rows that no trial names.
     padded = [*trials.configs, *[trials.configs[-1]] * (rows - len(trials.configs))]
     table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in padded))
-    shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("trials",))
     split = NamedSharding(mesh, PartitionSpec("trials"))
     whole = NamedSharding(mesh, PartitionSpec())
-    pinned = None if shared else _pinned(split, devices)
-
-    def put(x: np.ndarray, sharding: NamedSharding) -> Any:
-        return jax.make_array_from_callback(x.shape, sharding, x.__getitem__)
+    pinned = _pinned(split, devices)
 
     with own_settings(mesh):
-        root_seed: Any = np.uint32(trials.root_seed)
-        if shared:
-            table, root_seed = jax.tree.map(lambda x: put(np.asarray(x), whole), (table, root_seed))
-        else:
-            table, root_seed = jax.device_put((table, root_seed), whole)
+        table, root_seed = jax.device_put((table, np.uint32(trials.root_seed)), whole)
 
     def run_batch(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(trials.seeds[start : start + batch], np.uint32)
@@ -146,8 +135,6 @@ def _batch_runner(
         # The last batch is filled by its last trial.
         numbers: list[Any] = [np.pad(x, (0, batch - len(x)), mode="edge") for x in (which, seed)]
         with own_settings(mesh):
-            if shared:
-                numbers = [put(x, split) for x in numbers]
             outcome = compiled(table, numbers[0], root_seed, numbers[1])
         if keep_on_device:
             with own_settings():  # outside of the mesh: no device waits for another
@@ -155,9 +142,7 @@ def _batch_runner(
                 if _looks_right(outcome):
                     return start, jax.tree.map(lambda x: x[: len(seed)], outcome)
         with own_settings(mesh):
-            if shared:
-                outcome = multihost_utils.process_allgather(outcome, tiled=True)
-            elif pinned is not None:
+            if pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
         contract.judge(outcome, seed, trials.configs[0].algorithm.name)

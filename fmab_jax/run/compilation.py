@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
 from fmab_jax.algorithms.base import Outcome, Trial
@@ -30,7 +30,6 @@ from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import refuse
 from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program
-from fmab_jax.run.resources import spans_processes
 
 # So many times larger is the next larger table of configurations.
 _TABLE_GROWTH = 8
@@ -181,20 +180,16 @@ def compile_program(
     sharded = jax.shard_map(
         numbered_trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
     )
-    shared = spans_processes(devices)
 
-    def each(shape: tuple[int, ...], dtype: Any, spec: Any) -> jax.ShapeDtypeStruct:
-        sharding = NamedSharding(mesh, spec) if shared else None
-        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
-
-    leaves = [each((rows, *shape), np.dtype(dtype), whole) for shape, dtype in program.leaves]
+    struct = jax.ShapeDtypeStruct
+    leaves = [struct((rows, *shape), np.dtype(dtype)) for shape, dtype in program.leaves]
     table = jax.tree.unflatten(program.structure, leaves)
-    number, seed = (each((batch,), np.dtype(dtype), split) for dtype in (np.int32, np.uint32))
-    arguments = table, number, each((), np.dtype(np.uint32), whole), seed
+    number, seed = (struct((batch,), np.dtype(dtype)) for dtype in (np.int32, np.uint32))
+    arguments = table, number, struct((), np.dtype(np.uint32)), seed
     options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
     # The scope is the thread's own.
     with own_settings(mesh), traced_for(platform):
-        if devices == tuple(jax.local_devices()[:1]) and not shared:
+        if devices == tuple(jax.local_devices()[:1]):
             lowered = cache.lowered(sharded, arguments, (batch, platform))
         else:
             lowered = jax.jit(sharded).lower(*arguments)
@@ -255,9 +250,6 @@ def fit_sizes(
         ValueError: If a processor does not have the memory for one batch of the smallest size.
     """
     batch, rows, lanes = sizes
-    if spans_processes(devices):
-        compile_program(program, batch, devices, rows)
-        return sizes
     host = devices[0].platform == "cpu"
     memory = resources.memory_of(devices[0])
     room = resources.BATCHES * memory
@@ -314,8 +306,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def can_halve(batch: int, devices: Sequence[jax.Device]) -> bool:
-    """Tells whether a batch may be halved: several processes run batches of one size."""
-    return batch >= 2 * resources.SMALLEST * len(devices) and not spans_processes(devices)
+    """Tells whether a batch may be halved."""
+    return batch >= 2 * resources.SMALLEST * len(devices)
 
 
 @contextmanager
@@ -323,8 +315,6 @@ def compile_ahead(
     programs: Sequence[tuple[Program, Sizes]],
     devices: tuple[jax.Device, ...],
     result_bytes: int = 0,
-    *,
-    one_by_one: bool = False,
 ) -> Iterator[Callable[[int, Callable[[], None]], Sizes]]:
     """Compiles programs in threads of their own: the next ones while one is compiled or run.
 
@@ -334,7 +324,6 @@ def compile_ahead(
         programs: With the sizes that are wanted, in the order in which they are run.
         devices: As in `fit_sizes`, as is ``result_bytes``.
         result_bytes: Memory of results.
-        one_by_one: Compile each only when it is waited for, in the order in which they are.
 
     Yields:
         A function that returns once the program of a number is compiled, with the sizes that fit,
@@ -345,7 +334,7 @@ def compile_ahead(
         with announce_with(tell):
             return fit_sizes(*programs[number], devices, result_bytes)
 
-    if one_by_one or len(programs) == 1:
+    if len(programs) == 1:
         yield fit
         return
     together = max(2, resources.cores() // 2)

@@ -107,14 +107,9 @@ def estimate(
     return Estimate(batch, batches, min(lanes, batches), trials * result_bytes, available)
 
 
-def spans_processes(devices: Sequence[jax.Device]) -> bool:
-    """Tells whether some devices belong to other processes (`jax.distributed`)."""
-    return any(device.process_index != jax.process_index() for device in devices)
-
-
 def keeps_curves(devices: Sequence[jax.Device]) -> bool:
     """Tells whether curves that are only summarised stay on GPUs, which have computed them."""
-    return devices[0].platform == "gpu" and not spans_processes(devices)
+    return devices[0].platform == "gpu"
 
 
 def memory_of(device: jax.Device) -> int:
@@ -131,7 +126,7 @@ def threads(devices: Sequence[jax.Device]) -> int:
     accelerator computes one batch while the results of another are brought back.
     """
     if devices[0].platform != "cpu":
-        return 1 if spans_processes(devices) else 2
+        return 2
     return cores() if len(devices) == 1 else 1
 
 
