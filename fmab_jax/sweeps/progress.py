@@ -125,17 +125,16 @@ class Progress:
         if self._brief and self._first is None and self._done >= self._total:
             self._where = ""  # a run that is one batch has nothing to show
         self._first = self._first or (self._done, now)
-        # Lines become rarer in a log.
-        pause = max(_EVERY_S, _SHARE * (now - self._began))
-        if self._where == "notebook":
-            pause = _NOTEBOOK_S
         if self._where == "terminal":
             self._bar.start()
             self._bar.start_task(self._task)
             self._bar.update(self._task, description=self._noun, advance=trials)
-        elif self._where and now - self._last >= pause:
-            self._last = now
-            self._report()
+        elif self._where:
+            # Lines become rarer in a log.
+            pause = max(_EVERY_S, _SHARE * (now - self._began))
+            if now - self._last >= (_NOTEBOOK_S if self._where == "notebook" else pause):
+                self._last = now
+                self._report()
 
     def written(self, cells_done: int) -> None:
         """Takes note of a safe chunk, and how many configurations are complete."""
