@@ -124,7 +124,7 @@ def _means(
     for index, cell in enumerate(grid.hashes):
         if not stops[cell]:  # of an unfinished sweep
             continue
-        if not results.has(cell, f"{name}_anchor"):  # nobody waits
+        if name == "waiting_regret" and not results.has(cell, f"{name}_anchor"):  # nobody waits
             tables[:, index] = 0.0
             continue
         fact = grid.cells[index]
