@@ -329,7 +329,6 @@ DOORS = {
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
-    "open_sweep(chunks of seeds)": lambda v: fmab.open_sweep(stored(), chunks={"seed": v}),
     "final_table(data)": fmab.final_table,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),

@@ -285,8 +285,6 @@ def compile_ahead(
     programs: Sequence[tuple[Program, Sizes]],
     devices: tuple[jax.Device, ...],
     result_bytes: int = 0,
-    *,
-    one_by_one: bool = False,
 ) -> Iterator[Callable[[int, Callable[[], None]], Sizes]]:
     """Compiles programs in threads of their own: the next ones while one is compiled or run.
 
@@ -296,7 +294,6 @@ def compile_ahead(
         programs: With the sizes that are wanted, in the order in which they are run.
         devices: As in `fit_sizes`, as is ``result_bytes``.
         result_bytes: Memory of results.
-        one_by_one: Compile each only when it is waited for, in the order in which they are.
 
     Yields:
         A function that returns once the program of a number is compiled, with the sizes that fit,
@@ -307,7 +304,7 @@ def compile_ahead(
         tell()
         return fit_sizes(*programs[number], devices, result_bytes)
 
-    if one_by_one or len(programs) == 1:
+    if len(programs) == 1:
         yield fit
         return
     together = max(2, resources.cores() // 2)

@@ -102,11 +102,6 @@ def estimate(
     return Estimate(batch, batches, min(lanes, batches), trials * result_bytes, available)
 
 
-def spans_processes(devices: Sequence[jax.Device]) -> bool:
-    """Tells whether some devices belong to other processes (`jax.distributed`)."""
-    return any(device.process_index != jax.process_index() for device in devices)
-
-
 def keeps_curves(devices: Sequence[jax.Device]) -> bool:
     """Tells whether curves that are only summarised stay on GPUs, which have computed them."""
     return devices[0].platform == "gpu"

@@ -17,7 +17,7 @@ from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
 from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduce_seeds
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
-from fmab_jax.sweeps.records import KINDS, state_name
+from fmab_jax.sweeps.chunks import KINDS, state_name
 
 # Copies of a block's curves that a device summarises with, and the part of its memory for them.
 _COPIES, _SPARE = 6, 0.3
@@ -32,74 +32,76 @@ class Job(NamedTuple):
     """All that computing a block takes; it can be pickled."""
 
     configs: tuple[Config, ...]  # of one program
-    start: int
-    stop: int
+    seeds: range | np.ndarray
     root_seed: int
-    # The seeds, of which [start, stop) are those of the block; None for 0, 1, ...
-    listed: range | np.ndarray | None = None
+    keep: str  # "curves" or "summary"
+    most_trials: int  # of the program's largest block, which the batch is chosen for
+    batch: int | None  # trials of a batch, or None to choose
+    rows: int = 1  # of the table that holds the configs of any of the program's blocks
 
-    @property
-    def trials(self) -> int:
-        """How many (config, seed) pairs."""
-        return len(self.configs) * (self.stop - self.start)
-
-
-def stays_on_device(job: Job, keep: str, devices: Sequence[jax.Device]) -> bool:
-    """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
-    config = job.configs[0]
-    reduces = all(isinstance(output, Reduce) for output in config.outputs)
-    if keep != "summary" or not reduces or not resources.keeps_curves(devices):
-        return False
-    memory = resources.memory_of(devices[0])
-    fits = not memory or _COPIES * job.trials * config.curve_bytes <= _SPARE * memory
-    # NumPy adds a single column pairwise.
-    return fits and config.wanted > 1
+    def sizes(self, devices: tuple[jax.Device, ...], lanes: int | None = None) -> Sizes:
+        """Returns the sizes that suit the program on some devices; arguments as in `estimate`."""
+        needs = self.configs[0].needs(self.most_trials, devices, self.batch, lanes)
+        return Sizes(needs.batch, self.rows, needs.lanes)
 
 
-def run_job(
+def compute_block(
     job: Job,
     sizes: Sizes,
     devices: tuple[jax.Device, ...],
-    *,
-    keep_on_device: bool = False,
     advanced: Callable[[int], None] = lambda trials: None,
-) -> Series:
-    """Computes a block, in batches as in `run_trials`; ``advanced`` takes the trials of each."""
-    cells, seeds = len(job.configs), job.stop - job.start
-    whole = range(job.stop) if job.listed is None else job.listed
-    trials = Trials(
-        job.configs,
-        np.repeat(np.arange(cells, dtype=np.int32), seeds),
-        np.tile(whole[job.start : job.stop], cells),
-        job.root_seed,
-    )
+    threads: int = 1,
+) -> dict[str, np.ndarray]:
+    """Returns the arrays of a block's chunk.
+
+    Args:
+        job: The block.
+        sizes: Of its batches, which fit.
+        devices: That share each batch.
+        advanced: Takes the number of trials of each batch that has ended.
+        threads: That summarise.
+    """
+    cells, seeds = len(job.configs), len(job.seeds)
+    which = np.repeat(np.arange(cells, dtype=np.int32), seeds)
+    trials = Trials(job.configs, which, np.tile(job.seeds, cells), job.root_seed)
     points = max(config.wanted for config in job.configs)
     results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
+    stays = _stays_on_device(job, devices)
     for start, outcome in batches.run_trials(
-        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=keep_on_device
+        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=stays
     ):
         results.put(start, outcome)
         advanced(len(outcome.rounds))
     with own_settings():
-        return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
+        series = {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
+    return _chunk_of(series, job, threads)
 
 
-def chunk_of(
-    series: Series, configs: Sequence[Config], keep: str, *, threads: int = 1
-) -> dict[str, np.ndarray]:
-    """Returns the arrays of a block's chunk: of cells with these configs, made by some threads."""
+def _stays_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
+    """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
+    config = job.configs[0]
+    reduces = all(isinstance(output, Reduce) for output in config.outputs)
+    if job.keep != "summary" or not reduces or not resources.keeps_curves(devices):
+        return False
+    memory = resources.memory_of(devices[0])
+    needed = _COPIES * len(job.configs) * len(job.seeds) * config.curve_bytes
+    # NumPy adds a single column pairwise.
+    return (not memory or needed <= _SPARE * memory) and config.wanted > 1
+
+
+def _chunk_of(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
     arrays = dict(series)
     # Few bytes hold a count of rounds.
     rounds_by = arrays["rounds_by"]
     if isinstance(rounds_by, np.ndarray):
         arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
-    if keep == "summary":
-        return _summarise(arrays, configs, threads)
+    if job.keep == "summary":
+        return _summarise(arrays, job.configs, threads)
     # Outputs of curves are computed when they are read: broken promises are refused now.
     few = {name: values[:, :_FEW] for name, values in series.items()}
-    for output in configs[0].outputs:
+    for output in job.configs[0].outputs:
         if not is_shipped(output):
-            _compute_output(output, few, configs)
+            _compute_output(output, few, job.configs)
     return arrays
 
 

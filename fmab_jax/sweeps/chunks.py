@@ -9,20 +9,33 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Gauge, Output, Reduce
-from fmab_jax.sweeps import records
+from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.sweeps.precision import Precision, relative_width
 from fmab_jax.sweeps.store import Entry, Store
 
+KINDS = summary.Moments._fields[1:]
+"""What a summary keeps of a series, besides the number of seeds."""
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4
+
+
+def state_name(output: str, number: int) -> str:
+    """Returns the name of an array of a reduction's state in chunks."""
+    return f"{output}_state{number}"
+
+
+def as_slice(places: np.ndarray) -> np.ndarray | slice:
+    """Returns places as a slice where they lie side by side: then nothing is copied."""
+    if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 class Part(NamedTuple):
@@ -54,64 +67,52 @@ class Results:
 
     def hold(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
         """Takes these chunks, to be read from there, in place of those it had."""
-        self.source = source
+        self.source, self.entries = source, [*entries]
         self.parts: dict[str, list[Part]] = {}
         # By cell and look, whether the band was narrow enough.
         self.narrow: dict[tuple[str, int], bool] = {}
-        self._forget()
-        for entry in entries:
-            self.add(entry)
-
-    def _forget(self) -> None:
-        """Has no chunk at hand."""
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
         self._lock = threading.Lock()
+        for entry in self.entries:
+            self._list_parts(entry)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Another process that reads has its own chunks at hand.
-        return {n: v for n, v in vars(self).items() if n not in ("_chunks", "_lock")}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state)
-        self._forget()
+        return Results, (self.header, self.source, self.entries, self.outputs)
 
     @property
     def curves(self) -> bool:
         """Whether single seeds are kept."""
         return bool(self.header["keep"] == "curves")
 
-    def add(self, entry: Entry) -> bool:
-        """Takes note of one more chunk, if its facts are those of a chunk of such results."""
-        if not records.fit(entry.facts) or entry.facts["keep"] != self.header["keep"]:
-            return False
-        start, stop = entry.facts["seeds"]
-        for row, cell in enumerate(entry.facts["cells"]):
-            self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
-        return True
+    def add(self, entry: Entry) -> None:
+        """Takes note of one more chunk."""
+        self.entries.append(entry)
+        self._list_parts(entry)
 
-    def chain(self, cell: str, stop: int, start: int = 0) -> list[Part]:
-        """Returns parts that cover a cell's seeds from ``start`` on, without gap, as far as can be.
+    def _list_parts(self, entry: Entry) -> None:
+        if entry.facts["keep"] == self.header["keep"]:
+            start, stop = entry.facts["seeds"]
+            for row, cell in enumerate(entry.facts["cells"]):
+                self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
+
+    def chain(self, cell: str, stop: int) -> list[Part]:
+        """Returns parts that cover a cell's first ``stop`` seeds, without gap, as far as can be.
 
         Of single seeds, a part of a chunk can be used; of a summary only the whole.
         """
         chosen: list[Part] = []
+        at = 0
         if self.curves:
-            parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
-            waiting, best = iter(parts), None
-            part = next(waiting, None)
-            while start < stop:
-                while part is not None and part.start <= start:
-                    best = part if best is None or part.stop > best.stop else best
-                    part = next(waiting, None)
-                if best is None or best.stop <= start:
-                    break
-                chosen.append(best._replace(start=start, stop=min(best.stop, stop)))
-                start = best.stop
+            for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
+                if part.start <= at < min(part.stop, stop):
+                    chosen.append(part._replace(start=at, stop=min(part.stop, stop)))
+                    at = chosen[-1].stop
             return chosen
         reach = self._reach(cell, stop)
-        while start in reach:
-            chosen.append(reach[start][1])
-            start = chosen[-1].stop
+        while at in reach:
+            chosen.append(reach[at][1])
+            at = chosen[-1].stop
         return chosen
 
     def _reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
@@ -171,45 +172,36 @@ class Results:
             return self._chunks[entry.chunk]
 
     def values(
-        self, cell: str, name: str, seeds: np.ndarray, columns: np.ndarray | None, dtype: Any
+        self, cell: str, name: str, seeds: np.ndarray, dtype: Any, index: tuple[Any, ...] = ()
     ) -> np.ndarray:
-        """Returns some seeds of a cell's array, and recorded slots (``columns``) where it has such.
+        """Returns an array of some seeds of a cell, all of which are there.
 
-        What is missing is NaN, or 0 for whole numbers.
+        Args:
+            cell: Its hash.
+            name: The array's.
+            seeds: Which.
+            dtype: Of the result.
+            index: Which of a seed's values.
         """
-        parts = self.chain(cell, int(seeds.max(initial=-1)) + 1)
-        if len(parts) == 1 and np.array_equal(seeds, np.arange(parts[0].start, parts[0].stop)):
-            # All of one chunk is not copied.
-            entry, row, start, stop = parts[0]
-            first = entry.facts["seeds"][0]
-            values = self.chunk(entry)[name][row][start - first : stop - first]
-            if columns is not None and not np.array_equal(columns, np.arange(values.shape[1])):
-                values = values[:, columns]
-            return values.astype(dtype, copy=False)
-        dtype = np.dtype(dtype)
-        size = () if columns is None else (len(columns),)
-        out = np.full((len(seeds), *size), np.nan if dtype.kind == "f" else 0, dtype)
-        for inside, rows in self._rows(cell, name, seeds):
-            out[inside] = rows if columns is None else rows[:, columns]
+        out = None
+        for part in self.chain(cell, int(seeds.max()) + 1):
+            inside = (seeds >= part.start) & (seeds < part.stop)
+            if not inside.any():
+                continue
+            rows = seeds[inside] - part.entry.facts["seeds"][0]
+            values = self.chunk(part.entry)[name][part.row][as_slice(rows)]
+            values = values[(slice(None), *index)]
+            if inside.all():
+                return values.astype(dtype, copy=False)
+            if out is None:
+                out = np.empty((len(seeds), *values.shape[1:]), dtype)
+            out[inside] = values
+        assert out is not None
         return out
 
-    def _rows(
-        self, cell: str, name: str, seeds: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields, part by part, which of the seeds are there and their rows of an array."""
-        for part in self.chain(cell, int(seeds.max(initial=-1)) + 1):
-            inside = (seeds >= part.start) & (seeds < part.stop)
-            if inside.any():
-                first = part.entry.facts["seeds"][0]
-                yield inside, self.chunk(part.entry)[name][part.row][seeds[inside] - first]
-
-    def has(self, cell: str, name: str, seed: int = 0) -> bool:
-        """Tells whether the cell's chunks, that of a seed if there is one, hold an array."""
-        parts = self.parts.get(cell)
-        if not parts:
-            return True
-        holding = next((part for part in parts if part.start <= seed < part.stop), parts[0])
-        return name in self.chunk(holding.entry)
+    def has(self, cell: str, name: str) -> bool:
+        """Tells whether the chunks of a cell hold an array."""
+        return name in self.chunk(self.parts[cell][0].entry)
 
     def moments(
         self, cell: str, name: str, stop: int, sizes: Sequence[int] | None = None
@@ -224,7 +216,7 @@ class Results:
             return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
 
         return summary.merged(
-            summary.Moments(part.stop - part.start, *(read(part, kind) for kind in records.KINDS))
+            summary.Moments(part.stop - part.start, *(read(part, kind) for kind in KINDS))
             for part in self.chain(cell, stop)
         )
 
@@ -233,23 +225,12 @@ class Results:
 
         def read(part: Part) -> Any:
             chunk = self.chunk(part.entry)
-            names = [records.state_name(output.name, i) for i in range(len(output.leaves))]
+            names = [state_name(output.name, i) for i in range(len(output.leaves))]
             return output.state([chunk[name][part.row] for name in names])
 
         states = [read(part) for part in self.chain(cell, stop)]
         merged = functools.reduce(output.merge, states)
         return [np.asarray(x) for x in jax.tree.leaves(merged)]
-
-    def gauge(
-        self, cell: str, gauge: Gauge, seeds: np.ndarray, sizes: Mapping[str, int]
-    ) -> np.ndarray:
-        """Returns a gauge of some seeds of a cell of these sizes; what is missing is NaN."""
-        wanted = [sizes[dim] for dim in gauge.dims]
-        out = np.full((len(seeds), *wanted), np.nan)
-        for inside, rows in self._rows(cell, gauge.name, seeds):
-            # One row stands for all agents; others may be padding.
-            out[inside] = rows[(slice(None), *map(slice, wanted))]
-        return out
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
@@ -275,7 +256,7 @@ class Results:
 
 
 class Memory:
-    """Chunks of a sweep without a store; what a folder does, in a dictionary."""
+    """Chunks of a sweep without a store: as a `Store` has them, in a dictionary."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, dict[str, np.ndarray]] = {}

@@ -10,10 +10,21 @@ from typing import Any
 
 from fmab_jax.errors import Busy, Shown, did_you_mean, refuse, shown
 from fmab_jax.run.outputs import of_study
-from fmab_jax.sweeps import records
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.progress import Progress
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import FORMAT, Entry, Store
+
+
+def header_in(store: Store) -> dict[str, Any] | None:
+    """Returns what a store's run.json says, or None if nobody wrote it yet; refuses any other."""
+    header = store.header()
+    if header is not None and (version := header.get("format", 1)) != FORMAT:
+        remedy = "run the sweep again into another folder, or use the package that made it"
+        if isinstance(version, int) and version > FORMAT:
+            remedy = "use the newer package that made it"
+        allowed = f"of format {FORMAT}"
+        refuse("store", str(store.path), allowed, f"it is of format {version}: {remedy}")
+    return header
 
 
 def open_existing(
@@ -34,7 +45,7 @@ def _compare(
     folder: Store, header: Mapping[str, Any], allow_changes: Collection[str]
 ) -> dict[str, Any] | None:
     """Returns the store's header; refuses it where a field differs that may not."""
-    old = records.header_in(folder)
+    old = header_in(folder)
     if old is None:
         return None
     before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
@@ -91,13 +102,10 @@ def intact(folder: Store, cells: Collection[str], progress: Progress) -> list[En
         progress.damaged(f"{folder.path / line}; the line is passed over")
     intact = []
     for entry in entries:
-        reason: str | None = "its facts are not those of a chunk"
-        if records.fit(entry.facts):
-            if not {*cells} & {*entry.facts["cells"]}:
-                continue
-            # Looked at twice: another worker may just be putting it in place again.
-            reason = folder.check(entry) and folder.check(entry)
-        if reason is None:
+        if not {*cells} & {*entry.facts["cells"]}:
+            continue
+        # Looked at twice: another worker may just be putting it in place again.
+        if (reason := folder.check(entry) and folder.check(entry)) is None:
             intact.append(entry)
         else:
             path = folder.file_of(entry.chunk)

@@ -9,7 +9,6 @@ itself ends the sweep. Every task checks that its worker has the client's packag
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import logging
 import pickle
@@ -28,27 +27,15 @@ from fmab_jax.core.plugins import Source, import_sources, plugin_sources
 from fmab_jax.errors import Refusal, reason_of, refuse
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
-from fmab_jax.run.compilation import Sizes
-from fmab_jax.run.configs import check_counts
-from fmab_jax.sweeps.blocks import Job, chunk_of, run_job, stays_on_device
+from fmab_jax.sweeps.blocks import Job, compute_block
 from fmab_jax.sweeps.progress import Progress
-from fmab_jax.sweeps.study import made_with, provenance
+from fmab_jax.sweeps.study import made_with
 
 INSTALL = 'pip install "fmab_jax[dask]"'
 # Tasks with the scheduler for each thread of a worker: one that runs, and the next.
 _AHEAD = 2
 _POLL_S = 1.0
 _CONNECT_S = 10.0
-
-
-class Task(NamedTuple):
-    """One block to be computed."""
-
-    job: Job
-    keep: str  # "curves" or "summary"
-    trials: int  # of the program's largest block, which the batch is chosen for
-    batch: int | None  # trials of a batch, or None to choose
-    rows: int = 1  # of the table that holds the configs of any of the program's blocks
 
 
 class _Call(NamedTuple):
@@ -103,9 +90,9 @@ class Cluster:
         return sorted((name, x) for name, x in answers.items() if isinstance(x, dict))
 
     def compute(
-        self, tasks: Sequence[Task], progress: Progress
+        self, jobs: Sequence[Job], progress: Progress
     ) -> Generator[tuple[int, Any, int], None, None]:
-        """Yields numbers of tasks, their chunks' arrays, and how many compilations that took.
+        """Yields numbers of jobs, their chunks' arrays, and how many compilations that took.
 
         What is left is cancelled when nobody listens.
 
@@ -114,20 +101,20 @@ class Cluster:
             ChildProcessError: If a task's workers died again and again.
             Exception: What a task raised.
         """
-        waiting = deque(enumerate(tasks))
+        waiting = deque(enumerate(jobs))
         running: dict[Any, int] = {}
         try:
             while waiting or running:
                 self._count(progress)
                 while waiting and len(running) < _AHEAD * self.threads:
-                    number, task = waiting.popleft()
-                    call = pickle.dumps(_Call(_compute_task, self._pack(task)), protocol=5)
+                    number, job = waiting.popleft()
+                    call = pickle.dumps(_Call(_compute_task, self._pack(job)), protocol=5)
                     with self._connected():
                         running[self.client.submit(pickle.loads, call, pure=False)] = number
                 for future in self._wait(list(running)):
                     number = running[future]
                     try:
-                        arrays, compilations = self._result(future, tasks[number])
+                        arrays, compilations = self._result(future, jobs[number])
                     finally:
                         # Its worker keeps it no longer; and one chunk at a time is here.
                         future.release()
@@ -139,11 +126,11 @@ class Cluster:
                 with suppress(Exception):  # of a scheduler that is lost
                     self.client.cancel(list(running), force=True)
 
-    def _pack(self, task: Task) -> bytes:
+    def _pack(self, job: Job) -> bytes:
         import cloudpickle
 
         # The task is unpickled last: another package might not even be able to.
-        packed = cloudpickle.dumps(task, protocol=5)
+        packed = cloudpickle.dumps(job, protocol=5)
         # Only the plug-in files that it names; names hold a digest, and stand for nothing else.
         sources = [tuple(source) for source in plugin_sources() if source.name.encode() in packed]
         return pickle.dumps((self.made_by, _uses_cache(), sources, packed), protocol=5)
@@ -154,14 +141,11 @@ class Cluster:
             time.sleep(_POLL_S / 4)
             return []
         wait = _distributed("client", self.client).wait
-        with self._connected():
-            with self.client.as_current():
-                try:
-                    return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
-                except TimeoutError:
-                    return []
+        with self._connected(), self.client.as_current(), suppress(TimeoutError):
+            return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
+        return []
 
-    def _result(self, future: Any, task: Task) -> Any:
+    def _result(self, future: Any, job: Job) -> Any:
         from distributed.scheduler import KilledWorker
 
         with self._connected():
@@ -170,8 +154,7 @@ class Cluster:
             error = future.exception()
         # A failed task has no result: its own error is raised.
         if isinstance(error, KilledWorker):
-            job = task.job
-            what = f"{job.configs[0].algorithm.name}, seeds {job.start} to {job.stop - 1}"
+            what = f"{job.configs[0].algorithm.name}, seeds {job.seeds[0]} to {job.seeds[-1]}"
             raise ChildProcessError(
                 f"workers died again and again over one chunk ({what}): give them more "
                 "memory, or use a smaller chunk; their logs say more"
@@ -271,54 +254,45 @@ _WHOLE = threading.Lock()
 
 def _provenance_here() -> dict[str, str]:
     """Returns what bits depend on in this process; starts JAX."""
-    return provenance(resources.checked_devices(None))
+    return made_with(resources.checked_devices(None)[0].platform)
 
 
 def _compute_task(order: bytes) -> tuple[Any, int]:
     """Computes a block on the devices of this worker."""
     from distributed import get_worker
 
-    task = _open(order)
+    job = _open(order)
     devices = resources.checked_devices(None)
     # A lone CPU device runs as many batches at once as it is asked to, one in each thread of the
     # worker; anything else is filled by one.
     alone = len(devices) == 1 and devices[0].platform == "cpu"
-    config = task.job.configs[0]
-    for each in task.job.configs:
-        check_counts(each, devices[0].platform)
-    batch = config.needs(task.trials, devices, task.batch, 1).batch
-    sizes = Sizes(batch, task.rows, int(get_worker().state.nthreads) if alone else 1)
+    sizes = job.sizes(devices, 1)
+    if alone:
+        sizes = sizes._replace(lanes=int(get_worker().state.nthreads))
     with _COMPILING:
         before = compilation.compile_program.cache_info().misses
-        sizes = compilation.fit_sizes(config.program, sizes, devices)
+        sizes = compilation.fit_sizes(job.configs[0].program, sizes, devices)
         compilations = compilation.compile_program.cache_info().misses - before
     with nullcontext() if alone else _WHOLE:
-        stays = stays_on_device(task.job, task.keep, devices)
-        series = run_job(task.job, sizes._replace(lanes=1), devices, keep_on_device=stays)
-    return chunk_of(series, task.job.configs, task.keep), compilations
+        return compute_block(job, sizes._replace(lanes=1), devices), compilations
 
 
-def _open(packed: bytes) -> Task:
+def _open(order: bytes) -> Job:
     """Unpacks an order, with the plug-ins that it needs, and refuses another package's."""
-    made_by, cache, sources, task = pickle.loads(packed)
+    made_by, cache, sources, packed = pickle.loads(order)
     with _LOADING:
-        _check_once(tuple(sorted(made_by.items())))
+        _check_versions(_here(), _provenance_here(), made_by)
         if cache and not _uses_cache():
             with suppress(Refusal):
                 use_compilation_cache()
         try:
             import_sources([Source(*source) for source in sources])
-            found: Task = pickle.loads(task)
+            job: Job = pickle.loads(packed)
         except ImportError as error:
             module = getattr(error, "name", None) or reason_of(error)
             remedy = f"install it there, or use client.upload_file('{module}.py')"
             raise Refusal.line(f"{_here()}: cannot import {module}; {remedy}") from error
-    return found
-
-
-@functools.lru_cache(maxsize=8)
-def _check_once(made_by: tuple[tuple[str, str], ...]) -> None:
-    _check_versions(_here(), _provenance_here(), dict(made_by))
+    return job
 
 
 def _check_versions(worker: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:

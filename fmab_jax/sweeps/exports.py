@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +108,7 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
 def _csv(data: xr.Dataset, path: Path) -> None:
     with whole_file(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         for number, frame in enumerate(tidy(data)):
-            frame.to_csv(
-                file, index=False, header=not number, lineterminator="\n", quoting=csv.QUOTE_MINIMAL
-            )
+            frame.to_csv(file, index=False, header=not number, lineterminator="\n")
 
 
 def _parquet(data: xr.Dataset, path: Path) -> None:
@@ -124,17 +122,13 @@ def _parquet(data: xr.Dataset, path: Path) -> None:
 
     mixed = [name for name, coord in data.coords.items() if coord.dtype == object]
     writer: Any = None
-    with whole_file(path) as temporary:
-        try:
-            for frame in tidy(data):
-                frame = frame.astype({name: str for name in mixed if name in frame})
-                table = pa.Table.from_pandas(frame, preserve_index=False)
-                if writer is None:
-                    writer = pq.ParquetWriter(temporary, table.schema)
-                writer.write_table(table.cast(writer.schema))
-        finally:
-            if writer is not None:
-                writer.close()
+    with whole_file(path) as temporary, ExitStack() as stack:
+        for frame in tidy(data):
+            frame = frame.astype({name: str for name in mixed if name in frame})
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema))
+            writer.write_table(table.cast(writer.schema))
 
 
 _WRITERS = {".csv": _csv, ".parquet": _parquet}

@@ -15,8 +15,8 @@ from fmab_jax.core.exchanges import Meter
 from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import facts
-from fmab_jax.sweeps import records
 from fmab_jax.sweeps.precision import Precision
+from fmab_jax.sweeps.store import FORMAT
 from fmab_jax.sweeps.study import Study
 
 # Facts of a configuration that all may share.
@@ -43,7 +43,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     until = study.until
     exchanges = [point.config.exchange for point in study.points]
     return {
-        "format": records.FORMAT,
+        "format": FORMAT,
         "hash": study.hash,
         "study": study.describe(),
         "made_by": dict(made_by),
@@ -94,26 +94,18 @@ class Grid:
             coords[name] = (name, np.array(labels, object if mixed else None), attrs)
         return coords
 
-    def links(self) -> np.ndarray:
-        """Returns the links that a completed round of each cell builds: int64 [cell, meter]."""
-        rows = [[cell["links"].get(m.name, 0) for m in self.meters] for cell in self.cells]
-        return np.array(rows, np.int64).reshape(len(self.cells), len(self.meters))
+    def links(self, cell: Mapping[str, Any]) -> np.ndarray:
+        """Returns the links that a completed round of a cell builds: int64 [meter]."""
+        return np.array([cell["links"].get(meter.name, 0) for meter in self.meters], np.int64)
 
-    def sizes(self, points: int) -> dict[str, int]:
-        """Returns the lengths of the dimensions that outputs may have."""
-        agents, arms = (max(cell[name] for cell in self.cells) for name in ("agents", "arms"))
+    def sizes(self, cells: Sequence[Mapping[str, Any]], points: int) -> dict[str, int]:
+        """Returns the lengths of the dimensions that outputs of some cells may have."""
+        agents, arms = (max(cell[name] for cell in cells) for name in ("agents", "arms"))
         return {"time": points, "meter": len(self.meters), "agent": agents, "arm": arms}
 
-    def own_sizes(self, index: int) -> dict[str, int]:
-        """Returns the same of one cell."""
-        cell = self.cells[index]
-        sizes = {"agent": cell["agents"], "arm": cell["arms"], "time": cell["slots"]}
-        return sizes | {"meter": len(self.meters)}
-
-    def facts(self, index: int) -> dict[str, Any]:
+    def facts(self, cell: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what outputs of a cell are made of besides what its trials record."""
-        facts = {name: self.cells[index].get(name) for name in _FACTS}
-        return facts | {"links": self.links()[index]}
+        return {name: cell.get(name) for name in _FACTS} | {"links": self.links(cell)}
 
     def table(self, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
@@ -180,7 +172,11 @@ class Grid:
         }
         if labels:
             shared["labels"] = json.dumps(labels)
-        made_by = {f"{name}_version": version for name, version in made_by.items()}
+        if self.header["until"] is not None:
+            until = Precision(**self.header["until"])
+            looks = len(until.looks(self.header["seeds"]))
+            shared |= {"look_level": self.header["look_level"], "looks": looks}
+            shared["until_level"] = until.level
         return {
             **shared,
             "root_seed": self.header["study"]["root_seed"],
@@ -188,8 +184,7 @@ class Grid:
             "schema": schema.VERSION,
             "study": json.dumps(self.header["study"]),
             "study_hash": self.header["hash"],
-            **self._looks(),
-            **made_by,
+            **{f"{name}_version": version for name, version in made_by.items()},
         }
 
     def _settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
@@ -235,13 +230,3 @@ class Grid:
         if not isinstance(values, list) or any(isinstance(each, (list, dict)) for each in values):
             return False
         return ["none" if each is None else each for each in values] != [*labels]
-
-    def _looks(self) -> dict[str, Any]:
-        if self.header["until"] is None:
-            return {}
-        until = Precision(**self.header["until"])
-        return {
-            "look_level": self.header["look_level"],
-            "looks": len(until.looks(self.header["seeds"])),
-            "until_level": until.level,
-        }

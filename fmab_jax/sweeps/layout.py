@@ -5,14 +5,17 @@ A *block* is some cells of one program times a range of seeds. What is there alr
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import resources
 from fmab_jax.run.compilation import table_rows
-from fmab_jax.run.configs import Config, Program
+from fmab_jax.run.configs import Config, Program, check_counts
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.store import MOST_BYTES
@@ -38,11 +41,8 @@ class Block(NamedTuple):
         return len(self.cells) * (self.stop - self.start)
 
 
-class ProgramKey(NamedTuple):
-    """What configs of one chunk share: their program, and how many slots are kept."""
-
-    program: Program
-    wanted: int
+ProgramKey = tuple[Program, int]
+"""What configs of one chunk share: their program, and how many slots are kept."""
 
 
 class Layout:
@@ -56,7 +56,7 @@ class Layout:
         worker: tuple[int, int] | None = None,
         sharers: int = 1,
         *,
-        whole: bool = False,
+        stored: bool = True,
     ) -> None:
         """Lays a study out for a worker's platform; other arguments as in `runner.run`.
 
@@ -66,22 +66,21 @@ class Layout:
             chunk: Trials of a chunk.
             worker: Which of how many processes this one is.
             sharers: How many processes or threads shall all get a chunk.
-            whole: Whether one chunk shall have all seeds.
+            stored: Whether chunks shall be files.
         """
         self.study, self.platform, self.worker = study, platform, worker
-        self.sharers = sharers
-        self.most_bytes = MOST_BYTES
-        if whole:
-            trial_bytes = study.points[0].config.curve_bytes
-            chunk = max(1, min(study.seeds, MOST_BYTES // trial_bytes))
-            # A trial may be larger than a file may be.
-            self.most_bytes = max(MOST_BYTES, trial_bytes)
+        self.sharers, self.stored = sharers, stored
+        if stored and study.listed is not None:
+            seeds, remedy = study.listed[:100].tolist(), "a list of seeds is for results in memory"
+            refuse("seeds", seeds, "a number of seeds with a store", remedy)
+        for point in study.points:
+            check_counts(point.config, platform)
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
-        self.programs: dict[ProgramKey, list[str]] = {}
         self.keys: dict[str, ProgramKey] = {}
+        self.programs: dict[ProgramKey, list[str]] = {}
         for name, point in self.points.items():
-            self.keys[name] = ProgramKey(point.config.program, point.config.wanted)
+            self.keys[name] = point.config.program, point.config.wanted
             self.programs.setdefault(self.keys[name], []).append(name)
         if chunk is not None:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
@@ -91,24 +90,20 @@ class Layout:
         """Returns the blocks that this process shall compute next; none when it is done."""
         blocks, number = [], 0
         place = {name: index for index, name in enumerate(self.hashes)}
+        until = self.study.until
         for key, cells in self.programs.items():
             wanted: dict[int, list[str]] = {}
-            done = set()
             for name in cells:
                 # Which seeds a cell needs can depend on its own: then it stays with one worker.
-                if self.study.until is not None and not self._is_mine(place[name]):
-                    continue
-                stop, complete = results.judged(name)
-                if complete:
-                    done.add(name)
-                if self.study.until is None or not complete:
-                    wanted.setdefault(stop, []).append(name)
+                if until is None or self._is_mine(place[name]):
+                    stop, complete = results.judged(name)
+                    if until is None or not complete:
+                        wanted.setdefault(stop, []).append(name)
             for stop, names in sorted(wanted.items()):
                 # Laid out with what is done, so that blocks have the same numbers for all workers.
                 for block in self.lay_out(key, names, stop):
-                    if self.study.until is not None or self._is_mine(number):
-                        left = tuple(name for name in block.cells if name not in done)
-                        blocks += _missing(block._replace(cells=left), stop, results)
+                    if until is not None or self._is_mine(number):
+                        blocks += _missing(block, stop, results)
                     number += 1
         return blocks
 
@@ -118,23 +113,17 @@ class Layout:
     def lay_out(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
         """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
         trials, most_cells = self.chunk_size(key)
-        if stop >= trials:
-            for name in cells:
-                for start in range(0, stop, trials):
-                    yield Block((name,), start, min(start + trials, stop))
-            return
         # With a precision, which cells need more seeds differs from look to look.
-        together = 1 if self.study.until is not None else min(trials // stop, most_cells)
+        together = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
         for first in range(0, len(cells), together):
-            yield Block(tuple(cells[first : first + together]), 0, stop)
-
-    def config(self, key: ProgramKey) -> Config:
-        """Returns one of a program's configs; they have the same sizes."""
-        return self.points[self.programs[key][0]].config
+            for start in range(0, stop, trials):
+                names = tuple(cells[first : first + together])
+                yield Block(names, start, min(start + trials, stop))
 
     def chunk_size(self, key: ProgramKey) -> tuple[int, int]:
         """Returns the most trials and the most cells of a chunk."""
-        config, summary = self.config(key), self.study.keep == "summary"
+        config = self.points[self.programs[key][0]].config
+        summary = self.study.keep == "summary"
         # Curves are in memory until they are summarised, and not written.
         most_bytes = 4 * _CHUNK_BYTES if summary else _CHUNK_BYTES
         cells = max(1, _CHUNK_BYTES // bytes_per_summary(config)) if summary else 2**31
@@ -146,9 +135,9 @@ class Layout:
                 share = -(-len(self.hashes) * self.study.seeds // self.sharers)
                 trials = min(trials, max(FEWEST, share))
         size = bytes_per_summary(config) if summary else config.curve_bytes * trials
-        if size > self.most_bytes:
+        if self.stored and size > MOST_BYTES:
             field, value = ("chunk", trials) if self.chunk is not None else ("times", config.wanted)
-            allowed = f"such that a chunk has at most {self.most_bytes:,} bytes"
+            allowed = f"such that a chunk has at most {MOST_BYTES:,} bytes"
             refuse(field, value, allowed, "use fewer")
         return max(1, trials), cells
 
@@ -171,31 +160,32 @@ class Layout:
             return block.trials * config.curve_bytes
         return len(block.cells) * bytes_per_summary(config)
 
-    def most_trials(self, key: ProgramKey, blocks: Sequence[Block]) -> int:
-        """Returns the trials of a program's largest block, which its batch is chosen for."""
-        trials = max((block.trials for block in blocks), default=1)
-        if self.study.until is not None:
-            # Looks double the seeds; one size of batch for all of them compiles once.
-            most = len(self.programs[key]) * self.study.until.max_seeds
-            trials = max(trials, min(self.chunk_size(key)[0], most))
-        return trials
+    def jobs(self, blocks: Sequence[Block], batch: int | None) -> list[list[tuple[Block, Job]]]:
+        """Returns the blocks that `todo` returned, by program, with all that computing them takes.
 
-    def by_program(self, blocks: Sequence[Block]) -> dict[ProgramKey, list[Block]]:
-        """Returns the blocks of each program that has some, in their order."""
-        groups: dict[ProgramKey, list[Block]] = {}
-        for block in blocks:
-            groups.setdefault(self.keys[block.cells[0]], []).append(block)
-        return groups
+        Args:
+            blocks: What is to be done.
+            batch: Trials of a batch, or None to choose.
+        """
+        programs = []
+        for key, group in itertools.groupby(blocks, lambda block: self.keys[block.cells[0]]):
+            members = list(group)
+            trials = max(block.trials for block in members)
+            if self.study.until is not None:
+                # Looks double the seeds; one size of batch for all of them compiles once.
+                most = len(self.programs[key]) * self.study.until.max_seeds
+                trials = max(trials, min(self.chunk_size(key)[0], most))
+            rows = table_rows(max(len(block.cells) for block in members))
+            programs.append([(x, self._job(x, trials, batch, rows)) for x in members])
+        return programs
 
-    def job(self, block: Block) -> Job:
-        """Returns all that computing a block takes."""
+    def _job(self, block: Block, trials: int, batch: int | None, rows: int) -> Job:
+        study = self.study
         configs = tuple(self.points[name].config for name in block.cells)
-        return Job(configs, block.start, block.stop, self.study.root_seed, self.study.listed)
-
-
-def rows_of(blocks: Sequence[Block]) -> int:
-    """Returns the rows of a table that holds the configs of any of these blocks."""
-    return table_rows(max((len(block.cells) for block in blocks), default=1))
+        seeds: range | np.ndarray = range(block.start, block.stop)
+        if study.listed is not None:
+            seeds = study.listed[block.start : block.stop]
+        return Job(configs, seeds, study.root_seed, study.keep, trials, batch, rows)
 
 
 def _missing(block: Block, wanted: int, results: Results) -> list[Block]:

@@ -38,10 +38,8 @@ class Plan(NamedTuple):
 class Progress:
     """What a run reports; without a place it only warns, of what needs somebody."""
 
-    _where, _brief = "", False
+    _where, _brief, _more, _waited = "", False, "", False
     _done = _total = _cells = 0
-    _more = ""
-    _waited = False
     # Trials done, and the time, at the end of the first batch: compiling has no rate.
     _first: tuple[int, float] | None = None
 
@@ -76,8 +74,6 @@ class Progress:
             self._task = self._bar.add_task(self._noun, start=False, total=None, more="")
 
     def __enter__(self) -> Progress:
-        if self._where == "terminal":
-            self._bar.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -92,6 +88,8 @@ class Progress:
         self._cells = plan.distinct
         self.extended(plan.missing)
         if not self._brief:
+            if self._where == "terminal":
+                self._bar.start()
             self._say(describe_plan(plan))
 
     def damaged(self, line: str) -> None:
@@ -124,21 +122,19 @@ class Progress:
         """Counts so many more trials."""
         self._done += trials
         now = time.perf_counter()
+        if self._brief and self._first is None and self._done >= self._total:
+            self._where = ""  # a run that is one batch has nothing to show
         self._first = self._first or (self._done, now)
         if self._where == "terminal":
+            self._bar.start()
             self._bar.start_task(self._task)
             self._bar.update(self._task, description=self._noun, advance=trials)
-        elif self._where and now - self._last >= self._pause(now):
-            self._last = now
-            self._report()
-
-    def _pause(self, now: float) -> float:
-        """Returns the seconds between two lines, which become rarer in a log."""
-        return (
-            _NOTEBOOK_S
-            if self._where == "notebook"
-            else max(_EVERY_S, _SHARE * (now - self._began))
-        )
+        elif self._where:
+            # Lines become rarer in a log.
+            pause = max(_EVERY_S, _SHARE * (now - self._began))
+            if now - self._last >= (_NOTEBOOK_S if self._where == "notebook" else pause):
+                self._last = now
+                self._report()
 
     def written(self, cells_done: int) -> None:
         """Takes note of a safe chunk, and how many configurations are complete."""
@@ -185,13 +181,13 @@ def place(wanted: bool | None) -> str:
     return "notebook" if notebook else "terminal" if terminal else "lines"
 
 
-def progress_of(progress: Progress | bool | None, shows: bool, *, brief: bool = False) -> Progress:
+def progress_of(progress: Progress | bool | None, *, brief: bool = False) -> Progress:
     """Returns a `Progress` as it is; True asks for a bar or lines, None as in `place`."""
     if isinstance(progress, Progress):
         return progress
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    return Progress(place(progress) if shows else "", brief=brief)
+    return Progress(place(progress), brief=brief)
 
 
 def describe_plan(plan: Plan) -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
-from fmab_jax.run.outputs import of_study
+from fmab_jax.run.outputs import gauges_of, made, of_study
 from fmab_jax.run.outputs.usual import USUAL
-from fmab_jax.sweeps import records
-from fmab_jax.sweeps.chunks import Results
+from fmab_jax.sweeps.chunks import Results, as_slice
+from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
-from fmab_jax.sweeps.lazy import Lazy, chunk_sizes
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.summaries import summaries
 
@@ -27,7 +28,7 @@ from fmab_jax.sweeps.summaries import summaries
 def open_results(path: str | os.PathLike[str]) -> Results:
     """Opens a store; refuses a damaged one, and anything else."""
     folder = Store(checked_path("store", path))
-    header = records.header_in(folder)
+    header = header_in(folder)
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
     entries, _ = folder.entries()
@@ -38,7 +39,7 @@ def open_sweep(
     path: str | os.PathLike[str],
     *,
     partial: bool = False,
-    chunks: str | Mapping[str, int] | None = None,
+    chunks: str | None = None,
 ) -> xr.Dataset:
     """Opens the results of a sweep; curves are read, and checked, when they are used.
 
@@ -51,9 +52,8 @@ def open_sweep(
         partial: Open an unfinished sweep: what is there, with NaN for what is missing; ``seeds``
             says how many each configuration has.
         chunks: "store" for Dask arrays whose chunks are the store's: one configuration x its chunk
-            of seeds x all slots. Or sizes by dimension, such as ``{"seed": 1000}``, which replace
-            these. By default no Dask arrays. Of a sweep with ``keep="summary"``, which is small,
-            it changes nothing.
+            of seeds x all slots. By default no Dask arrays. Of a sweep with ``keep="summary"``,
+            which is small, it changes nothing.
 
     Returns:
         The Dataset that `sweep` returned.
@@ -80,16 +80,15 @@ def open_sweep(
     results = open_results(path)
     if chunks is None:
         return dataset(results, str(path), partial=partial)
-    if not (isinstance(chunks, str) and chunks == "store" or isinstance(chunks, Mapping)):
-        remedy = 'use chunks="store", or sizes such as {"seed": 1000}'
-        refuse("chunks", chunks, '"store", sizes by dimension, or None', remedy)
+    if not (isinstance(chunks, str) and chunks == "store"):
+        remedy = 'use chunks="store", and .chunk(seed=1000) of the result'
+        refuse("chunks", chunks, '"store" or None', remedy)
     try:
         import dask.array  # noqa: F401
     except ImportError:
         remedy = 'pip install "fmab_jax[dask]"'
         refuse("chunks", chunks, "left out where Dask is not installed", remedy)
-    sizes = {} if isinstance(chunks, str) else chunks
-    return dataset(results, str(path), partial=partial, chunks=sizes)
+    return dataset(results, str(path), partial=partial, dask=True)
 
 
 def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
@@ -103,13 +102,9 @@ def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
 
 
 def dataset(
-    results: Results,
-    where: str,
-    *,
-    partial: bool = False,
-    chunks: Mapping[str, int] | None = None,
+    results: Results, where: str, *, partial: bool = False, dask: bool = False
 ) -> xr.Dataset:
-    """Labels a study's results; arguments as in `open_sweep`, with {} for the store's chunks."""
+    """Labels a study's results; arguments as in `open_sweep`, with ``dask`` for its arrays."""
     grid = Grid(results.header)
     # Of a complete cell, all that are wanted are there.
     stops = {cell: results.seeds(cell, results.judged(cell)[0]) for cell in grid.hashes}
@@ -118,7 +113,7 @@ def dataset(
         allowed = f"finished; at least {missing:,} trials are missing"
         refuse("store", where, allowed, "resume it, or open it with partial=True")
     if results.curves:
-        data = _curves(results, grid, stops, complete=not missing, chunks=chunks)
+        data = _curves(results, grid, stops, complete=not missing, dask=dask)
     else:
         data = summaries(results, grid, stops)
     for name in SHARED:
@@ -131,23 +126,20 @@ def dataset(
 
 
 def _curves(
-    results: Results,
-    grid: Grid,
-    stops: Mapping[str, int],
-    *,
-    complete: bool,
-    chunks: Mapping[str, int] | None,
+    results: Results, grid: Grid, stops: Mapping[str, int], *, complete: bool, dask: bool
 ) -> xr.Dataset:
     stop = max(stops.values())
     points, time = grid.time()
-    sizes = {} if chunks is None else chunk_sizes(results, grid, stops, points, chunks)
+    # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
+    chains = [results.chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
+    parts = [part.stop - part.start for part in min(chains, key=len)]
+    sizes: dict[str, Any] = {**dict.fromkeys(grid.dims, 1), "seed": tuple(parts) or (0,)}
 
     def lazy(output: Output) -> xr.Variable:
-        boolean = output.dtype is np.bool_
-        kind = output.dtype if complete or boolean else np.float64
+        kind = output.dtype if complete or output.dtype is np.bool_ else np.float64
         array = indexing.LazilyIndexedArray(Lazy(results, grid, output, stop, points, kind))
         variable = xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
-        if chunks is None:
+        if not dask:
             return variable
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
@@ -156,5 +148,103 @@ def _curves(
     events = {output.name: variables.pop(output.name) for output in every if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}
-    coords |= schema.index_coordinates(every, grid.sizes(points))
+    coords |= schema.index_coordinates(every, grid.sizes(grid.cells, points))
     return xr.Dataset(variables, {**coords, **schema.meter_coordinates(grid.meters), **events})
+
+
+class Lazy(BackendArray):
+    """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
+
+    def __init__(
+        self, results: Results, grid: Grid, output: Output, stop: int, points: int, dtype: Any
+    ) -> None:
+        self.results, self.grid, self.output, self.points = results, grid, output, points
+        self.sizes = grid.sizes(grid.cells, points)
+        self.shape = (*grid.shape, stop, *(self.sizes[dim] for dim in output.dims))
+        self.dtype = np.dtype(dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> np.typing.ArrayLike:
+        if not isinstance(key, indexing.VectorizedIndexer):
+            return self._read(key.tuple)
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER, self._read
+        )
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        places = [
+            np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
+        ]
+        over = len(self.grid.dims)
+        scalars = [
+            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
+        ]
+        if not over and not scalars:
+            return self._cell(0, *places).astype(self.dtype, copy=False)
+        out = np.empty([len(place) for place in places], self.dtype)
+        for index in np.ndindex(out.shape[:over]):
+            at = [int(place[i]) for place, i in zip(places, index, strict=False)]
+            cell = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
+            out[index] = self._cell(cell, *places[over:])
+        return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
+
+    def _cell(self, index: int, seeds: np.ndarray, *places: np.ndarray) -> np.ndarray:
+        output, wanted = self.output, dict(zip(self.output.dims, places, strict=True))
+        cell, fact, dtype = self.grid.hashes[index], self.grid.cells[index], self.dtype
+        columns = self.grid.columns(fact, self.points)
+        # By name: another process has functions of its own.
+        if output.name not in {output.name for output in USUAL}:
+            columns = columns[: fact["slots"]]
+        elif "time" in wanted:
+            columns = columns[wanted.pop("time")]
+        sizes = self.grid.sizes([fact], len(columns))
+        known = seeds < self.results.seeds(cell, int(seeds.max(initial=-1)) + 1)
+
+        def compute(seeds: np.ndarray) -> np.ndarray:
+            read = self._reader(cell, seeds, columns, sizes)
+            return made(output, read, self.grid.facts(fact), sizes.__getitem__, len(seeds))
+
+        if known.any() and known.all():
+            values = compute(seeds)
+        else:  # an output is not called for seeds that are missing
+            values = np.zeros((len(seeds), *map(sizes.__getitem__, output.dims)), dtype)
+            if dtype.kind == "f":
+                values[...] = math.nan
+            if known.any():
+                values[known] = compute(seeds[known])
+        for axis, dim in enumerate(output.dims, 1):
+            if dim in wanted:
+                values = self._take(values, axis, dim, wanted[dim])
+        return values
+
+    def _take(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
+        """Returns values at some places of a dimension, of which other cells may have more."""
+        more = self.sizes[dim] - values.shape[axis]
+        if more and dim == "time":  # a grid that is shorter repeats its last slot
+            places = np.minimum(places, values.shape[axis] - 1)
+        elif more:
+            wide = [(0, 0)] * values.ndim
+            wide[axis] = (0, more)
+            values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
+        if np.array_equal(places, np.arange(values.shape[axis])):
+            return values  # not a copy of what may be most of a result
+        return np.take(values, places, axis=axis)
+
+    def _reader(
+        self, cell: str, seeds: np.ndarray, columns: np.ndarray, sizes: Mapping[str, int]
+    ) -> Callable[[str], np.ndarray]:
+        """Returns what reads fields and gauges of some seeds of a cell, as they are asked for."""
+        results = self.results
+        gauges = {gauge.name: gauge for gauge in gauges_of([self.output])}
+
+        def array(name: str) -> np.ndarray:
+            if name in gauges:
+                # One row stands for all agents; others may be padding.
+                index = tuple(slice(sizes[dim]) for dim in gauges[name].dims)
+                return results.values(cell, name, seeds, np.float64, index)
+            dtype, over_time = schema.FIELDS[name]
+            if name == "waiting_regret" and not results.has(cell, name):  # nobody waits
+                return np.broadcast_to(0.0, (len(seeds), len(columns)))
+            slots = (as_slice(columns),) if over_time else ()
+            return results.values(cell, name, seeds, dtype, slots)
+
+        return array

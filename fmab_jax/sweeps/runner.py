@@ -21,9 +21,7 @@ import xarray as xr
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import Shown, count, refuse
 from fmab_jax.files import checked_path
-from fmab_jax.resources import affordable
 from fmab_jax.run import resources
-from fmab_jax.run.configs import check_counts
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.claims import claim, intact, open_existing
@@ -32,7 +30,7 @@ from fmab_jax.sweeps.layout import Layout
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Plan, Progress, progress_of, size_text
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import Study, provenance, state
+from fmab_jax.sweeps.study import Study, made_with, state
 from fmab_jax.sweeps.work import Work
 
 if TYPE_CHECKING:
@@ -100,7 +98,7 @@ def sweep(
             the store; its chunks are used where their configuration is the same.
         chunk: Trials of a chunk, what a kill loses at most; about a second's work by default.
         batch: As in `simulate`.
-        devices: As in `simulate`. Under `jax.distributed`, all devices of all processes.
+        devices: As in `simulate`.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
             default a bar on a terminal, lines in a notebook.
         parameters: The algorithm's (epsilon, participation, schedule_gap, graph ...) and the
@@ -167,55 +165,40 @@ def run(
     devices: Sequence[jax.Device] | None = None,
     progress: Progress | bool | None = None,
     dry: bool = False,
-    whole: bool = False,
 ) -> xr.Dataset:
-    """Runs a study; arguments as in `sweep`.
-
-    A ``dry`` run only plans, checks and reports; its Dataset is empty. ``whole`` takes all seeds of
-    a configuration for one chunk, as far as a chunk can be that large.
-    """
+    """Runs a study; arguments as in `sweep`. A ``dry`` run only plans, checks and reports."""
     cluster = None if client is None else _checked_cluster(client, worker, devices)
     # With a cluster, this process computes nothing and leaves its devices alone.
-    used = _checked_devices(study, devices) if cluster is None else ()
+    used = resources.checked_devices(devices) if cluster is None else ()
     path = None if store is None else checked_path("store", store)
-    _refuse_listed_seeds(study, path, client)
     worker, changes = _checked_worker(worker, path), _checked_changes(allow_changes)
-    # Of several processes with common devices, the first keeps the results.
-    keeps = not resources.spans_processes(used) or jax.process_index() == 0
-    shows, result_bytes = keeps, 0
-    if whole:
-        needs = study.points[0].config.needs(study.seeds, used, batch)
-        # A run that is one batch has nothing to show.
-        shows, result_bytes = keeps and needs.batches > 1, needs.result_bytes
-        affordable("memory", result_bytes, "record fewer times or seeds", needs.available_bytes)
-    with progress_of(progress, shows, brief=whole) as shown, ExitStack() as stack:
-        made_by = cluster.agree(shown) if cluster else provenance(used)
+    # Many seeds of one configuration are one chunk.
+    brief = study.keep == "curves" and not (study.axes or path or cluster or dry)
+    chunk = study.seeds if brief and chunk is None else chunk
+    with progress_of(progress, brief=brief) as shown, ExitStack() as stack:
+        made_by = cluster.agree(shown) if cluster else made_with(used[0].platform)
         sharers = worker[1] if worker else cluster.threads if cluster else 1
-        layout = Layout(study, made_by["platform"], chunk, worker, sharers, whole=whole)
+        layout = Layout(study, made_by["platform"], chunk, worker, sharers, stored=path is not None)
         work = Work(layout, used, batch, cluster)
         header = header_of(study, made_by)
         found = Results(header, Memory(), [], study.outputs)
-        if path is not None and keeps:
+        if path is not None:
             open_existing(path, found, changes)
-        plan = work.plan(found, path if keeps else None, in_memory=path is None)
-        work.result_bytes = result_bytes or plan.memory_bytes
+        plan = work.plan(found, path)
         shown.planned(plan)
-        if not whole:
-            _refuse_what_does_not_fit(plan, study)
+        _refuse_what_does_not_fit(plan, study)
         if dry:
             return xr.Dataset()
-        if path is not None and keeps:
+        if path is not None:
             folder = Store(path, create=True)
             writer = "worker-{}-of-{}".format(*worker) if worker else "main"
             stack.enter_context(folder.writing(writer))
             claim(folder, header, changes, alone=worker is None)
             found.hold(folder, intact(folder, layout.hashes, shown))
-        work.compute(found, shown, keeps=keeps or path is None)
-        if path is not None and keeps:
+        work.compute(found, shown)
+        if path is not None:
             # What other workers have done meanwhile counts as well.
             found.hold(folder, folder.entries()[0])
-    if path is not None and not keeps:
-        return xr.Dataset()
     if missing := sum(found.missing(name) for name in layout.hashes):
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
@@ -223,23 +206,6 @@ def run(
     if study.listed is not None and study.keep == "curves":
         data = data.assign_coords(seed=np.asarray(study.listed, np.int64))
     return data
-
-
-def _checked_devices(study: Study, devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
-    """Returns the devices to use: of all processes, if `jax.distributed` joins several."""
-    used = resources.checked_devices(devices)
-    if devices is None and jax.process_count() > 1:
-        used = tuple(jax.devices())
-    for point in study.points:
-        check_counts(point.config, used[0].platform)
-    return used
-
-
-def _refuse_listed_seeds(study: Study, path: Path | None, client: Any) -> None:
-    if study.listed is not None and not (path is None and client is None):
-        remedy = "a list of seeds is for results in memory"
-        seeds = np.asarray(study.listed[:100]).tolist()
-        refuse("seeds", seeds, "a number of seeds with a store or a client", remedy)
 
 
 def _checked_worker(worker: Any, store: Path | None) -> tuple[int, int] | None:
@@ -285,12 +251,9 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
     for field, needed, free in needs:
         if not free or needed <= 0.9 * free:
             continue
-        remedy = "record fewer times or sweep fewer values"
+        remedy = "use a smaller batch or chunk, fewer times, or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
             seeds = int(0.9 * free / sum(point.config.curve_bytes for point in study.points))
-            remedy = "use keep='summary', which does not grow with the seeds"
-            remedy += f", or at most {seeds:,} seeds" * bool(seeds)
-        elif field == "memory" and study.keep == "curves":
-            remedy = "use a smaller batch or chunk, fewer times, or fewer agents or arms"
+            remedy = f"record fewer times, sweep with keep='summary', or at most {seeds:,} seeds"
         allowed = f"at most 90 % of the {size_text(free)} free"
         refuse(field, size_text(needed), allowed, remedy)

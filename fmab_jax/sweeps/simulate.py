@@ -96,7 +96,7 @@ def simulate(
         sum_agents=sum_agents,
         outputs=outputs,
     )
-    data = run(study, batch=batch, devices=devices, progress=progress, whole=True).load()
+    data = run(study, batch=batch, devices=devices, progress=progress).load()
     if problem.means is not None:
         data["means"] = (("row", "arm"), problem.means, {"long_name": "mean reward"})
     return data

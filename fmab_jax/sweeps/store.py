@@ -33,10 +33,10 @@ from fmab_jax.files import (
     write_all,
 )
 
+FORMAT = 4
+"""Version of run.json and of the chunks beside it."""
 MOST_BYTES = 2**31 - 2**24
 """Of a chunk's arrays: ZIP without its 64-bit extension."""
-_CHUNK = re.compile(r"[0-9a-f]{32}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _OURS = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
 _TORN = b" torn"
 
@@ -120,7 +120,8 @@ class Store:
             for number, line in enumerate(lines, 1):
                 # A torn line may lack no more than its end.
                 record = _unseal(line.removesuffix(_TORN)) or {}
-                if (entry := _entry(record)) is not None:
+                if "sha256" in record:
+                    entry = Entry(*map(record.get, Entry._fields))  # type: ignore[arg-type]
                     last[entry.chunk] = str(record.get("serial")), entry
                 elif not line.endswith(_TORN) and "withdrawn" not in record:
                     damage.append(f"{path.name}, line {number}: not what it was written as")
@@ -232,14 +233,6 @@ class _Arrays(dict[str, np.ndarray]):
 
     def __missing__(self, name: str) -> np.ndarray:
         raise Damaged(self._path, f"it holds no {name}")
-
-
-def _entry(record: Mapping[str, Any]) -> Entry | None:
-    """Returns what a manifest line says of a chunk, or None if it is no such line."""
-    entry = Entry(*map(record.get, Entry._fields))  # type: ignore[arg-type]
-    kinds = [type(value) for value in entry] == [str, int, str, dict]
-    whole = kinds and _CHUNK.fullmatch(entry.chunk) and _SHA256.fullmatch(entry.sha256)
-    return entry if whole else None
 
 
 def _seal(record: Mapping[str, Any]) -> bytes:

@@ -12,12 +12,11 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources as package_files
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from fmab_jax import __version__
@@ -34,9 +33,8 @@ from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, room_for
 from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
-from fmab_jax.sweeps.axes import MAX_CONFIGS, Axis, axis_of
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.subjects import SHARED, Drawn, describe_problem
+from fmab_jax.sweeps.subjects import MAX_CONFIGS, SHARED, Axis, Drawn, axis_of, describe_problem
 
 # The rooms that a seed's numbers depend on.
 _ENGINE = (*cache.ENGINE, "analysis/summary.py")
@@ -67,7 +65,7 @@ class Study:
     keep: str
     until: Precision | None
     outputs: tuple[Output, ...] = ()
-    listed: range | np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
+    listed: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,23 +77,24 @@ class Study:
         """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[int, ...], Problem] = {}
         cells = []
-        shared = [axis.name in ("problem", *parameters_of(Drawn)) for axis in self.axes]
+        shared = {"problem", *parameters_of(Drawn)}
         for places in itertools.product(*map(range, self.shape)):
-            pairs = zip(self.axes, places, strict=True)
+            pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
-            algorithm = _algorithm_of(values)
             # A problem is made once for all cells that share it.
-            key = tuple(itertools.compress(places, shared))
+            key = tuple(place for axis, place in pairs if axis.name in shared)
             if key not in problems:
-                problems[key] = _problem_of(values, self.root_seed)
+                problems[key] = values["problem"] or _make(Drawn, values).problem(self.root_seed)
+            algorithm = values["algorithm"]
+            if isinstance(algorithm, type):
+                algorithm = _make(algorithm, values)
             cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
         # Numbers of agents that are not far apart share one program.
         near = max(sizes) <= _ROOMY * min(sizes)
         # One number alone shares with none, and needs no room to spare.
         rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
-        slots: dict[tuple[int, int], str] = {}
-        return tuple(self._point(*cell, rooms.get(cell[1].agents), slots) for cell in cells)
+        return tuple(self._point(*cell, rooms.get(cell[1].agents)) for cell in cells)
 
     @functools.cached_property
     def hash(self) -> str:
@@ -136,12 +135,7 @@ class Study:
         }
 
     def _point(
-        self,
-        algorithm: Algorithm,
-        problem: Problem,
-        horizon: int,
-        room: int | None,
-        slots: dict[tuple[int, int], str],
+        self, algorithm: Algorithm, problem: Problem, horizon: int, room: int | None
     ) -> Point:
         config = bind(
             algorithm,
@@ -154,16 +148,12 @@ class Study:
             quick=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
             outputs=self.outputs,
         )
-        # All that recorded slots depend on, besides what configs share, is the horizon.
-        grid = config.points, config.horizon
-        if grid not in slots:
-            slots[grid] = _hash(config.grid[: config.points].tolist())
         described = {
             **algorithm.describe(),
             "problem": describe_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
             "horizon": config.horizon,
-            "slots": slots[grid],
+            "slots": _hash(config.grid[: config.points].tolist()),
             "root_seed": self.root_seed,
             "sum_agents": self.sum_agents,
             # An algorithm of one's own may exchange otherwise than its description says.
@@ -173,21 +163,10 @@ class Study:
         return Point(described, _hash(described), config)
 
 
-def _algorithm_of(values: Mapping[str, Any]) -> Algorithm:
-    """Returns the algorithm of a cell: the configured one as it is, or one of the class."""
-    owner = values["algorithm"]
-    if isinstance(owner, Algorithm):
-        return owner
+def _make(owner: Any, values: Mapping[str, Any]) -> Any:
+    """Returns what a class makes of those values that are its parameters."""
     with asking(owner):
-        algorithm: Algorithm = owner(**{n: values[n] for n in parameters_of(owner) if n in values})
-    return algorithm
-
-
-def _problem_of(values: Mapping[str, Any], root_seed: int) -> Problem:
-    problem: Problem | None = values["problem"]
-    if problem is not None:
-        return problem
-    return Drawn(**{n: values[n] for n in parameters_of(Drawn) if n in values}).problem(root_seed)
+        return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
 
 
 def state(
@@ -303,22 +282,14 @@ def _refuse_twice(names: Any, values: Mapping[str, Any], owner: str) -> None:
             refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
-def _seeds_of(seeds: Any) -> tuple[int, range | np.ndarray | None]:
+def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
     """Returns how many seeds, and which where they are not 0, 1, and so on."""
-    if isinstance(seeds, Precision):
-        refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
-    # Asked without np.ndim, which would copy a range.
     if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
         return count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds"), None
-    number = length(seeds)
-    if not number:
+    if not (number := length(seeds)):
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
     if number > MAX_SEEDS:
         refuse("seeds", number, f"at most {MAX_SEEDS:,}", "run them in parts")
-    if isinstance(seeds, range):
-        for end in (seeds[0], seeds[-1]):
-            keys.checked_seed("seeds", end)
-        return number, None if seeds == range(number) else seeds
     checked = [keys.checked_seed("seeds", seed) for seed in seeds]
     if len(set(checked)) != number:
         refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
@@ -338,13 +309,8 @@ def _check_until(until: Any, keep: str, seeds: int) -> None:
         refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
 
 
-def provenance(devices: Sequence[jax.Device]) -> dict[str, str]:
-    """Returns what bits depend on besides the configuration: versions, source, kind of device."""
-    return made_with(devices[0].platform)
-
-
 def made_with(platform: str) -> dict[str, str]:
-    """Returns what `provenance` does, for devices of a platform; starts none."""
+    """Returns what bits depend on besides the configuration: versions, source, kind of device."""
     versions = resources.versions()
     return {
         "fmab_jax": f"{__version__} ({_engine()})",

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Output, Reduce
+from fmab_jax.core.outputs import Reduce
 from fmab_jax.run import schema
 from fmab_jax.run.outputs import finish_reduction
 from fmab_jax.run.outputs.usual import USUAL
@@ -23,38 +23,47 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 def summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Dataset:
     """Labels the summaries of a study's cells; arguments as in `results.dataset`."""
+
+    def count(name: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [results.counts(cell, name, stops[cell]) for cell in grid.hashes]
+
     points, time = grid.time()
+    sizes = grid.sizes(grid.cells, points)
     series = _usual(results, grid, stops, points)
     reductions = [output for output in results.outputs if isinstance(output, Reduce)]
     for output in results.outputs:
         if isinstance(output, Reduce):
             series |= _reduction_of(output, results, grid, stops)
         else:
-            series |= _summary_of(output, results, grid, stops, points)
-    histograms = [results.counts(cell, "regret_bin", stops[cell]) for cell in grid.hashes]
-    levels = np.array(QUANTILES)
+            dims = [*grid.dims, *output.dims]
+            tables = _means(output.name, output.dims, results, grid, stops, points)
+            for kind, values in zip(("mean", "variance"), tables, strict=True):
+                series[f"{output.name}_{kind}"] = dims, grid.table(values), output.attrs
+    histograms, levels = count("regret_bin"), np.array(QUANTILES)
     quantiles = [
         summary.quantiles(*histogram, levels) if stops[cell] else np.full(len(levels), math.nan)
         for cell, histogram in zip(grid.hashes, histograms, strict=True)
     ]
     bins, regret_histogram = _dense(grid, histograms)
     low, high = summary.bin_edges(bins)
-    counts = [results.counts(cell, "rounds", stops[cell]) for cell in grid.hashes]
-    rounds, rounds_histogram = _dense(grid, counts)
+    rounds, rounds_histogram = _dense(grid, count("rounds"))
+    numbers = [_moments_of(*numbers) for numbers in count("numbers_sent")]
     series |= {
+        "numbers_sent_mean": (grid.dims, grid.table([mean for mean, _ in numbers])),
+        "numbers_sent_variance": (grid.dims, grid.table([variance for _, variance in numbers])),
         "regret_quantile": ([*grid.dims, "quantile"], grid.table(quantiles)),
         "regret_histogram": ([*grid.dims, "bin"], regret_histogram),
         "rounds_histogram": ([*grid.dims, "made"], rounds_histogram),
         "seeds": (grid.dims, grid.table([stops[cell] for cell in grid.hashes])),
     }
     for name in [output.name for output in USUAL if output.coordinate] + ["undecided"]:
-        tables = [dict(zip(*results.counts(c, name, stops[c]), strict=True)) for c in grid.hashes]
-        series[name] = (grid.dims, grid.table([int(table.get(1, 0)) for table in tables]))
+        tallies = [dict(zip(*pair, strict=True)) for pair in count(name)]
+        series[name] = (grid.dims, grid.table([int(tally.get(1, 0)) for tally in tallies]))
     coords = {
         **grid.coordinates(),
         **time,
         **schema.meter_coordinates(grid.meters),
-        **schema.index_coordinates(results.outputs, grid.sizes(points)),
+        **schema.index_coordinates(results.outputs, sizes),
         **{n: (n, np.array(x, np.float64)) for output in reductions for n, x in output.over},
         "quantile": levels,
         "bin_low": ("bin", low),
@@ -65,27 +74,35 @@ def summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Data
 
 
 def _usual(results: Results, grid: Grid, stops: Mapping[str, int], points: int) -> dict[str, Any]:
-    """Returns the moments of regret, rounds, links and numbers sent."""
+    """Returns the moments of regret, rounds and links."""
     dims, per_time = grid.dims, [*grid.dims, "time"]
-    regret = _moments(results, grid, stops, points, "regret")
-    waited, rounds = (
-        _moments(results, grid, stops, points, name) for name in ("waiting_regret", "rounds_by")
+    regret = []
+    for cell, fact in zip(grid.hashes, grid.cells, strict=True):
+        blank = np.full(points, math.nan)
+        moments = summary.Moments(0, blank, blank, np.full((points, points), math.nan))
+        if stops[cell]:
+            columns = grid.columns(fact, points)
+            seeds, anchor, offset, scatter = results.moments(cell, "regret", stops[cell])
+            scatter = scatter[np.ix_(columns, columns)]
+            moments = summary.Moments(seeds, anchor[columns], offset[columns], scatter)
+        regret.append(moments)
+    waited, (mean, variance) = (
+        [grid.table(table) for table in _means(name, ("time",), results, grid, stops, points)]
+        for name in ("waiting_regret", "rounds_by")
     )
-    mean = grid.table([moments.mean for moments in rounds])
-    variance = grid.table([moments.covariance for moments in rounds])
-    per_round = grid.links().reshape(*grid.shape, 1, -1).astype(np.float64)
-    numbers = [_moments_of(*results.counts(c, "numbers_sent", stops[c])) for c in grid.hashes]
-    covariance = grid.table([moments.covariance for moments in regret])
+    per_round = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
+    per_round = per_round[..., None, :]
     series: dict[str, Any] = {
         "regret_mean": (per_time, grid.table([moments.mean for moments in regret])),
-        "regret_covariance": ([*per_time, "time_2"], covariance),
-        "waiting_regret_mean": (per_time, grid.table([moments.mean for moments in waited])),
+        "regret_covariance": (
+            [*per_time, "time_2"],
+            grid.table([moments.covariance for moments in regret]),
+        ),
+        "waiting_regret_mean": (per_time, waited[0]),
         "links_mean": ([*per_time, "meter"], mean[..., None] * per_round),
         "links_variance": ([*per_time, "meter"], variance[..., None] * per_round**2),
         "rounds_made_mean": (dims, mean[..., -1]),
         "rounds_made_variance": (dims, variance[..., -1]),
-        "numbers_sent_mean": (dims, grid.table([mean for mean, _ in numbers])),
-        "numbers_sent_variance": (dims, grid.table([variance for _, variance in numbers])),
     }
     if (level := results.header["look_level"]) is not None:
         widths = [relative_width(moments, level) for moments in regret]
@@ -93,24 +110,33 @@ def _usual(results: Results, grid: Grid, stops: Mapping[str, int], points: int) 
     return series
 
 
-def _moments(
-    results: Results, grid: Grid, stops: Mapping[str, int], points: int, name: str
-) -> list[summary.Moments]:
-    """Returns the moments of a series of each cell, over the recorded slots of all cells."""
-    cells = []
-    for cell, fact in zip(grid.hashes, grid.cells, strict=True):
-        columns = grid.columns(fact, points)
+def _means(
+    name: str,
+    dims: tuple[str, ...],
+    results: Results,
+    grid: Grid,
+    stops: Mapping[str, int],
+    points: int,
+) -> np.ndarray:
+    """Returns mean and variance over the seeds of a series or an output: [2, cell, *dims]."""
+    sizes = grid.sizes(grid.cells, points)
+    tables = np.full((2, len(grid.cells), *(sizes[dim] for dim in dims)), math.nan)
+    for index, cell in enumerate(grid.hashes):
         if not stops[cell]:  # of an unfinished sweep
-            blank = np.full(points, math.nan)
-            scatter = np.full((points, points), math.nan) if name == "regret" else blank
-            cells.append(summary.Moments(0, blank, blank, scatter))
-        elif not results.has(cell, f"{name}_anchor"):
-            cells.append(summary.moments(np.zeros((2, points)), full=False))
-        else:
-            seeds, anchor, offset, scatter = results.moments(cell, name, stops[cell])
-            scatter = scatter[np.ix_(*[columns] * scatter.ndim)]
-            cells.append(summary.Moments(seeds, anchor[columns], offset[columns], scatter))
-    return cells
+            continue
+        if name == "waiting_regret" and not results.has(cell, f"{name}_anchor"):  # nobody waits
+            tables[:, index] = 0.0
+            continue
+        fact = grid.cells[index]
+        shape = [grid.sizes([fact], fact["slots"])[dim] for dim in dims]
+        moments = results.moments(cell, name, stops[cell], shape)
+        for which, flat in enumerate((moments.mean, moments.covariance)):
+            values = flat.reshape(shape)
+            if "time" in dims:  # a grid that is shorter repeats its last slot
+                values = np.take(values, np.minimum(np.arange(points), shape[0] - 1), axis=0)
+            where: Any = (which, index, *map(slice, values.shape))
+            tables[where] = values
+    return tables
 
 
 def _dense(
@@ -122,31 +148,6 @@ def _dense(
     for row, (present, counts) in zip(rows, sparse, strict=True):
         row[np.searchsorted(values, present)] = counts
     return values, grid.table(rows)
-
-
-def _summary_of(
-    output: Output, results: Results, grid: Grid, stops: Mapping[str, int], points: int
-) -> dict[str, Any]:
-    """Returns mean and variance over the seeds of an output that was asked for."""
-    sizes = grid.sizes(points)
-    tables = np.full((2, len(grid.cells), *(sizes[dim] for dim in output.dims)), math.nan)
-    for index, cell in enumerate(grid.hashes):
-        if not stops[cell]:  # of an unfinished sweep
-            continue
-        shape = [grid.own_sizes(index)[dim] for dim in output.dims]
-        moments = results.moments(cell, output.name, stops[cell], shape)
-        for which, flat in enumerate((moments.mean, moments.covariance)):
-            values = flat.reshape(shape)
-            if "time" in output.dims:  # a grid that is shorter repeats its last slot
-                columns = np.minimum(np.arange(points), shape[0] - 1)
-                values = np.take(values, columns, axis=0)
-            where: Any = (which, index, *map(slice, values.shape))
-            tables[where] = values
-    dims = [*grid.dims, *output.dims]
-    return {
-        f"{output.name}_{kind}": (dims, grid.table(values), output.attrs)
-        for kind, values in zip(("mean", "variance"), tables, strict=True)
-    }
 
 
 def _reduction_of(

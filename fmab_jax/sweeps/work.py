@@ -5,24 +5,22 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 
 from fmab_jax.run import compilation, resources
-from fmab_jax.run.compilation import Sizes
-from fmab_jax.sweeps.blocks import chunk_of, run_job, stays_on_device
+from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
-from fmab_jax.sweeps.layout import Block, Layout, ProgramKey, bytes_per_summary, rows_of
+from fmab_jax.sweeps.layout import Block, Layout, bytes_per_summary
 from fmab_jax.sweeps.progress import Plan, Progress
 from fmab_jax.sweeps.store import Entry
 
@@ -32,70 +30,65 @@ if TYPE_CHECKING:
 _Chunks = Generator[tuple[Block, Mapping[str, np.ndarray]], None, None]
 
 
+@dataclass
 class Work:
     """The blocks of a study, and how they are computed."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        devices: tuple[jax.Device, ...],
-        batch: int | None,
-        cluster: Cluster | None,
-    ) -> None:
-        self.layout, self.study, self.devices, self.batch = layout, layout.study, devices, batch
-        self.cluster, self.compilations, self.compile_s = cluster, 0, 0.0
-        self.started = time.perf_counter()
-        self.shared = resources.spans_processes(devices)
-        # The sizes that fit, by those that were wanted.
-        self.sizes: dict[tuple[ProgramKey, Sizes], Sizes] = {}
-        self.result_bytes = 0
+    layout: Layout
+    devices: tuple[jax.Device, ...]
+    batch: int | None
+    cluster: Cluster | None
+    compilations: int = 0
+    compile_s: float = 0.0
+    result_bytes: int = 0
+    started: float = field(default_factory=time.perf_counter)
 
-    def plan(
-        self, results: Results, store: str | os.PathLike[str] | None, *, in_memory: bool
-    ) -> Plan:
+    def plan(self, results: Results, store: Path | None) -> Plan:
         """Returns what is to be done and what it takes, before anything is allocated."""
-        layout = self.layout
-        todo = layout.todo(results)
+        layout, study = self.layout, self.layout.study
+        todo, summary = layout.todo(results), study.keep == "summary"
         # The products behind a scatter, and the chunk's bytes, are copies; one chunk is written
-        # while the next is computed.
-        copies = 10 if self.study.keep == "summary" else 4
+        # while the next is computed. Curves without a store are kept as they come.
+        copies = 10 if summary else 4
         largest = 0
         for block in todo:
             config = layout.points[block.cells[0]].config
-            trials = block.trials * (config.curve_bytes + 4 * config.wanted)
-            largest = max(largest, trials + copies * layout.chunk_bytes(block))
+            needed = 4 * block.trials * config.wanted
+            if summary or store is not None:
+                needed += block.trials * config.curve_bytes + copies * layout.chunk_bytes(block)
+            largest = max(largest, needed)
         everybody = todo if layout.worker is None else layout.alone().todo(results)
         disk = sum(layout.chunk_bytes(block) + 2000 for block in everybody)
-        memory = largest + disk * in_memory
-        if self.study.keep == "summary":
-            memory += 4 * sum(bytes_per_summary(point.config) for point in self.study.points)
+        self.result_bytes = largest + disk * (store is None)
+        if summary:
+            self.result_bytes += 4 * sum(bytes_per_summary(point.config) for point in study.points)
         return Plan(
-            cells=len(self.study.points),
-            seeds=self.study.seeds,
-            until=self.study.until is not None,
+            cells=len(study.points),
+            seeds=study.seeds,
+            until=study.until is not None,
             distinct=len(layout.points),
-            layouts=len({key.program for key in layout.by_program(todo)}),
-            trials=len(layout.points) * self.study.seeds,
+            layouts=len({layout.keys[block.cells[0]][0] for block in todo}),
+            trials=len(layout.points) * study.seeds,
             missing=sum(block.trials for block in todo),
             blocks=len(todo),
             disk_bytes=0 if store is None else disk,
             free_bytes=0 if store is None else _free_bytes(store),
-            memory_bytes=memory,
+            memory_bytes=self.result_bytes,
             available_bytes=resources.available_bytes(),
             workers=layout.useful_workers(todo),
         )
 
-    def compute(self, results: Results, progress: Progress, *, keeps: bool) -> None:
+    def compute(self, results: Results, progress: Progress) -> None:
         """Computes what is missing; each block is written as soon as it is there."""
         planned, misses = 0, compilation.compile_program.cache_info().misses
-        while blocks := self._agree(self.layout.todo(results)):
+        compute = self._compute_here if self.cluster is None else self._compute_there
+        while blocks := self.layout.todo(results):
             planned += sum(block.trials for block in blocks)
             progress.extended(planned)
-            left = {name: results.missing(name) for name in self.layout.hashes} if keeps else {}
-            run = self._compute_here if self.cluster is None else self._compute_there
+            left = {name: results.missing(name) for name in self.layout.hashes}
             # Closed as soon as writing fails, so that nobody computes in vain.
             with (
-                closing(run(blocks, keeps, progress)) as chunks,
+                closing(compute(blocks, progress)) as chunks,
                 closing(self._store(chunks, results)) as stored,
             ):
                 for block, entry in stored:
@@ -127,7 +120,7 @@ class Work:
                 facts = {
                     "cells": list(block.cells),
                     "seeds": [block.start, block.stop],
-                    "keep": self.study.keep,
+                    "keep": self.layout.study.keep,
                     "made_by": results.header["made_by"],
                 }
                 last = block, pool.submit(results.source.put, chunk_name(facts), arrays, facts)
@@ -135,70 +128,32 @@ class Work:
             if last is not None:
                 yield last[0], last[1].result()
 
-    def _compute_here(self, blocks: list[Block], keeps: bool, progress: Progress) -> _Chunks:
+    def _compute_here(self, blocks: list[Block], progress: Progress) -> _Chunks:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
-        parts = []
-        for key, group in self.layout.by_program(blocks).items():
-            trials = self.layout.most_trials(key, group)
-            needs = self.layout.config(key).needs(trials, self.devices, self.batch)
-            parts.append((key, Sizes(needs.batch, rows_of(group), needs.lanes), group))
+        groups, cores = self.layout.jobs(blocks, self.batch), resources.cores()
         # What may not fit is compiled first.
-        parts.sort(key=lambda part: -self.layout.config(part[0]).elements)
-        programs = [(key.program, sizes) for key, sizes, _ in parts]
-        with compilation.compile_ahead(
-            programs, self.devices, self.result_bytes, one_by_one=self.shared
-        ) as wait_for:
-            for place, (key, wanted, group) in enumerate(parts):
-                if (key, wanted) not in self.sizes:
-                    started = time.perf_counter()
-                    tell = functools.partial(progress.compiling, place + 1, len(parts))
-                    self.sizes[key, wanted] = wait_for(place, tell)
-                    self.compile_s += time.perf_counter() - started
-                for block in group:
-                    job = self.layout.job(block)
-                    stays = stays_on_device(job, self.study.keep, self.devices)
-                    series = run_job(
-                        job,
-                        self.sizes[key, wanted],
-                        self.devices,
-                        keep_on_device=stays,
-                        advanced=progress.advanced,
-                    )
-                    if keeps:
-                        cores = resources.cores()
-                        arrays = chunk_of(series, job.configs, self.study.keep, threads=cores)
-                        del series  # may take a device's memory
-                        yield block, arrays
+        groups.sort(key=lambda jobs: -jobs[0][1].configs[0].elements)
+        firsts = [jobs[0][1] for jobs in groups]
+        programs = [(job.configs[0].program, job.sizes(self.devices)) for job in firsts]
+        with compilation.compile_ahead(programs, self.devices, self.result_bytes) as wait_for:
+            for place, jobs in enumerate(groups):
+                started = time.perf_counter()
+                tell = functools.partial(progress.compiling, place + 1, len(groups))
+                sizes = wait_for(place, tell)
+                self.compile_s += time.perf_counter() - started
+                for block, job in jobs:
+                    yield block, compute_block(job, sizes, self.devices, progress.advanced, cores)
 
-    def _compute_there(self, blocks: list[Block], keeps: bool, progress: Progress) -> _Chunks:
+    def _compute_there(self, blocks: list[Block], progress: Progress) -> _Chunks:
         """Yields blocks with their chunks, in any order, as the cluster's workers compute them."""
-        from fmab_jax.sweeps.cluster import Task
-
         assert self.cluster is not None
-        tasks, ordered = [], []
-        for key, group in self.layout.by_program(blocks).items():
-            trials, rows = self.layout.most_trials(key, group), rows_of(group)
-            for block in group:
-                job = self.layout.job(block)
-                tasks.append(Task(job, self.study.keep, trials, self.batch, rows))
-                ordered.append(block)
-        with closing(self.cluster.compute(tasks, progress)) as finished:
+        pairs = [pair for jobs in self.layout.jobs(blocks, self.batch) for pair in jobs]
+        with closing(self.cluster.compute([job for _, job in pairs], progress)) as finished:
             for number, arrays, compilations in finished:
                 self.compilations += compilations
-                progress.advanced(ordered[number].trials)
-                yield ordered[number], arrays
+                progress.advanced(pairs[number][0].trials)
+                yield pairs[number][0], arrays
                 del arrays
-
-    def _agree(self, blocks: list[Block]) -> list[Block]:
-        """Has all processes do what the first has found to be missing."""
-        if not self.shared:
-            return blocks
-        text = np.frombuffer(json.dumps(blocks).encode(), np.uint8)
-        size = int(multihost_utils.broadcast_one_to_all(np.int32(len(text))))
-        first = jax.process_index() == 0
-        text = multihost_utils.broadcast_one_to_all(text if first else np.zeros(size, np.uint8))
-        agreed = json.loads(np.asarray(text, np.uint8).tobytes())
-        return [Block(tuple(cells), start, stop) for cells, start, stop in agreed]
 
 
 def chunk_name(facts: Mapping[str, Any]) -> str:
@@ -207,7 +162,7 @@ def chunk_name(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _free_bytes(store: str | os.PathLike[str]) -> int:
+def _free_bytes(store: Path) -> int:
     """Returns the free space where a folder lies, or will."""
-    path = Path(store).absolute()
+    path = store.absolute()
     return shutil.disk_usage(next(filter(Path.exists, (path, *path.parents)))).free

@@ -108,7 +108,7 @@ def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("computed")
 
-    monkeypatch.setattr(work, "run_job", never)
+    monkeypatch.setattr(work, "compute_block", never)
     out, err = said(capsys, f"{GRID} --out eps")
     check_rows(out, eps)
     assert "0 of them to do" in err

@@ -234,7 +234,7 @@ def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch
     """Would catch a traceback of Dask's own time limits, and a task's error told as another's."""
     cluster = clusters.Cluster(client)
     study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=4, **GRID)
-    task = clusters.Task(Job((study.points[0].config,), 0, 4, 0), "curves", 4, None, 1)
+    task = Job((study.points[0].config,), range(4), 0, "curves", 4, None)
     future = client.submit(exec, "raise TimeoutError('of the disk')", pure=False)
     while not cluster._wait([future]):
         pass

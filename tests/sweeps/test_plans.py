@@ -76,7 +76,7 @@ def test_a_share_is_rounded_up(cells, seeds, workers, most):
 def test_how_many_workers_have_something_to_do(changes, chunk, workers):
     """Would catch a plan that asks for workers that would idle, or for too few."""
     made = work(study(**changes), None, chunk)
-    found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
+    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
     assert made.layout.useful_workers(made.layout.todo(found)) == workers
 
 
@@ -114,8 +114,8 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
     made = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.
     made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path, in_memory=False).disk_bytes == disk
+    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
+    assert made.plan(found, tmp_path).disk_bytes == disk
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, 
     """Would catch a plan that counts what is kept once, and memory that gives out in the middle."""
     made = work(study(keep=keep), None, chunk)
     made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path, in_memory=False).memory_bytes == memory
+    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
+    assert made.plan(found, tmp_path).memory_bytes == memory
 
 
 def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
@@ -140,7 +140,7 @@ def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
     changes = {"seeds": 4, "keep": "summary"}
     for until, cells in ((None, {5}), (until_precise(0.1, max_seeds=8), {1})):
         made = work(study(**changes, until=until))
-        found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
+        found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
         assert {len(block.cells) for block in made.layout.todo(found)} == cells
 
 

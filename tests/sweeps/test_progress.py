@@ -93,7 +93,7 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
     if terminal and isinstance(stream, Broken):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", stream)
-    teller = progress_of(True, True)
+    teller = progress_of(True)
     everything(teller)
     shown = "terminal" if terminal and isinstance(stream, Broken) else "lines"
     assert teller._where == shown and teller._done == 6
@@ -103,7 +103,7 @@ def test_what_can_be_written_is_told(monkeypatch):
     """Would catch lines that are dropped although somebody listens."""
     heard = io.StringIO()
     monkeypatch.setattr(sys, "stderr", heard)
-    everything(progress_of(True, True))
+    everything(progress_of(True))
     lines = heard.getvalue().splitlines()
     assert lines[0].startswith("2 configurations x 3 seeds = 6 trials: 1 compilation, 1 chunk, ")
     assert lines[1:3] == ["x: damaged", "compiling program 1 of 1"]
@@ -121,14 +121,11 @@ def test_progress_is_true_false_or_somebody_who_is_told():
     """Would catch a text or a number taken for True."""
     for value in ("yes", 1, [], 0.0):
         with pytest.raises(Refusal, match="^progress=.*: must be True or False; "):
-            progress_of(value, True)
+            progress_of(value)
     mine = Progress()
-    assert progress_of(mine, False) is mine
-    assert [progress_of(*given)._where for given in SILENT] == [""] * 3
-
-
-# A program without a terminal, one that asks for silence, and one of which another tells.
-SILENT = ((None, True), (False, True), (True, False))
+    assert progress_of(mine) is mine
+    # A program without a terminal, and one that asks for silence.
+    assert [progress_of(given)._where for given in (None, False)] == ["", ""]
 
 
 class Terminal(io.StringIO):
@@ -151,7 +148,7 @@ def test_a_bar_tells_how_far_it_is(monkeypatch):
     heard = Terminal()
     monkeypatch.setattr(sys, "stderr", heard)
     monkeypatch.setenv("COLUMNS", "120")
-    with progress_of(None, True) as bar:
+    with progress_of(None) as bar:
         bar.planned(PLAN)
         bar.extended(20)
         bar.compiling(1, 1)
