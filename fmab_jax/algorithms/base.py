@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
@@ -45,7 +45,7 @@ from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, Scalar
+from fmab_jax.core.shapes import Curve, Grid, Integer, Reals, Scalar
 from fmab_jax.errors import Shown, did_you_mean, real, refuse, whole_class
 from fmab_jax.parameters import Described, parameters_of
 
@@ -78,8 +78,8 @@ class Outcome(NamedTuple):
         gauged: What was gauged, by name; None where nothing was asked for. See `Gauge`.
     """
 
-    regret: Float[Array, " time"]
-    waiting_regret: Float[Array, " time"] | None
+    regret: Curve
+    waiting_regret: Curve | None
     rounds_by: Grid
     rounds: Integer
     arms_reported: Integer
@@ -88,7 +88,7 @@ class Outcome(NamedTuple):
     agents_lost: Integer
     agents_worse: Integer
     final_gap: Scalar
-    gauged: dict[str, Float[Array, ...]] | None = None
+    gauged: dict[str, Reals] | None = None
 
 
 # Attributes that decide how rewards become messages and actions; all others are functions of these.

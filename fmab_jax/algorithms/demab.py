@@ -22,7 +22,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.ledgers import SERVER, Seen, together
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar, Truth
+from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class _Together(NamedTuple):
     pulled: Int[Array, " agent"]
     rounds: Integer
     numbers: Integer
-    regret_curve: Float[Array, " time"]
+    regret_curve: Curve
     rounds_curve: Grid
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core.plugins import errors_as
-from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm
+from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, Reals
 from fmab_jax.errors import Refusal, flag, real, refuse
 
 PROMISE = (
@@ -64,7 +64,7 @@ class Gauge(NamedTuple):
     dims: tuple[str, ...]
     start: Callable[[int, int, Array], Any]
     add: Callable[[Any, Stretch, Array], Any]
-    end: Callable[[Any], Float[Array, ...]] = lambda total: total
+    end: Callable[[Any], Reals] = lambda total: total
 
     @property
     def by_agent(self) -> bool:
@@ -179,10 +179,7 @@ class Record:
     number_bits: int
 
     def __init__(
-        self,
-        arrays: Callable[[str], np.ndarray],
-        facts: Mapping[str, Any],
-        gauges: Sequence[Gauge] = (),
+        self, arrays: Callable[[str], Any], facts: Mapping[str, Any], gauges: Sequence[Gauge] = ()
     ) -> None:
         """Takes what returns an array by its name, the attributes, and the output's own gauges."""
         vars(self).update(facts)

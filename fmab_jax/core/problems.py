@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core import keys, tables
 from fmab_jax.core.instances import BoundProblem
@@ -21,6 +21,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.shapes import PerRowArm
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
@@ -36,7 +37,7 @@ _BERNOULLI = Bernoulli()
 
 
 @jax.jit
-def _means_drawn(bound: BoundProblem, root_seed: Array, seed: Array) -> Float[Array, "row arm"]:
+def _means_drawn(bound: BoundProblem, root_seed: Array, seed: Array) -> PerRowArm:
     """Returns one seed's means: a single program in place of a hundred of one operation each."""
     return bound.draw(keys.seed_key(root_seed, seed)).means
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax import elimination
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.core.shapes import STATIC
+from fmab_jax.core.shapes import STATIC, PerRow
 from fmab_jax.draws import ByAgent, Draws, SinceHeard, SplitArms
 from fmab_jax.errors import refuse
 
@@ -67,7 +67,7 @@ class EliminationTrial:
         return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
 
     @property
-    def agents_by_row(self) -> Float[Array, " row"]:
+    def agents_by_row(self) -> PerRow:
         """How many agents each of these rows stands for."""
         if isinstance(self.draws, ByAgent) and self.waits:
             return jnp.asarray(self.draws.real).astype(jnp.float64)

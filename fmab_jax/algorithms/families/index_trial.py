@@ -18,7 +18,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.rare import anywhere, largest, stored
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerRow, Scalar
+from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
@@ -108,7 +108,7 @@ class _Run(NamedTuple):
     state: State
     regret: Scalar
     rounds: Integer
-    regret_curve: Float[Array, " time"]
+    regret_curve: Curve
     rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
 
