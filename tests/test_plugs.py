@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -1183,32 +1181,3 @@ def test_another_file_cannot_take_a_loaded_name(tmp_path):
     shutil.copy(FILE, tmp_path / "other.py")
     refuses("the name of no other algorithm", base.load_plugin, str(tmp_path / "other.py"))
     assert {owner.name for owner in base.load_plugin(FILE)} == {"geometric", "greedy"}
-
-
-PACKAGE = """\
-import json, sys
-import fmab_jax as fmab
-from fmab_jax.cli.main import main
-names = [each["name"] for each in fmab.list_algorithms()]
-data = fmab.sweep("geometric", agents=6, arms=5, growth=[2, 4], horizon=500, seeds=8)
-assert main(["algorithms", "--plugin", "their_bandits"]) == 0
-print(json.dumps([names, data.attrs["algorithm"], float(data.regret[0, :, -1].mean())]))
-"""
-
-
-def test_an_installed_package_is_known_by_its_entry_point(tmp_path):
-    """Would catch entry points that are not looked up, or that clash with themselves."""
-    shutil.copy(FILE, tmp_path / "their_bandits.py")
-    info = tmp_path / "their_bandits-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-bandits\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[fmab_jax.algorithms]\nown = their_bandits\n")
-    roots = [str(tmp_path), str(Path(fmab.__file__).parents[1])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(roots)}
-    done = subprocess.run(
-        [sys.executable, "-c", PACKAGE], env=environment, capture_output=True, text=True, check=True
-    )
-    names, algorithm, regret = json.loads(done.stdout.splitlines()[-1])
-    assert {"geometric", "greedy", "cdp"} <= set(names) and algorithm == "geometric"
-    same = fmab.sweep(plugs.Geometric, agents=6, arms=5, growth=[2, 4], horizon=500, seeds=8)
-    assert regret == float(same.regret[0, :, -1].mean())
