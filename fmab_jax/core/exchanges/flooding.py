@@ -72,7 +72,8 @@ def plain_flooding(graph: Any) -> Exchange:
 def _flooded(name: str, graph: nx.Graph, hops: Hops, used: int, **sent: Any) -> Exchange:
     agents, slots = len(hops), int(hops.max())
     links = ((BOUND, slots * graph.number_of_edges()), (USED, used))
-    facts = {"wait": max(slots - 1, 0), "diameter": slots, "views": (View("every agent", 1),)}
+    facts: dict[str, Any] = {"wait": max(slots - 1, 0), "diameter": slots}
+    facts |= {"views": (View("every agent", 1),)}
     return Exchange(name, agents, agents, links=links, **facts, **sent)
 
 

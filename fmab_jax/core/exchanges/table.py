@@ -214,5 +214,5 @@ def neighbours(
         numbers: Single ones.
         who: Gets a message.
     """
-    shown = {"vectors": vectors, "numbers": numbers, "views": (View(who, 1),)}
-    return Exchange(name, agents, agents, links=links, **shown)
+    sent: dict[str, Any] = {"vectors": vectors, "numbers": numbers}
+    return Exchange(name, agents, agents, links=links, views=(View(who, 1),), **sent)
