@@ -262,9 +262,8 @@ class Problem:
         numbers is refused, since it may be names: write means with a point, as 1.0. An NPZ of means
         holds one array, or one called ``means``.
 
-        A CSV with the header ``agent,arm,value`` holds observed ratings, one a line: the levels are
-        the distinct values, the probabilities the frequencies in each cell. An NPZ of ratings holds
-        arrays ``levels`` and ``probabilities``.
+        An NPZ of ratings holds arrays ``levels`` and ``probabilities``, as `ObservedRatings.save`
+        writes them.
 
         Args:
             path: The file, or a symbolic link to it.

@@ -183,7 +183,7 @@ class _Seed(NamedTuple):
         return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
-        """One slot: choose, pull, learn, talk; returns what was pulled and whether agents talked."""
+        """Plays a slot: choose, pull, learn, talk; returns the arms, and whether agents talked."""
         trial, filling, own = self.trial, self.trial.filling, self.trial.own
         running = number <= trial.horizon
         arms = len(self.instance.gaps)
