@@ -16,8 +16,7 @@ import numpy as np
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.algorithms.families import index, index_trial
-from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
 from fmab_jax.analysis.streams import VIEWS, unrewarded
