@@ -607,7 +607,7 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(weights=[1.5, -0.5, 0.0]), "exchange.weights"),
         (dict(weights=[math.nan, 0.5, 0.5]), "exchange.weights"),
         (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), "exchange.links=.*once"),
-        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*a side"),
+        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*whose side"),
         (dict(agents=True, reporting=1, weights=[1.0]), "exchange.agents=True"),
         (dict(diameter=-1), "exchange.diameter=-1"),
         (dict(alone=1), "exchange.alone=1"),

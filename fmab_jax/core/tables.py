@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import reason_of, refuse
+from fmab_jax.errors import number_of, reason_of, refuse
 from fmab_jax.files import checked_path, read_input
 
 MAX_CELLS = 1 << 27
@@ -68,7 +68,7 @@ def _read_csv(path: Path, content: bytes) -> Table:
     first = lines[0][1] if lines else []
     if sorted(cell.lower() for cell in first) == ["agent", "arm", "value"]:
         refuse("means", str(path), "means, not ratings", "make a problem with ratings.from_table")
-    has_header = all(map(_is_text, first))
+    has_header = all(number_of(cell) is None for cell in first)
     if not lines[has_header:]:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     rows = [_parse_means(path, number, row, len(first)) for number, row in lines[has_header:]]
@@ -100,14 +100,6 @@ def _parse_means(path: Path, number: int, row: Sequence[str], width: int) -> lis
 def _is_count(cells: Sequence[str]) -> bool:
     """Tells whether cells may be what pandas calls rows or columns that have no names."""
     return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
-
-
-def _is_text(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return True
-    return False
 
 
 def plain_number(cell: str) -> float | None:
