@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
 class Known(NamedTuple):

@@ -9,7 +9,7 @@ from fmab_jax.algorithms.families.private import Private, failure_parameter, sec
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import Seen
 from fmab_jax.core.shapes import Scalar
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.parameters import GROWTH, parameter
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class DistDPSE(Private, Elimination):
     remembers = False
     sums_securely = True
 
-    base: float = parameter(
-        Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
-    )
+    base: float = parameter(GROWTH, "Of the batches' lengths.", default=2.0)
     failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:

@@ -10,10 +10,10 @@ from jaxtyping import Array
 
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, first_best
 from fmab_jax.core import keys, laplace, normal
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
 class Buffers(NamedTuple):

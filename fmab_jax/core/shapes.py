@@ -20,6 +20,8 @@ Truths = Bool[Array, "..."]
 PerArm = Float[Array, " arm"]
 PerRow = Float[Array, " row"]
 PerRowArm = Float[Array, "row arm"]
+TruthPerRowArm = Bool[Array, "row arm"]
+ArmPerRow = Int[Array, " row"]
 
 Function = Callable[..., Any]
 

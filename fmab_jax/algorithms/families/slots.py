@@ -11,12 +11,19 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.core import arrays, keys
-from fmab_jax.core.shapes import Integer, PerRow, PerRowArm, Reals, Scalar, Truth
+from fmab_jax.core.shapes import (
+    ArmPerRow,
+    Integer,
+    PerRow,
+    PerRowArm,
+    Reals,
+    Scalar,
+    Truth,
+    TruthPerRowArm,
+)
 
 Own = dict[str, Any]
 State = Any
-ArmPerRow = Int[Array, " row"]
-TruthPerRowArm = Bool[Array, "row arm"]
 
 
 class Slot(NamedTuple):
