@@ -28,13 +28,7 @@ from jaxtyping import Array
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
-from fmab_jax.core.ledgers import ANYBODY as ANYBODY
-from fmab_jax.core.ledgers import BITS as BITS
-from fmab_jax.core.ledgers import LAPLACE as LAPLACE
-from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
-from fmab_jax.core.ledgers import SERVER as SERVER
-from fmab_jax.core.ledgers import SHARER as SHARER
-from fmab_jax.core.ledgers import UNSTATED, checked_rows, receivers, together
+from fmab_jax.core.ledgers import ANYBODY, SERVER, UNSTATED, checked_rows, receivers, together
 from fmab_jax.core.ledgers import Seen as Seen
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest

@@ -83,7 +83,7 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
         >>> ring.number_of_edges(), graphs.diameter(ring)
         (5, 2)
     """
-    agents, seed = _agents(agents), _seed(seed)
+    agents, seed = _checked(agents, seed)
     if isinstance(graph, os.PathLike):
         graph = str(checked_path(field, graph))
     if not isinstance(graph, (nx.Graph, str)):
@@ -165,7 +165,7 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         >>> [(len(part), part.number_of_edges()) for part in graphs.components("2x1,3x1:star", 5)]
         [(2, 1), (3, 2)]
     """
-    agents, seed = _agents(agents), _seed(seed)
+    agents, seed = _checked(agents, seed)
     runs: list[_Run]
     if isinstance(spec, str):
         runs = _grammar(spec)
@@ -245,18 +245,15 @@ def mixing_rate(graph: nx.Graph) -> float:
     if agents > HOPS_MAX:
         allowed = f"a graph of at most {HOPS_MAX:,} agents, whose eigenvalues can be found"
         refuse("graph", _shown(graph), allowed, "use fewer agents, or a complete graph")
-    degree = np.fromiter((graph.degree[i] for i in range(agents)), np.float64, agents)
     beside = nx.to_numpy_array(graph, nodelist=range(agents))
+    degree = beside.sum(axis=1)
     mixing = np.eye(agents) - (np.diag(degree) - beside) / (degree.max() + 1.0)
     return float(np.sort(np.abs(np.linalg.eigvalsh(mixing)))[-2])
 
 
-def _agents(agents: Any) -> int:
-    return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
-
-
-def _seed(seed: Any) -> int:
-    return count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
+def _checked(agents: Any, seed: Any) -> tuple[int, int]:
+    agents = count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
+    return agents, count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
 
 
 def _shown(graph: nx.Graph) -> str:

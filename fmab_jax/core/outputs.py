@@ -143,15 +143,12 @@ OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
 """Names of all dimensions of results, besides what is swept."""
 
 
+_ENDS = ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int32)
 FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
-    **dict.fromkeys(("regret", "waiting_regret"), (np.dtype(np.float64), True)),
-    "rounds_by": (np.dtype(np.int32), True),
-    "arms_reported": (np.dtype(np.int64), False),
-    "final_gap": (np.dtype(np.float64), False),
-    **{
-        name: (np.dtype(np.int32), False)
-        for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
-    },
+    **dict.fromkeys(("regret", "waiting_regret"), (_FLOAT, True)),
+    **{"rounds_by": (_INT, True), "arms_reported": (np.dtype(np.int64), False)},
+    **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
 }
 """Type of each field of an `Outcome` but the gauges, and whether it is over time."""
 

@@ -18,11 +18,12 @@ from arena_twins import largest_mean, mixing_steps
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
+from fmab_jax.algorithms.base import ACTIONS
 from fmab_jax.algorithms.families import graphs, index, slots
 from fmab_jax.algorithms.families.episodes import Episode
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.ledgers import OUTSIDE
 from fmab_jax.elimination import Epoch
 
 INF = math.inf

@@ -21,10 +21,11 @@ from scipy.stats import norm
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
+from fmab_jax.algorithms.base import ACTIONS, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon, privacy_ledger
 from fmab_jax.core import exchanges, laplace, ledgers
+from fmab_jax.core.ledgers import OUTSIDE
 from fmab_jax.run import configs, facts
 
 RING = fmab.ddp_mab(1.0, "ring")
