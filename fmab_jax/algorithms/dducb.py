@@ -78,9 +78,7 @@ class DDUCB(Consensus):
     name = "dducb"
     title = "DDUCB"
     source = "Martínez-Rubio, Kanade and Rebeschini, NeurIPS 2019, arXiv 1810.04468, and their code"
-    heard = "all neighbours in every slot"
     trusted = "neighbours, with sums and counts"
-    homogeneous_only = True
 
     graph: Any = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)

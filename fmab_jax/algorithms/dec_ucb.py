@@ -54,9 +54,7 @@ class DecUCB(Consensus):
     name = "dec_ucb"
     title = "Dec_UCB"
     source = "Zhu, Mulle, Smith, Koppel and Liu 2021, as the authors' code has it"
-    heard = "all neighbours in every slot"
     trusted = "neighbours, with means and counts"
-    homogeneous_only = True
 
     graph: Any = graph_parameter("ring")
 

@@ -72,6 +72,9 @@ class OnGraph(IndexPolicy):
 class Consensus(OnGraph):
     """Every edge carries two vectors each way: sums or means, and counts."""
 
+    heard = "all neighbours in every slot"
+    homogeneous_only = True
+
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one two-way message on every edge."""
         edges = self.edges(agents)
