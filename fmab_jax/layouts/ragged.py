@@ -301,9 +301,4 @@ def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, found: _Forem
 
 
 _TABLE_AXES: Any = Table(cast(Any, None), cast(Any, 0))  # rows differ, values do not
-_REDUCTIONS: dict[str, Function] = {
-    "sum": _add,
-    "max": _raise,
-    "first_max": _lead,
-    "by_arm": _mark,
-}
+_REDUCTIONS: dict[str, Function] = {"sum": _add, "max": _raise, "first_max": _lead, "by_arm": _mark}
