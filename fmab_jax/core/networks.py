@@ -57,11 +57,8 @@ class FixedGraph:
         return found
 
     def graph(self) -> nx.Graph:
-        """Returns it as networkx has it."""
-        made = nx.empty_graph(self.nodes)
-        made.add_edges_from(self.pairs)
-        made.name = self.name
-        return made
+        """Returns it as networkx has it, frozen."""
+        return named_graphs.frozen(self.nodes, self.pairs, self.name)
 
     def plain(self) -> dict[str, Any]:
         """Returns a JSON-able identity, with the edges where they are few."""
