@@ -242,9 +242,7 @@ def mixing_rate(graph: nx.Graph) -> float:
     agents, edges = graph.number_of_nodes(), graph.number_of_edges()
     if 2 * edges == agents * (agents - 1):
         return 0.0
-    if agents > HOPS_MAX:
-        allowed = f"a graph of at most {HOPS_MAX:,} agents, whose eigenvalues can be found"
-        refuse("graph", _shown(graph), allowed, "use fewer agents, or a complete graph")
+    refuse_too_far(agents, _shown(graph))
     beside = nx.to_numpy_array(graph, nodelist=range(agents))
     degree = beside.sum(axis=1)
     mixing = np.eye(agents) - (np.diag(degree) - beside) / (degree.max() + 1.0)
