@@ -17,6 +17,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -418,7 +419,11 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "an existing .py file or a module", "check the path")
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
-    owners, laws = list(algorithms_in(module)), list(defined_in(module, Law))
+    owners, laws = list[Any](algorithms_in(module)), list(defined_in(module, Law))
+    for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
+        if first.name == second.name:
+            names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
+            refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
     if not owners and not laws and not outputs:
         for nameless in defined_in(module, (Algorithm, Law), named=False):
