@@ -465,7 +465,7 @@ def test_lazy_dp_ts_draws_from_reshaped_posteriors(time):
             return ones
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lazy_dp_ts.beta, "drawn", recorded)
+            patch.setattr(lazy_dp_ts, "draw_beta", recorded)
             arm = chosen(of_lazy(means)).tolist()
             fresh = of_lazy(means)._replace(released=jnp.asarray(PULLS * [1.0, 0.0, 1.0]))
             untried = chosen(fresh).tolist()
