@@ -28,11 +28,12 @@ from scipy.optimize import brentq
 
 import fmab_jax as fmab
 from experiments import common, several
-from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
+from fmab_jax.algorithms.base import ACTIONS
 from fmab_jax.analysis import costs, statements, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
+from fmab_jax.core import ledgers
+from fmab_jax.core.ledgers import LAPLACE, OUTSIDE
 
 AGENTS, ARMS = 50, 100
 STAND_INS = 5
@@ -228,7 +229,7 @@ def _summed(maker: Callable[..., Any], hidden: int, **own: Any) -> Callable[[flo
 
 def _pooled(**own: Any) -> Callable[[float], Any]:
     """Returns a maker of pooled LDP-UCB whose sums over all agents leak what is asked for."""
-    law = base.BITS if own.get("bits") else LAPLACE
+    law = ledgers.BITS if own.get("bits") else LAPLACE
     return lambda leak: fmab.ldp_ucb(message_leak(leak, AGENTS, law), pooled=True, **own)
 
 

@@ -30,11 +30,10 @@ from experiments import (
     several,
 )
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
-from fmab_jax.algorithms import base
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
-from fmab_jax.core import graphs
+from fmab_jax.core import graphs, ledgers
 from fmab_jax.elimination import Epoch
 from fmab_jax.files import whole_file
 
@@ -423,7 +422,7 @@ def noted(what: arena.View, folder: Path) -> str:
     return what.note.format(
         all=arena.message_leak(1.0, arena.AGENTS),
         star=arena.message_leak(1.0, 5),
-        bits=arena.message_leak(1.0, arena.AGENTS, base.BITS),
+        bits=arena.message_leak(1.0, arena.AGENTS, ledgers.BITS),
         shown=_shown(folder / "audit_mechanisms.csv"),
     )
 

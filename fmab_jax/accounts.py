@@ -95,14 +95,7 @@ def goes_on(trial: Any, state: State, last: Integer) -> Truth:
 
 
 def close_epoch(
-    trial: Any,
-    gaps: PerArm,
-    grid: Array,
-    state: State,
-    plan: Any,
-    heard: Any,
-    left: Any,
-    scale: Scalar,
+    trial: Any, gaps: PerArm, grid: Array, state: State, plan: Any, reduced: Any, scale: Scalar
 ) -> tuple[State, tuple[Line, ...]]:
     """Returns a run after an epoch and the wait that closes it, and how its regret grew."""
     number, never, zero = plan.round.number, jnp.int64(NEVER), jnp.zeros(())
@@ -115,7 +108,7 @@ def close_epoch(
     regret = regret + arrays.rounded(rate * (slot - state.slot).astype(jnp.float64))
     gauges = gauged(trial.gauges, gauges, lambda: exploring(trial, state, plan, rate), grid)
     if trial.waits:
-        gap = gaps[jnp.minimum(heard["play"], len(gaps) - 1)]
+        gap = gaps[jnp.minimum(reduced["play"], len(gaps) - 1)]
         real = trial.draws.real
         rate = arrays.padded_sum(jnp.where(real, gap, 0.0))
         over = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
@@ -123,17 +116,17 @@ def close_epoch(
         lines += (Line(start, regret, rate, waited, rate, ended, number),)
         gained = arrays.rounded(rate * (over - slot).astype(jnp.float64))
         regret, waited = regret + gained, waited + gained
-        played = jax.nn.one_hot(heard["play"], len(gaps), dtype=jnp.float64)
+        played = jax.nn.one_hot(reduced["play"], len(gaps), dtype=jnp.float64)
         stretch = Stretch(slot, over, gap, played, real.astype(jnp.float64))
         gauges, slot = gauged(trial.gauges, gauges, lambda: stretch, grid), over
     after = state._replace(
-        active=left["active"],
-        gaps=arrays.exact_total(left["gaps"][0], left["gaps"][1], scale),
-        chosen=jnp.where(left["chosen"] < len(gaps), left["chosen"], 0),
-        lost=left["optimal"] == 0,
+        active=reduced["active"],
+        gaps=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], scale),
+        chosen=jnp.where(reduced["chosen"] < len(gaps), reduced["chosen"], 0),
+        lost=reduced["optimal"] == 0,
         rounds=number,
         reported=state.reported + state.active.astype(jnp.int64),
-        playing=left.get("playing", state.playing),
+        playing=reduced.get("playing", state.playing),
     )
     state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
     pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)

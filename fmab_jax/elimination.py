@@ -127,7 +127,7 @@ def run(trial: Any, instance: Instance, grid: Array, key: Array, last: Array) ->
             heard |= layout.sweep(noises_of_best, arms, heard, best_noises="max")[1]
         plan = plan._replace(prepared=prepare(trial, plan))
         arms, after = layout.sweep(judge, arms, (trial, plan, heard, scale), **left)  # lines 13-15
-        state, lines = each(close_epoch)(trial, gaps, grid, state, plan, heard, after, scale)
+        state, lines = each(close_epoch)(trial, gaps, grid, state, plan, heard | after, scale)
         return state, arms, lines
 
     def active(state: State) -> Array:

@@ -293,6 +293,9 @@ def parameter(
     return field(default=default, kw_only=keyword, metadata=about)
 
 
+NOT_NEGATIVE = Real(low=0.0, open_high=True)
+GROWTH = Real(low=1.0, high=1000.0, open_low=True)
+
 _DECLARE = "declare the field with fmab_jax.parameter(kind, help)"
 _INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
 

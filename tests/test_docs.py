@@ -6,7 +6,6 @@ import itertools
 import re
 import shlex
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -114,8 +113,6 @@ def test_the_study_of_the_page_is_one(monkeypatch, tmp_path):
     study = study_file.study_of(study_file.read_study(path))
     found = [(axis.name, axis.labels) for axis in study.axes]
     assert found == [("epsilon", (0.1, 1)), ("factor", (2, 4))]
-    entry = next(each for each in blocks(page, "toml") if "entry-points" in each)
-    assert list(tomllib.loads(entry)["project"]["entry-points"]) == ["fmab_jax.algorithms"]
 
 
 def executed_classes(page, monkeypatch):

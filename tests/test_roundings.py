@@ -24,7 +24,7 @@ DIFFER = fmab.Problem.heterogeneous(4, 5, 0.4)
 USUAL = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
 # One kernel computes a sampler from its uniform to its result, whatever the program around it.
 SAMPLERS = ("core/normal.py", "core/binomials.py", "core/samplers.py", "core/laplace.py")
-SAMPLERS += ("core/rewards/bernoulli.py", "algorithms/families/beta.py")
+SAMPLERS += ("core/rewards/bernoulli.py", "algorithms/lazy_dp_ts.py")
 # Their products are exact: of whole numbers, or with a power of two.
 EXACT = {
     *(("core/arrays.py", name) for name in ("exact_parts", "exact_total")),

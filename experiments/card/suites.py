@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, SHARER, Algorithm, named
+from fmab_jax.algorithms.base import ACTIONS, Algorithm, named
 from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
+from fmab_jax.core.ledgers import OUTSIDE, SHARER
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import parameters_of

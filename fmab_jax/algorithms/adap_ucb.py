@@ -9,7 +9,7 @@ from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.parameters import NOT_NEGATIVE, Flag, parameter
 
 
 class Last(NamedTuple):
@@ -61,7 +61,7 @@ class AdaPUCB(Private, Episodes):
     disjoint = "episodes are disjoint data, each with one noise"
     examples = ("--agents 20", "--epsilon 0.1 1 --kl false true")
 
-    alpha: float = parameter(Real(low=0.0, open_high=True), "Of the index.", default=3.1)
+    alpha: float = parameter(NOT_NEGATIVE, "Of the index.", default=3.1)
     kl: bool = parameter(
         Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB"
     )

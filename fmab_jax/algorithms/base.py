@@ -3,8 +3,7 @@
 An algorithm states its parameters as fields (`fmab_jax.parameters`) and binds them, with a problem
 and a horizon, to a *trial*: a pytree whose static part is its structure and whose values are its
 leaves. Almost always it fills in a family (`families.elimination`, `families.index`), which owns
-the loop. A class that lies in this folder, in a module named by an entry point of the group
-``fmab_jax.algorithms``, or in a plug-in that was loaded, is known by its name.
+the loop. A class that lies in this folder, or in a plug-in that was loaded, is known by its name.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
@@ -26,18 +24,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
-from fmab_jax.core.ledgers import ANYBODY as ANYBODY
-from fmab_jax.core.ledgers import BITS as BITS
-from fmab_jax.core.ledgers import LAPLACE as LAPLACE
-from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
-from fmab_jax.core.ledgers import SERVER as SERVER
-from fmab_jax.core.ledgers import SHARER as SHARER
-from fmab_jax.core.ledgers import UNSTATED, checked_rows, receivers, together
+from fmab_jax.core.ledgers import ANYBODY, SERVER, UNSTATED, checked_rows, receivers, together
 from fmab_jax.core.ledgers import Seen as Seen
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
@@ -45,12 +37,11 @@ from fmab_jax.core.plugins import imported as import_file
 from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, Scalar
+from fmab_jax.core.shapes import Curve, Grid, Integer, Reals, Scalar
 from fmab_jax.errors import Shown, did_you_mean, real, refuse, whole_class
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_WANTED = "a module that defines an algorithm, a reward law or an output"
 # What results, studies and problems call something else.
 _TAKEN = OF_RESULTS | {
     *("algorithm", "problem", "outputs", "asked", "horizon", "seeds", "root_seed", "times"),
@@ -78,8 +69,8 @@ class Outcome(NamedTuple):
         gauged: What was gauged, by name; None where nothing was asked for. See `Gauge`.
     """
 
-    regret: Float[Array, " time"]
-    waiting_regret: Float[Array, " time"] | None
+    regret: Curve
+    waiting_regret: Curve | None
     rounds_by: Grid
     rounds: Integer
     arms_reported: Integer
@@ -88,7 +79,7 @@ class Outcome(NamedTuple):
     agents_lost: Integer
     agents_worse: Integer
     final_gap: Scalar
-    gauged: dict[str, Float[Array, ...]] | None = None
+    gauged: dict[str, Reals] | None = None
 
 
 # Attributes that decide how rewards become messages and actions; all others are functions of these.
@@ -382,71 +373,20 @@ def modules() -> list[str]:
 
 
 def known() -> dict[str, type[Algorithm]]:
-    """Returns all algorithms by name: this folder's, those of entry points, and loaded ones.
-
-    Raises:
-        ValueError: If an entry point is broken or takes the name of another algorithm.
-    """
+    """Returns all algorithms by name: this folder's, and loaded ones."""
     return installed() | _loaded
 
 
-def shipped() -> dict[str, type[Algorithm]]:
+@functools.cache
+def installed() -> dict[str, type[Algorithm]]:
     """Returns this folder's algorithms by name."""
     rooms = (importlib.import_module(f"fmab_jax.algorithms.{name}") for name in modules())
     return {owner.name: owner for room in rooms for owner in algorithms_in(room)}
 
 
-@functools.cache
-def installed() -> dict[str, type[Algorithm]]:
-    """Returns this folder's algorithms and those of entry points, whose laws become known, too.
-
-    Raises:
-        ValueError: If an entry point is broken or takes the name of another algorithm or law.
-    """
-    by_name = shipped()
-    for point in metadata.entry_points(group="fmab_jax.algorithms"):
-        with foreign_refused("entry point", point.value, "one that can be loaded"):
-            target = point.load()
-        where = f"entry point {point.name}"
-        owners, laws = _contents(target, where)
-        if not owners and not laws:
-            remedy = "name the module that defines it, or MODULE:CLASS"
-            refuse("entry point", point.value, _WANTED, remedy)
-        for owner in owners:
-            if by_name.setdefault(owner.name, owner) is not owner:
-                refuse("entry point", point.value, "an algorithm of another name", "rename it")
-        _add_laws(laws, where)
-    return by_name
-
-
 def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
     """Yields the algorithms that a module defines."""
     return defined_in(module, Algorithm)
-
-
-def _contents(target: Any, where: str) -> tuple[list[Any], list[Any]]:
-    """Returns the algorithms and the reward laws of a module, or of one class.
-
-    Raises:
-        ValueError: If one cannot be used, or two have one name: one would win silently.
-    """
-    if isinstance(target, type):
-        owners, laws = [target], []
-    else:
-        owners, laws = list[Any](algorithms_in(target)), list(defined_in(target, Law))
-    for owner in owners:
-        _check_class(owner, where)
-    for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
-        if first.name == second.name:
-            names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
-            refuse("name", names, f"the name of one class of {where}", "rename one of them")
-    return owners, laws
-
-
-def _add_laws(laws: list[Any], where: str) -> None:
-    for law in laws:
-        check_class(law, where)
-    KNOWN.update({law.name: law for law in laws})
 
 
 def named(name: Any) -> type[Algorithm]:
@@ -479,31 +419,33 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "an existing .py file or a module", "check the path")
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
-    owners, laws = _contents(module, spec)
+    owners, laws = list[Any](algorithms_in(module)), list(defined_in(module, Law))
+    for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
+        if first.name == second.name:
+            names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
+            refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
     if not owners and not laws and not outputs:
         for nameless in defined_in(module, (Algorithm, Law), named=False):
             _check_name(nameless)
         remedy = "derive a frozen dataclass from a family and give it a name"
-        refuse("plugin", spec, _WANTED, remedy)
+        allowed = "a module that defines an algorithm, a reward law or an output"
+        refuse("plugin", spec, allowed, remedy)
     for owner in owners:
+        _check_name(owner)
+        whole_class(owner, spec)
+        check_names(owner)
         other = known().get(owner.name, owner)
         # Only a changed version of the same file takes a name over.
         if other is not owner and (owner.name in installed() or file_of(other) != file_of(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
-    _add_laws(laws, spec)
+    for law in laws:
+        check_class(law, spec)
     for each in (*owners, *laws):
         source_digest(each)  # now: the files may change later
+    KNOWN.update({law.name: law for law in laws})
     _loaded.update({owner.name: owner for owner in owners})
     return owners
-
-
-def _check_class(owner: Any, where: str) -> None:
-    if not issubclass(owner, Algorithm):
-        refuse("plugin", where, "a subclass of fmab_jax.Algorithm", "derive it from a family")
-    _check_name(owner)
-    whole_class(owner, where)
-    check_names(owner)
 
 
 def _check_name(owner: Any) -> None:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Own, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core import arrays, graphs
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.core.shapes import PerRowArm, Scalar
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Scalar
+from fmab_jax.parameters import NOT_NEGATIVE, Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]
 
@@ -78,16 +78,12 @@ class DDUCB(Consensus):
     name = "dducb"
     title = "DDUCB"
     source = "Martínez-Rubio, Kanade and Rebeschini, NeurIPS 2019, arXiv 1810.04468, and their code"
-    heard = "all neighbours in every slot"
     trusted = "neighbours, with sums and counts"
-    homogeneous_only = True
 
     graph: Any = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)
-    eta: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=2.0)
-    sigma: float = parameter(
-        Real(low=0.0, open_high=True), "Deviation of a reward, assumed.", default=0.5
-    )
+    eta: float = parameter(NOT_NEGATIVE, "Of the confidence width.", default=2.0)
+    sigma: float = parameter(NOT_NEGATIVE, "Deviation of a reward, assumed.", default=0.5)
     mixing_error: float = parameter(
         Real(low=0.0, high=1.0, open_low=True),
         "Error of the mixing, which decides how long a stage is.",

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
 class Known(NamedTuple):
@@ -54,9 +54,7 @@ class DecUCB(Consensus):
     name = "dec_ucb"
     title = "Dec_UCB"
     source = "Zhu, Mulle, Smith, Koppel and Liu 2021, as the authors' code has it"
-    heard = "all neighbours in every slot"
     trusted = "neighbours, with means and counts"
-    homogeneous_only = True
 
     graph: Any = graph_parameter("ring")
 

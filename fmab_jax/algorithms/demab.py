@@ -22,7 +22,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.ledgers import SERVER, Seen, together
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar, Truth
+from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
 
 
 @dataclass(frozen=True)
@@ -240,28 +240,8 @@ class _Together(NamedTuple):
     pulled: Int[Array, " agent"]
     rounds: Integer
     numbers: Integer
-    regret_curve: Float[Array, " time"]
+    regret_curve: Curve
     rounds_curve: Grid
-
-
-class _Loads(NamedTuple):
-    """Who pulls which arm in a phase.
-
-    Attributes:
-        owner: [arm] agent that pulls it, while arms are more than agents.
-        pulled: [agent] arm that it pulls, where they are fewer; -1 else.
-        pulling: [arm] agents that pull it.
-        weight: [arm] share of a slot that these spend on it, all together.
-        most: Most arms of an agent.
-        numbers: Sent for that.
-    """
-
-    owner: Int[Array, " arm"]
-    pulled: Int[Array, " agent"]
-    pulling: Int[Array, " arm"]
-    weight: PerArm
-    most: Integer
-    numbers: Integer
 
 
 class _Seed(NamedTuple):
@@ -364,8 +344,14 @@ class _Seed(NamedTuple):
             rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
         )
 
-    def deal(self, state: _Together) -> _Loads:
-        """Returns who pulls what in the next phase."""
+    def deal(self, state: _Together) -> tuple[_Together, Array, PerArm, Array]:
+        """Decides who pulls which arm in a phase.
+
+        Returns:
+            The state with owners, arms of agents and numbers sent for that; and the agents that
+            pull each arm, the share of a slot that these spend on it, all together, and the most
+            arms of an agent.
+        """
         arms, agents, alive = len(self.instance.gaps), jnp.asarray(self.trial.agents), state.alive
         active = jnp.sum(alive, dtype=jnp.int64)
         rank = jnp.cumsum(alive, dtype=jnp.int64) - 1
@@ -392,14 +378,12 @@ class _Seed(NamedTuple):
         named = jnp.where(shared & (state.pulled[0] < 0), active, 0)
         changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
         pulling = few + more.astype(jnp.int64)
-        return _Loads(
-            owner=jnp.where(deals, dealt, state.owner),
-            pulled=pulled,
-            pulling=pulling,
-            weight=jnp.where(shared, pulling.astype(jnp.float64), 1.0 / load.astype(jnp.float64)),
-            most=jnp.where(shared, 1, most),
-            numbers=2 * moved + named + changed,
-        )
+        weight = jnp.where(shared, pulling.astype(jnp.float64), 1.0 / load.astype(jnp.float64))
+        # Before the first round everybody knows everything: no number is sent.
+        sent = jnp.where(state.rounds > 0, 2 * moved + named + changed, 0)
+        owner, numbers = jnp.where(deals, dealt, state.owner), state.numbers + sent
+        state = state._replace(owner=owner, pulled=pulled, numbers=numbers)
+        return state, pulling, weight, jnp.where(shared, 1, most)
 
     def play(self, state: _Together, running: Truth) -> _Together:
         """Plays one phase; cut at the horizon, nothing is told or decided."""
@@ -408,15 +392,15 @@ class _Seed(NamedTuple):
         phase, alive = state.phase + 1, state.alive
         active = jnp.sum(alive, dtype=jnp.int64)
         shared = active <= agents
-        loads = self.deal(state)
+        dealt, pulling, weight, most = self.deal(state)
         few = jnp.where(shared, agents // active, 1)
         pulls = _pulls(trial, phase, jnp.where(shared, -(-agents // active), 1))
         by_agent = jnp.ceil(pulls / few.astype(jnp.float64))
         # An arm that one agent more pulls has more pulls than it needs; all of them count.
-        pulls_by_arm = loads.pulling.astype(jnp.float64) * by_agent
-        slots = loads.most * _slots(by_agent, horizon)
+        pulls_by_arm = pulling.astype(jnp.float64) * by_agent
+        slots = most * _slots(by_agent, horizon)
         until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
-        rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, loads.weight * gaps, 0.0)))
+        rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, weight * gaps, 0.0)))
 
         lane = jnp.arange(len(gaps), dtype=jnp.uint32)
         words = keys.stream_key(self.key, phase, keys.REWARD)
@@ -426,24 +410,19 @@ class _Seed(NamedTuple):
             z = normal.quantile(keys.uniform(*keys.stream_key(self.key, phase, keys.NOISE), lane))
             # If one agent pulls an arm, its noise has the law of the case of more arms than agents.
             number = jnp.where(shared, active, len(gaps))
-            shape = jnp.asarray(trial.shapes)[:, (loads.pulling - few).astype(jnp.int32), number]
+            shape = jnp.asarray(trial.shapes)[:, (pulling - few).astype(jnp.int32), number]
             noise = laplace.laplace_sum(z, shape)
             sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
 
         rounds = state.rounds + fits.astype(jnp.int32)
-        # Before the first round everybody knows everything: no number is sent.
-        numbers = jnp.where(state.rounds > 0, loads.numbers, 0)
-        numbers = numbers + jnp.where(fits & ~shared, agents, 0)
-        return _Together(
+        return dealt._replace(
             phase=phase,
             slot=until,
             regret=state.regret + arrays.rounded(rate * (until - state.slot).astype(jnp.float64)),
             rate=rate,
             alive=jnp.where(fits, _left(sums / pulls_by_arm, alive, phase), alive),
-            owner=loads.owner,
-            pulled=loads.pulled,
             rounds=rounds,
-            numbers=state.numbers + numbers,
+            numbers=dealt.numbers + jnp.where(fits & ~shared, agents, 0),
             regret_curve=extend(state.regret_curve, grid, state.slot, state.regret, rate),
             rounds_curve=step(state.rounds_curve, grid, until, rounds),
         )

@@ -4,16 +4,17 @@ from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
-from fmab_jax.algorithms.families.private import Private, failure_parameter, secure_sum, shares_left
+from fmab_jax.algorithms.families.elimination import Epoch
+from fmab_jax.algorithms.families.messages import ForgettingElimination
+from fmab_jax.algorithms.families.private import secure_sum, shares_left
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import Seen
 from fmab_jax.core.shapes import Scalar
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.parameters import GROWTH, parameter
 
 
 @dataclass(frozen=True)
-class DistDPSE(Private, Elimination):
+class DistDPSE(ForgettingElimination):
     """Dist-DP-SE: batches of base^b pulls; secure aggregation, so the server sees one noisy sum.
 
     Agents add shares of a discrete Laplace variable, and only the sum is seen; that is drawn here
@@ -43,16 +44,9 @@ class DistDPSE(Private, Elimination):
     heard = "a server hears the sum over all agents after each batch"
     trusted = "secure aggregation: nobody sees one agent's message"
     examples = ("--agents 20", "--epsilon 0.1 0.5 1 --base 4")
-    noisy = True
-    elementwise = True
-    leaves = staticmethod(is_clearly_behind)
-    remembers = False
     sums_securely = True
 
-    base: float = parameter(
-        Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
-    )
-    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
+    base: float = parameter(GROWTH, "Of the batches' lengths.", default=2.0)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, and sees no more than the sum."""
@@ -67,11 +61,6 @@ class DistDPSE(Private, Elimination):
         """Returns what is left of the noise, even where the server is one of them."""
         return shares_left(self, exchange, size)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Adds p, by default 1 / T."""
-        failure = 1.0 / horizon if self.failure is None else self.failure
-        return super().values(exchange, horizon) | {"failure": failure}
-
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Adds base^b pulls, rounded up."""
@@ -84,8 +73,3 @@ class DistDPSE(Private, Elimination):
         count, tail = epoch.agents * epoch.fresh, jnp.log(2.0 * inside)
         noise = (jnp.sqrt(2.0 * tail) + tail) / epoch.own["epsilon"]
         return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count
-
-    @staticmethod
-    def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 1 / epsilon, on the sum over all agents."""
-        return 1.0 / epoch.own["epsilon"]

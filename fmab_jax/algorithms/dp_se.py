@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
-from fmab_jax.algorithms.families.private import Private, failure_parameter
+from fmab_jax.algorithms.families.elimination import Epoch
+from fmab_jax.algorithms.families.messages import ForgettingElimination
 from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.shapes import Scalar
 
 
 @dataclass(frozen=True)
-class DPSE(Private, Elimination):
+class DPSE(ForgettingElimination):
     """DP-SE: every agent eliminates arms by itself, with epsilon-private actions and no links.
 
     The optimal single-agent algorithm at the time of the paper, as several public codes have it.
@@ -37,21 +37,10 @@ class DPSE(Private, Elimination):
     trusted = "nobody: no message is sent"
     disjoint = "epochs are disjoint data, each with one noise on an arm"
     examples = ("--agents 5 --arms 5", "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1")
-    noisy = True
-    elementwise = True
-    leaves = staticmethod(is_clearly_behind)
-    remembers = False
-
-    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
         return alone(agents)
-
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Adds beta, by default 1 / T."""
-        failure = 1.0 / horizon if self.failure is None else self.failure
-        return super().values(exchange, horizon) | {"failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -70,8 +59,3 @@ class DPSE(Private, Elimination):
         data = jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / (2.0 * epoch.fresh)
         noise = jnp.log(4.0 * epoch.active * epoch.number**2 / failure) / epoch.fresh
         return jnp.sqrt(data) + noise / epoch.own["epsilon"]
-
-    @staticmethod
-    def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns 1 / epsilon, on an agent's sum of an epoch's rewards."""
-        return 1.0 / epoch.own["epsilon"]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.core.exchanges import Exchange, server
 from fmab_jax.core.shapes import Scalar
-from fmab_jax.parameters import Real, Whole, parameter
+from fmab_jax.parameters import NOT_NEGATIVE, Whole, parameter
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,8 @@ class Fed1UCB(Elimination):
         default=None,
         shown="int(10 log T)",
     )
-    constant: float = parameter(Real(low=0.0, open_high=True), "Of the radius.", default=4.0)
-    sigma: float = parameter(
-        Real(low=0.0, open_high=True), "Deviation of a reward, assumed.", default=0.5
-    )
+    constant: float = parameter(NOT_NEGATIVE, "Of the radius.", default=4.0)
+    sigma: float = parameter(NOT_NEGATIVE, "Deviation of a reward, assumed.", default=0.5)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody."""

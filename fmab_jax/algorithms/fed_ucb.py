@@ -6,12 +6,12 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
 from fmab_jax.core import arrays, normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import OWN, Seen, together
-from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.families.slots import (
-    ArmPerRow,
-    Own,
-    Slot,
-    TruthPerRowArm,
-    at,
-    first_best,
-    upper_bound,
-)
+from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
 from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import PerRowArm, Truth
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Truth, TruthPerRowArm
+from fmab_jax.parameters import NOT_NEGATIVE, parameter
 
 
 class Known(NamedTuple):
@@ -70,7 +62,7 @@ class GosInE(Recommending):
     trusted = "neighbours, with the arm played most"
 
     graph: Any = graph_parameter("complete")
-    alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=4.0)
+    alpha: float = parameter(NOT_NEGATIVE, "Of the confidence width.", default=4.0)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message to every agent at the end of a phase."""

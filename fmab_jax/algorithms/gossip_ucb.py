@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, at, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core.exchanges import Exchange, Meter, neighbours
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
+from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from fmab_jax.algorithms.families.graphs import OverComponents, sinks_of
+from fmab_jax.algorithms.families.graphs import OverComponents
 from fmab_jax.algorithms.families.paper import PaperWaiting
-from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Choice, parameter
 
 
@@ -36,7 +35,3 @@ class HDP(OverComponents, PaperWaiting):
         "What weighs the same; components is the paper's print, biased where they differ.",
         default="agents",
     )
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of the sinks."""
-        return sinks_of(self.components, self.weights, agents)

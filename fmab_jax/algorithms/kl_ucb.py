@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, normal
-from fmab_jax.core.shapes import PerRow, PerRowArm, Scalar
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
+from fmab_jax.parameters import NOT_NEGATIVE, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
 _STEPS = 8
@@ -58,9 +58,7 @@ class KLUCB(Pooled):
     title = "KL-UCB"
     source = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
 
-    constant: float = parameter(
-        Real(low=0.0, open_high=True), "Of log log t in the width.", default=0.0
-    )
+    constant: float = parameter(NOT_NEGATIVE, "Of log log t in the width.", default=0.0)
     pooled: bool = pooled_parameter()
 
     @staticmethod

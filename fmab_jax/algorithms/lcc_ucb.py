@@ -5,19 +5,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import (
-    ArmPerRow,
-    Own,
-    Slot,
-    TruthPerRowArm,
-    first_best,
-    upper_bound,
-)
+from fmab_jax.algorithms.families.slots import Own, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
-from fmab_jax.core.shapes import PerRow, PerRowArm, Truth
+from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 
 
 class Known(NamedTuple):

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Seen, together
-from fmab_jax.core.shapes import PerRow
+from fmab_jax.core.shapes import ArmPerRow, PerRow
 from fmab_jax.parameters import Flag, parameter
 
 

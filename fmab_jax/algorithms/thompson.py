@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import Seen
+from fmab_jax.core.shapes import ArmPerRow
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import OWN, Seen
-from fmab_jax.core.shapes import PerRowArm
+from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 from fmab_jax.parameters import Flag, Real, parameter
 
 

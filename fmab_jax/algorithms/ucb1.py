@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.core.shapes import ArmPerRow
+from fmab_jax.parameters import NOT_NEGATIVE, parameter
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class UCB1(Pooled):
     title = "UCB1"
     source = "Auer, Cesa-Bianchi and Fischer, Machine Learning 2002"
 
-    alpha: float = parameter(Real(low=0.0, open_high=True), "Of the confidence width.", default=2.0)
+    alpha: float = parameter(NOT_NEGATIVE, "Of the confidence width.", default=2.0)
     pooled: bool = pooled_parameter()
 
     @staticmethod

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, Tally, first_best
+from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import ACTIONS, Seen
+from fmab_jax.core.shapes import ArmPerRow
 
 
 @dataclass(frozen=True)

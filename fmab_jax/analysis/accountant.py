@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fmab_jax.algorithms.base import BITS, LAPLACE
 from fmab_jax.core.exchanges.table import AGENTS_MAX
+from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
 
 DELTA = 1e-6

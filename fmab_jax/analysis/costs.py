@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import Algorithm, known, shipped
-from fmab_jax.errors import Refusal, choice, price, refuse
+from fmab_jax.algorithms.base import Algorithm, known
+from fmab_jax.errors import choice, price, refuse
 from fmab_jax.run.attributes import said, study_at
 
 NOTHING = "nothing is told"
@@ -109,7 +109,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     """
     rows, labels = said(data, "ledger"), _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
-        owner = _known(_algorithm(data))
+        owner = known().get(_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
     about = [_is_about(row.get("where", ""), labels) for row in rows]
     return [] if None in about else [row for row, own in zip(rows, about, strict=True) if own]
@@ -125,14 +125,6 @@ def _algorithm(data: xr.Dataset) -> str:
     label = _labels(data).get("algorithm", "")
     stated = study_at(data).get("algorithm", label) if label else ""
     return str(stated.get("algorithm", "")) if isinstance(stated, dict) else str(stated)
-
-
-def _known(name: str) -> type[Algorithm] | None:
-    """Returns an algorithm by name; a shipped one also where some entry point is broken."""
-    try:
-        return known().get(name)
-    except Refusal:
-        return shipped().get(name)
 
 
 def _is_about(where: str, labels: Mapping[str, Any]) -> bool | None:
@@ -154,7 +146,7 @@ def _is_about(where: str, labels: Mapping[str, Any]) -> bool | None:
 
 def owner_of(data: xr.Dataset) -> type[Algorithm] | None:
     """Returns the algorithm of one configuration; None where it is not known here."""
-    return _known(_algorithm(data) or str(data.attrs.get("algorithm", "")))
+    return known().get(_algorithm(data) or str(data.attrs.get("algorithm", "")))
 
 
 def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:

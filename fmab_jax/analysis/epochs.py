@@ -228,9 +228,8 @@ def plan_epochs(
     r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
     few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
     with jax.enable_x64(True):
-        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
-        common = {name: jnp.float64(value) for name, value in numbers.items()}
-        noise_free = common | {"epsilon": jnp.float64(math.inf)}
+        common = schedule.Setting(*map(jnp.float64, (K, reporting, epsilon, T)))
+        noise_free = common._replace(epsilon=jnp.float64(math.inf))
         ratio = schedule.shrink_ratio(jnp.float64(schedule_gap), jnp.float64(budget))
         target = np.asarray(jax.vmap(schedule.target_gap, (None, 0))(ratio, jnp.asarray(r)))
         start = np.zeros_like(r)
@@ -250,9 +249,9 @@ def plan_epochs(
 
 
 @partial(jax.jit, static_argnums=0)
-def _by_epoch(equation: Callable[..., Array], common: dict[str, Array], *rows: Array) -> Array:
+def _by_epoch(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
     """Returns what an equation of `schedule` gives in every epoch."""
-    return jax.vmap(partial(equation, **common))(*rows)
+    return jax.vmap(partial(equation, setting=common))(*rows)
 
 
 def _grown(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:

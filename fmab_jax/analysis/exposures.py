@@ -16,12 +16,12 @@ import numpy as np
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.algorithms.families import index, index_trial
-from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis.events import VIEWS, unrewarded
 from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
 from fmab_jax.analysis.uploads import Uploads, uploads_of
+from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.run.contract import asking
 
@@ -91,7 +91,7 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     # What a class inherits says nothing of what it has changed.
     if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
-    sent = [row for row in rows if row.who not in (base.ACTIONS, base.OUTSIDE)]
+    sent = [row for row in rows if row.who not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
     epsilon = stated["epsilon_message" if sent else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
@@ -110,23 +110,23 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
 
 def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
     """Returns the views of a row: who shows it, and with which details; or why nobody does."""
-    if row.who in (base.ACTIONS, base.OUTSIDE):
+    if row.who in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):
             return [("actions", (slots_of,))]
         # The actions of an agent that is alone follow from its noisy sums.
         return [("messages", (uploads_of,))] * exchange.alone + [("actions", (rounds_of,))]
     if isinstance(algorithm, index.IndexPolicy):
-        if type(algorithm).release is not index.IndexPolicy.release and row.who in base.ANYBODY:
+        if type(algorithm).release is not index.IndexPolicy.release and row.who in ledgers.ANYBODY:
             return [("messages", (releases_of,))]
         return [("messages", "a policy does not say which part of its state it sends")]
     if isinstance(algorithm, Episodes):
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
-        if row.who == base.SERVER:
+        if row.who == ledgers.SERVER:
             return [("sums", (uploads_of,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
-    usual = View(row.who, 1) if row.who == base.ANYBODY[1] else None
+    usual = View(row.who, 1) if row.who == ledgers.ANYBODY[1] else None
     view = next((view for view in exchange.views if view.who == row.who), usual)
     if view is None:
         return [("", "nothing in the exchange tells what that is")]

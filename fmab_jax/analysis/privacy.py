@@ -21,12 +21,13 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fmab_jax.algorithms.base import LAPLACE, Algorithm, coalition_of, ledger_of
+from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
 from fmab_jax.analysis.accountant import DELTA, checked_delta
 from fmab_jax.analysis.accountant import epsilon_at as epsilon_at
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
 from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
+from fmab_jax.core.ledgers import LAPLACE
 from fmab_jax.errors import count, refuse
 from fmab_jax.run.configs import exchange_of
 from fmab_jax.run.contract import asking
@@ -58,7 +59,7 @@ class LedgerRow(NamedTuple):
         over: Noises of ``law`` that add up; 0 where none are known to.
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
-        law: Of the noises, `fmab_jax.algorithms.base.LAPLACE` or ``BITS``.
+        law: Of the noises, `fmab_jax.core.ledgers.LAPLACE` or ``BITS``.
         shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
     """
 

@@ -14,8 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families import index, index_trial
-from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, UPLOADS, Numbers, Stream

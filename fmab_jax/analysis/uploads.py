@@ -13,8 +13,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax import accounts, elimination
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
 from fmab_jax.core import keys, laplace

@@ -10,17 +10,18 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.core.backend import is_for_tpu
+from fmab_jax.core.shapes import Reals, Scalar
 
 # Rows that are added up without a loop.
 _IN_TURN = 64
 
 
-def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
+def pairwise_sum(values: Float[Array, "n ..."]) -> Reals:
     """Sums over the first axis pairwise, in one order; a compiler's own depends on the batch."""
     return _folded(values, lambda size: (size + 1) // 2)
 
 
-def _folded(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Float[Array, ...]:
+def _folded(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Reals:
     """Sums over the first axis by folding what lies past a half onto the values before it."""
     size = values.shape[0]
     while size > 1:
@@ -40,7 +41,7 @@ def running_sum(values: Float[Array, " n"]) -> Float[Array, " n"]:
     return values
 
 
-def exact_sum(values: Float[Array, "n ..."], scale: Float[Array, ""]) -> Float[Array, ...]:
+def exact_sum(values: Float[Array, "n ..."], scale: Scalar) -> Reals:
     """Sums over the first axis, to 2^-62 of ``scale``, with the same bits in any order.
 
     Args:
@@ -51,9 +52,7 @@ def exact_sum(values: Float[Array, "n ..."], scale: Float[Array, ""]) -> Float[A
     return exact_total(jnp.sum(coarse, axis=0), jnp.sum(fine, axis=0), scale)
 
 
-def exact_parts(
-    values: Float[Array, ...], scale: Float[Array, ...]
-) -> tuple[Float[Array, ...], Float[Array, ...]]:
+def exact_parts(values: Reals, scale: Reals) -> tuple[Reals, Reals]:
     """Returns what `exact_sum` adds up: each part's sums are exact, in any order.
 
     They are whole multiples of two steps, each sum of which has fewer than 53 bits.
@@ -63,14 +62,12 @@ def exact_parts(
     return coarse, jnp.round((units * 2.0**31 - coarse) * 2.0**31)
 
 
-def exact_total(
-    coarse: Float[Array, ...], fine: Float[Array, ...], scale: Float[Array, ...]
-) -> Float[Array, ...]:
+def exact_total(coarse: Reals, fine: Reals, scale: Reals) -> Reals:
     """Returns the sum, from the sums of both parts."""
     return scale * (coarse * 2.0**-31 + fine * 2.0**-62)
 
 
-def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
+def padded_sum(values: Float[Array, "n ..."]) -> Reals:
     """Sums over the first axis by folding halves, as if padded with zeros to a power of two.
 
     One order, where a compiler's own depends on the batch; and zeros at the end change no bit.
@@ -78,7 +75,7 @@ def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     return _folded(values, lambda size: 1 << ((size - 1).bit_length() - 1))
 
 
-def sum_in_turn(values: Float[Array, "n ..."]) -> Float[Array, ...]:
+def sum_in_turn(values: Float[Array, "n ..."]) -> Reals:
     """Sums over the first axis one after another; zeros anywhere change no bit."""
 
     def some(first: Array | int, total: Array, count: int) -> Array:
@@ -92,7 +89,7 @@ def sum_in_turn(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     return some(several * _IN_TURN, total, rest)
 
 
-def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
+def rounded(product: Reals) -> Reals:
     """Rounds a product to 52 bits before it is added to, so that no compiler fuses the two.
 
     Whether it would depends on the program around them, and a seed's results must not. XLA cannot

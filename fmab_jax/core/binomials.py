@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, UInt32
+from jaxtyping import Array, Float
 
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import pairwise_sum
@@ -21,6 +21,10 @@ from fmab_jax.core.backend import is_accelerated
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import anywhere, rare, repeated, stored, where_any
 from fmab_jax.core.samplers import SMOOTH_VARIANCE, smooth_quantile, smoothed
+from fmab_jax.core.shapes import Bits, Lanes, Reals, Truths
+
+Rows = Float[Array, "... row"]
+Row = Float[Array, "... 1"]
 
 # Below this one, an expansion may be off by more than one step.
 _SMALL_VARIANCE = 4.0
@@ -39,7 +43,7 @@ _FREQUENCIES = 80
 MAX_TRIALS = 2**53
 
 
-def doubtful_step(u: Float[Array, "*lane"], cumulants: Sequence[Array]) -> Float[Array, "*lane"]:
+def doubtful_step(u: Lanes, cumulants: Sequence[Array]) -> Lanes:
     """Returns the k for which `lattice_quantile` may give k + 1 for k, or k for k + 1; else NaN.
 
     For sums of binomials; from a variance of 10 on the expansion errs by less than half a count,
@@ -55,11 +59,8 @@ def doubtful_step(u: Float[Array, "*lane"], cumulants: Sequence[Array]) -> Float
 
 
 def binomials_at_most(
-    k: Float[Array, "*lane"],
-    trials: Float[Array, "*lane"],
-    inside: Float[Array, "row lane"],
-    probability: Float[Array, "row lane"],
-) -> Float[Array, "*lane"]:
+    k: Lanes, trials: Lanes, inside: Float[Array, "row lane"], probability: Float[Array, "row lane"]
+) -> Lanes:
     """Returns P(sum over rows of Binomial(trials, probability) <= k), for a variance below 64.
 
     By Fourier: the sum's characteristic function at equidistant frequencies gives its mass on as
@@ -105,12 +106,8 @@ def binomials_at_most(
 
 
 def binomials(
-    words: Words,
-    lane: UInt32[Array, ...],
-    trials: Float[Array, ...],
-    probability: Float[Array, ...],
-    draw: int | UInt32[Array, ""] = 0,
-) -> Float[Array, ...]:
+    words: Words, lane: Bits, trials: Reals, probability: Reals, draw: int | Bits = 0
+) -> Reals:
     """Samples Binomial(trials, probability), elementwise: the quantile of one uniform per lane.
 
     A fourth-order Cornish-Fisher expansion. From a variance of 40 on it stands alone (total
@@ -151,9 +148,7 @@ def binomials(
     return rare(small | near, search(_MOST_STEPS), k, *operands)
 
 
-def expanded(
-    z: Float[Array, ...], trials: Float[Array, ...], probability: Float[Array, ...]
-) -> tuple[Float[Array, ...], Bool[Array, ...], Bool[Array, ...]]:
+def expanded(z: Reals, trials: Reals, probability: Reals) -> tuple[Reals, Truths, Truths]:
     """Returns counts by expansion, where they are too small for it, and where they are in doubt.
 
     Args:
@@ -176,12 +171,7 @@ def expanded(
     return jnp.where(valid, k, jnp.nan), jnp.broadcast_to(small, k.shape), near
 
 
-def summed(
-    u: Float[Array, ...],
-    trials: Float[Array, ...],
-    probability: Float[Array, ...],
-    steps: int = _MOST_STEPS,
-) -> Float[Array, ...]:
+def summed(u: Reals, trials: Reals, probability: Reals, steps: int = _MOST_STEPS) -> Reals:
     """Sums the mass from zero, for a variance below 40; exact up to rounding."""
     n, p, flip, _ = _rarer(trials, probability)
     u = jnp.where(flip, 1.0 - u, u)
@@ -215,9 +205,7 @@ def _over(step: Any) -> Any:
     return over[step]
 
 
-def _by_row(
-    u: Float[Array, "... row"], trials: Float[Array, "... 1"], probability: Float[Array, "... 1"]
-) -> Float[Array, "... row"]:
+def _by_row(u: Rows, trials: Row, probability: Row) -> Rows:
     """Returns counts for rows of uniforms that share a law, as a processor is fastest.
 
     Below a variance of 40 each uniform is compared with every step of the distribution function,
@@ -233,9 +221,7 @@ def _by_row(
     return where_any(small, _compared, k, u, jnp.where(small, trials, 0.0), probability)
 
 
-def _compared(
-    u: Float[Array, "... row"], trials: Float[Array, "... 1"], probability: Float[Array, "... 1"]
-) -> Float[Array, "... row"]:
+def _compared(u: Rows, trials: Row, probability: Row) -> Rows:
     n, p, flip, _ = _rarer(trials, probability)
     u = jnp.where(flip, 1.0 - u, u)
     odds = p / (1.0 - p)
@@ -293,7 +279,7 @@ def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array, Arra
     return jnp.where(valid, n, 0.0), jnp.where(valid, jnp.where(flip, 1.0 - p, p), 0.0), flip, valid
 
 
-def _powers(n: Float[Array, ...], p: Float[Array, ...]) -> tuple[Array, ...]:
+def _powers(n: Reals, p: Reals) -> tuple[Array, ...]:
     """Returns the coefficients of z^5, ..., z^0 in the expansion less a half.
 
     The fourth-order Cornish-Fisher quantile at a normal quantile z (Abramowitz and Stegun 26.2.49)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
 from fmab_jax.core.arrays import rounded
-from fmab_jax.core.shapes import Grid, Integer, Scalar
+from fmab_jax.core.shapes import Curve, Grid, Integer, Reals, Scalar
 from fmab_jax.errors import array_of, choice, count, length, refuse
 
 MAX_POINTS = 10**5
@@ -96,8 +96,8 @@ def no_line(*shape: int) -> Line:
 class Curves(NamedTuple):
     """What a run had come to at each recorded slot; no ``waiting`` where nobody waits."""
 
-    regret: Float[Array, " time"]
-    waiting: Float[Array, " time"] | None
+    regret: Curve
+    waiting: Curve | None
     rounds: Grid
 
 
@@ -119,13 +119,7 @@ def draw_line(curves: Curves, grid: Grid, line: Line) -> Curves:
     )
 
 
-def extend(
-    curve: Float[Array, " time"],
-    grid: Grid,
-    slot: Int[Array, ...],
-    value: Float[Array, ...],
-    rate: Float[Array, ...],
-) -> Float[Array, " time"]:
+def extend(curve: Curve, grid: Grid, slot: Array, value: Reals, rate: Reals) -> Curve:
     """Continues a curve from (slot, value) at ``rate`` per slot, over all later grid points.
 
     One line for all points, or one for each.

@@ -26,8 +26,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from fmab_jax.core.arrays import rounded
+from fmab_jax.core.shapes import Lanes, PerArm, Reals, Scalar
 
-Scalar = Float[Array, ""]
+PerPlace = Float[Array, " place"]
 
 # No tilt further than this is of use where there is no noise to bound it.
 _FARTHEST = 30.0
@@ -52,16 +53,14 @@ class Prepared(NamedTuple):
         high_noise: [place] log(1 - k^2 / epsilon^2), at most 0.
     """
 
-    low: Float[Array, " place"]
-    high: Float[Array, " place"]
-    offset: Float[Array, " place"]
-    low_noise: Float[Array, " place"]
-    high_noise: Float[Array, " place"]
+    low: PerPlace
+    high: PerPlace
+    offset: PerPlace
+    low_noise: PerPlace
+    high_noise: PerPlace
 
 
-def prepared(
-    needed: Scalar, rewards: Scalar, noises: Float[Array, " scale"], epsilon: Scalar
-) -> Prepared:
+def prepared(needed: Scalar, rewards: Scalar, noises: Array, epsilon: Scalar) -> Prepared:
     """Returns pairs of tilts that are sharpest where the evidence is about ``needed``.
 
     Args:
@@ -129,9 +128,7 @@ def _log_largest(low: Array, high: Array) -> Array:
     return jnp.where(apart <= -1.0, -high, jnp.where(apart >= 1.0, -low, inside))
 
 
-def _log_level(
-    rewards: Scalar, low: Float[Array, " place"], high: Float[Array, " place"], top: Array
-) -> Scalar:
+def _log_level(rewards: Scalar, low: PerPlace, high: PerPlace, top: Array) -> Scalar:
     """Returns the logarithm of the largest sum of R(q)^n over its largest, or a little more.
 
     The logarithm of R is concave in q: between two means it is below both tangents.
@@ -155,13 +152,8 @@ def _log_level(
 
 
 def evidence(
-    given: Prepared,
-    low: Float[Array, " arm"],
-    high: Scalar,
-    rewards: Scalar,
-    noises: Scalar | Float[Array, " arm"],
-    high_noises: Scalar | Float[Array, " arm"],
-) -> Float[Array, " arm"]:
+    given: Prepared, low: PerArm, high: Scalar, rewards: Scalar, noises: Reals, high_noises: Reals
+) -> PerArm:
     """Returns the evidence that the mean behind ``low`` is below that behind ``high``.
 
     It reaches log(1 / chance) with a probability of at most ``chance`` if both means are equal, or
@@ -186,9 +178,7 @@ def evidence(
     return largest + jnp.log(jnp.sum(jnp.exp(exponent - largest[None]), axis=0))
 
 
-def private_divergence(
-    low: Float[Array, ...], high: Float[Array, ...], epsilon: Scalar
-) -> Float[Array, ...]:
+def private_divergence(low: Reals, high: Reals, epsilon: Scalar) -> Reals:
     """Returns d_epsilon(x, y) = inf over z of epsilon |z - x| + kl(z, y), for x < y; else 0.
 
     Where the log odds of both are at most epsilon apart, that is kl(x, y); beyond,
@@ -206,12 +196,7 @@ def private_divergence(
     return jnp.where(low < high, jnp.maximum(jnp.where(near, inside, far), 0.0), 0.0)
 
 
-def largest_within(
-    mean: Float[Array, "*place"],
-    near: Float[Array, "*place"],
-    distance: Float[Array, "*place"],
-    epsilon: Scalar,
-) -> Float[Array, "*place"]:
+def largest_within(mean: Lanes, near: Lanes, distance: Lanes, epsilon: Scalar) -> Lanes:
     """Returns the largest q in [mean, 1] with private_divergence(mean, q) <= distance.
 
     Args:

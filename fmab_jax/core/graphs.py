@@ -6,18 +6,21 @@ nodes are the agents 0..M-1. Host code only: nothing here is traced.
 
 from __future__ import annotations
 
+import ast
+import csv
+import io
 import numbers
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from fmab_jax.core.graph_files import names_file, read
 from fmab_jax.core.named_graphs import ALLOWED, check_edges, frozen, make_named
-from fmab_jax.errors import count, refuse
-from fmab_jax.files import checked_path
+from fmab_jax.errors import count, reason_of, refuse
+from fmab_jax.files import checked_path, read_input
 from fmab_jax.later import nx
 
 AGENTS_MAX = 1_000_000
@@ -26,6 +29,11 @@ AGENTS_MAX = 1_000_000
 HOPS_MAX = 5_000
 """Most nodes of a graph whose hop distances, an M x M table, are computed."""
 
+FILE_MAX = 64 * 2**20
+"""Most bytes of a graph file."""
+
+_SUFFIXES = (".txt", ".edgelist", ".csv", ".graphml")
+_HEADERS = (["source", "target"], ["from", "to"])
 _DRAWN = ("random", "regular-", "preferential")
 
 
@@ -75,7 +83,7 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
         >>> ring.number_of_edges(), graphs.diameter(ring)
         (5, 2)
     """
-    agents, seed = _agents(agents), _seed(seed)
+    agents, seed = _checked(agents, seed)
     if isinstance(graph, os.PathLike):
         graph = str(checked_path(field, graph))
     if not isinstance(graph, (nx.Graph, str)):
@@ -157,7 +165,7 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         >>> [(len(part), part.number_of_edges()) for part in graphs.components("2x1,3x1:star", 5)]
         [(2, 1), (3, 2)]
     """
-    agents, seed = _agents(agents), _seed(seed)
+    agents, seed = _checked(agents, seed)
     runs: list[_Run]
     if isinstance(spec, str):
         runs = _grammar(spec)
@@ -234,21 +242,16 @@ def mixing_rate(graph: nx.Graph) -> float:
     agents, edges = graph.number_of_nodes(), graph.number_of_edges()
     if 2 * edges == agents * (agents - 1):
         return 0.0
-    if agents > HOPS_MAX:
-        allowed = f"a graph of at most {HOPS_MAX:,} agents, whose eigenvalues can be found"
-        refuse("graph", _shown(graph), allowed, "use fewer agents, or a complete graph")
-    degree = np.fromiter((graph.degree[i] for i in range(agents)), np.float64, agents)
+    refuse_too_far(agents, _shown(graph))
     beside = nx.to_numpy_array(graph, nodelist=range(agents))
+    degree = beside.sum(axis=1)
     mixing = np.eye(agents) - (np.diag(degree) - beside) / (degree.max() + 1.0)
     return float(np.sort(np.abs(np.linalg.eigvalsh(mixing)))[-2])
 
 
-def _agents(agents: Any) -> int:
-    return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
-
-
-def _seed(seed: Any) -> int:
-    return count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
+def _checked(agents: Any, seed: Any) -> tuple[int, int]:
+    agents = count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
+    return agents, count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
 
 
 def _shown(graph: nx.Graph) -> str:
@@ -301,3 +304,62 @@ def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
 def parts_of(spec: str) -> list[tuple[int, str]]:
     """Returns size and graph of every component of a text that `components` takes."""
     return [(size, graph) for size, copies, graph in _grammar(spec) for _ in range(copies)]
+
+
+def names_file(text: str) -> bool:
+    """Tells whether a text is the name of a graph file, by its ending."""
+    return Path(text).suffix.lower() in _SUFFIXES
+
+
+def read(path: str, field: str = "graph") -> nx.Graph:
+    """Returns the graph of a file, not yet validated.
+
+    Raises:
+        ValueError: If it cannot be read.
+    """
+    content = read_input(path, field, FILE_MAX, "graph file")
+    kind = Path(path).suffix.lower()
+    if kind == ".graphml":
+        try:
+            graph = nx.read_graphml(io.BytesIO(content))
+        except Exception as error:  # networkx reports broken GraphML by many exception types
+            refuse(field, path, "a GraphML file", f"repair it ({reason_of(error)})")
+    else:
+        graph = _read_edges(content, path, field, has_commas=kind == ".csv")
+    labels = list(graph.nodes)
+    if all(re.fullmatch(r"-?[0-9]{1,18}", str(label)) for label in labels):
+        numbered = {label: int(label) for label in labels}
+        if len(set(numbered.values())) == len(labels):
+            graph = nx.relabel_nodes(graph, numbered)
+    graph.name = path
+    return graph
+
+
+def _read_edges(content: bytes, path: str, field: str, has_commas: bool) -> nx.Graph:
+    graph, line = nx.Graph(), "UTF-8 text"
+    try:
+        for row in content.decode("utf-8-sig").splitlines():
+            line = row.split("#", 1)[0].strip()
+            if not line or line.startswith("%"):
+                continue
+            cells = next(csv.reader([line], skipinitialspace=True)) if has_commas else line.split()
+            cells = [cell.strip() for cell in cells]
+            if not graph and [cell.lower() for cell in cells[:2]] in _HEADERS:
+                continue
+            source, target, *rest = cells
+            if not source or not target:
+                raise ValueError("a label is missing")
+            weight = _parse_weight(" ".join(rest))
+            if weight == 0:
+                raise ValueError("an adjacency matrix? write a line for each edge")
+            # The usual weight is left out: there may be millions.
+            graph.add_edge(source, target, **({} if weight == 1.0 else {"weight": weight}))
+    except (ValueError, SyntaxError, AttributeError, TypeError, csv.Error) as error:
+        allowed = "an edge list of two labels a line, an optional weight after them"
+        refuse(field, path, allowed, f"repair {line[:40]!r} ({reason_of(error)})")
+    return graph
+
+
+def _parse_weight(rest: str) -> float:
+    """Returns the weight in what follows two labels: nothing, networkx data or one number."""
+    return float(ast.literal_eval(rest).get("weight", 1) if rest.startswith("{") else rest or 1)

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array
 
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.rare import stored
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
-from fmab_jax.core.shapes import STATIC
+from fmab_jax.core.shapes import STATIC, PerArm, PerRowArm, Scalar
 
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
@@ -29,9 +29,9 @@ class Instance(NamedTuple):
         parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
     """
 
-    means: Float[Array, "row arm"]
-    gaps: Float[Array, " arm"]
-    smallest_gap: Float[Array, ""]
+    means: PerRowArm
+    gaps: PerArm
+    smallest_gap: Scalar
     parameters: tuple[Array, ...]
 
 
@@ -86,11 +86,11 @@ class BoundProblem:
         means = jnp.asarray(self.values["means"])
         return means, self._parameters(means)
 
-    def _parameters(self, means: Float[Array, "row arm"]) -> tuple[Array, ...]:
+    def _parameters(self, means: PerRowArm) -> tuple[Array, ...]:
         traced = {name: jnp.asarray(value) for name, value in self.law_values.items()}
         return self.law.parameters(means, **traced)
 
-    def _level(self, key: Array) -> Float[Array, " arm"]:
+    def _level(self, key: Array) -> PerArm:
         """Draws the global means."""
         (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
         arm = jnp.arange(self.arms, dtype=jnp.uint32)
@@ -104,45 +104,31 @@ class BoundProblem:
         top = gap + arrays.rounded((1.0 - gap) * keys.uniform(*words, arm[0], draw=2))
         return jnp.where(index == best, top, (top - gap) * (level / level[second]))
 
-    def _spread_out(
-        self, key: Array, level: Float[Array, " arm"], agents: Float[Array, ""]
-    ) -> Float[Array, "row arm"]:
-        """Adds the zero-sum perturbation over agents."""
+    def _spread_out(self, key: Array, level: PerArm, agents: Scalar) -> PerRowArm:
+        """Returns means around ``level`` that sum to it over agents; padding rows are 0."""
         (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
-        return _spread_out(self.rows, *words, level, agents, jnp.asarray(self.values["spread"]))
+        rows = self.rows
+        pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
+        lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
+        # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
+        both = jnp.stack(keys.coarse_uniforms(*words, lane, draw=1), axis=1)
+        (drawn,) = stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
+        exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
+        raw = jnp.where(exists, drawn, 0.0)
+        centre = arrays.rounded(arrays.padded_sum(raw) / agents)
+        # A single agent does not differ; its rounding error must not be stretched.
+        differs = exists & (agents > 1.0)
+        lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+        highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+        # The most the offsets of an arm can be stretched with every mean still in [0, 1].
+        down = level / jnp.maximum(-lowest, 1e-300)
+        up = (1.0 - level) / jnp.maximum(highest, 1e-300)
+        stretch = jnp.where(agents > 1.0, self.values["spread"] * jnp.minimum(down, up), 0.0)
+        shift = arrays.rounded(stretch[None, :] * (raw - centre[None, :]))
+        return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
 
 
-def _spread_out(
-    rows: int,
-    k0: UInt32[Array, ""],
-    k1: UInt32[Array, ""],
-    level: Float[Array, " arm"],
-    agents: Float[Array, ""],
-    spread: Float[Array, ""],
-) -> Float[Array, "row arm"]:
-    """Returns means around ``level`` that sum to it over agents; rows past the last agent are 0."""
-    pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
-    lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
-    # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
-    both = jnp.stack(keys.coarse_uniforms(k0, k1, lane, draw=1), axis=1)
-    (drawn,) = stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
-    exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
-    raw = jnp.where(exists, drawn, 0.0)
-    centre = arrays.rounded(arrays.padded_sum(raw) / agents)
-    # A single agent does not differ; its rounding error must not be stretched.
-    differs = exists & (agents > 1.0)
-    lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
-    highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
-    # The most the offsets of an arm can be stretched with every mean still in [0, 1].
-    down = level / jnp.maximum(-lowest, 1e-300)
-    up = (1.0 - level) / jnp.maximum(highest, 1e-300)
-    stretch = jnp.where(agents > 1.0, spread * jnp.minimum(down, up), 0.0)
-
-    shift = arrays.rounded(stretch[None, :] * (raw - centre[None, :]))
-    return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
-
-
-def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:
+def _gaps(global_means: PerArm) -> tuple[Array, Array]:
     gaps = jnp.max(global_means) - global_means
     gaps = jnp.where(gaps < TIE, 0.0, gaps)
     smallest = jnp.min(jnp.where(gaps > 0.0, gaps, 1.0))

@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, UInt32
 
 from fmab_jax.core.rare import short_loop
+from fmab_jax.core.shapes import Bits, Integer, Reals
 from fmab_jax.errors import count, refuse
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
@@ -52,12 +53,12 @@ def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
     return jax.random.fold_in(jax.random.key(root_seed, impl="threefry2x32"), seed)
 
 
-def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
+def stream_key(key: Array, round_: Integer | int, stream: int) -> Words:
     """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
     return folded(folded(words_of(key), round_), stream)
 
 
-def stream_keys(key: Array, round_: Int[Array, ""] | int, *streams: int) -> tuple[Words, ...]:
+def stream_keys(key: Array, round_: Integer | int, *streams: int) -> tuple[Words, ...]:
     """Returns `stream_key` of several streams, in a loop that compiles faster and runs slower.
 
     For keys that are stored. Where each reader works the key out anew, use `stream_key`.
@@ -67,7 +68,7 @@ def stream_keys(key: Array, round_: Int[Array, ""] | int, *streams: int) -> tupl
     return tuple(Words(*_looped(*of_round, none, jnp.uint32(stream))) for stream in streams)
 
 
-def agent_key(key: Array, agent: Int[Array, ""]) -> Array:
+def agent_key(key: Array, agent: Integer) -> Array:
     """Returns the key of an agent that runs by itself; it takes the place of the seed's."""
     own = folded(folded(folded(words_of(key), 0), ALONE), agent)
     return jax.random.wrap_key_data(jnp.stack(own), impl="threefry2x32")
@@ -84,12 +85,7 @@ def lanes(rows: int, columns: UInt32[Array, " arm"], width: int) -> UInt32[Array
     return jnp.arange(rows, dtype=jnp.uint32)[:, None] * jnp.uint32(width) + columns[None, :]
 
 
-def uniform(
-    k0: UInt32[Array, ...],
-    k1: UInt32[Array, ...],
-    lane: UInt32[Array, ...],
-    draw: int | UInt32[Array, ...] = 0,
-) -> Float[Array, ...]:
+def uniform(k0: Bits, k1: Bits, lane: Bits, draw: int | Bits = 0) -> Reals:
     """Returns a float64 uniform per lane on the midpoints (i + 1/2) / 2^52, symmetric about 1/2.
 
     Args:
@@ -107,9 +103,7 @@ def uniform(
     return one_to_two - (1.0 - 2.0**-53)
 
 
-def coarse_uniforms(
-    k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...], draw: int
-) -> tuple[Float[Array, ...], Float[Array, ...]]:
+def coarse_uniforms(k0: Bits, k1: Bits, lane: Bits, draw: int) -> tuple[Reals, Reals]:
     """Returns two independent uniforms per lane on the midpoints (i + 1/2) / 2^32.
 
     For half the price of two of `uniform`, where 2^32 values are enough. Arguments as there.
@@ -130,7 +124,7 @@ def words_of(key: Array) -> Words:
     return Words(*jax.random.key_data(key))
 
 
-def folded(key: Words, data: Int[Array, ""] | int) -> Words:
+def folded(key: Words, data: Integer | int) -> Words:
     """Returns the words of ``jax.random.fold_in``, which takes a loop where this takes none."""
     words = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
     # The barrier helps accelerators: else the compiler folds anew for every lane.

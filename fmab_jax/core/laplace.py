@@ -9,11 +9,12 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.core import normal
 from fmab_jax.core.keys import uniform
 from fmab_jax.core.rare import anywhere
+from fmab_jax.core.shapes import Bits, Reals
 
 # Terms of the polynomial, and the normal quantile up to which it is one: no uniform leads further.
 SHAPE = 24
@@ -30,22 +31,18 @@ _CELLS = 6 << _CELL_BITS
 SHAPES = Path(__file__).with_name("laplace_sums.npy")
 
 
-def laplace(
-    k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...]
-) -> Float[Array, ...]:
+def laplace(k0: Bits, k1: Bits, lane: Bits) -> Reals:
     """Samples Laplace(0, 1) by inversion."""
     return quantile(uniform(k0, k1, lane))
 
 
-def quantile(u: Float[Array, ...]) -> Float[Array, ...]:
+def quantile(u: Reals) -> Reals:
     """Returns the quantile of Laplace(0, 1) at u in (0, 1)."""
     tail = jnp.minimum(u, 1.0 - u)
     return jnp.where(u < 0.5, 1.0, -1.0) * normal.log(2.0 * tail)
 
 
-def few_summed(
-    k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...], count: Int[Array, ...]
-) -> Float[Array, ...]:
+def few_summed(k0: Bits, k1: Bits, lane: Bits, count: Int[Array, ...]) -> Reals:
     """Samples sums of ``count`` Laplace(0, 1) variables, not the same number in each; elementwise.
 
     One draw for each eight of them, to a total variation distance below 1.6e-7 from the exact law.
@@ -129,7 +126,7 @@ def share_epsilon(epsilon: float, left: int, shares: int) -> float:
     return max(at_zero - decay + epsilon + 1e-13, epsilon)
 
 
-def laplace_sum(z: Float[Array, ...], shape: Float[Array, "24 ..."]) -> Float[Array, ...]:
+def laplace_sum(z: Reals, shape: Float[Array, "24 ..."]) -> Reals:
     """Returns the sum of independent Laplace(0, 1) variables as a function of a normal one.
 
     Increasing and odd in z, to a total variation distance below 1e-6 from the exact law.

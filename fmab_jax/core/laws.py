@@ -6,7 +6,6 @@ fields, such as ``gaussian:0.1``.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pkgutil
 import re
@@ -17,7 +16,7 @@ from fmab_jax.core.plugins import defined_in, file_of, foreign_refused
 from fmab_jax.core.rewards import Law, Ratings
 from fmab_jax.core.rewards.contract import is_own
 from fmab_jax.errors import Refusal, did_you_mean, number_of, refuse, whole_class
-from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
 KNOWN: dict[str, Any] = {
     owner.name: owner
@@ -33,23 +32,15 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 def usage(owner: type) -> str:
     """Returns how the text of a law is written, such as gaussian:SD."""
     text = getattr(owner, "name", "")
-    for place, each in enumerate(_fields(owner)):
+    for place, each in enumerate(parameters_of(owner).values()):
         word = f"{',' if place else ':'}{each.name.upper()}"
-        text += word if _needed(each) else f"[{word}]"
+        text += word if each.default is UNSET else f"[{word}]"
     return text
 
 
 def usages() -> str:
     """Returns how the text of each known law is written."""
     return ", ".join(usage(owner) for _, owner in sorted(KNOWN.items()))
-
-
-def _fields(owner: Any) -> list[Any]:
-    return [each for each in dataclasses.fields(owner) if each.init]
-
-
-def _needed(each: Any) -> bool:
-    return each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
 
 
 def law_of(value: Any, field: str = "rewards") -> Law:
@@ -69,15 +60,15 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         refuse(field, value, allowed, remedy)
     owner, words = KNOWN[name], rest.split(",") if colon else []
     allowed = f"written {usage(owner)}"
-    fields = _fields(owner)
+    fields = parameters_of(owner)
     if len(words) > len(fields):
         refuse(field, value, allowed, f"{name} takes {len(fields) or 'no'} values")
-    for missing in fields[len(words) :]:
-        if _needed(missing):
+    for missing in list(fields.values())[len(words) :]:
+        if missing.default is UNSET:
             refuse(field, value, allowed, f"give {missing.name}")
     with foreign_refused(field, value, allowed):
         try:
-            stated = zip(parameters_of(owner).items(), words, strict=False)
+            stated = zip(fields.items(), words, strict=False)
             law: Law = owner(
                 **{key: each.check(_value_of(each, word)) for (key, each), word in stated}
             )

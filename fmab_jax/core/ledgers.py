@@ -93,13 +93,6 @@ def _checked(field: str, row: Seen) -> Seen:
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
     over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")
-    if row.shares is not None and not (
-        len(row.shares) == 3 and 1 <= row.shares[1] <= row.shares[2]
-    ):
-        allowed = (
-            "(epsilon of one noise, how many of its equal shares hide a reward, how many it has)"
-        )
-        refuse(f"{field}.shares", row.shares, allowed, "leave it out where no share hides anything")
     return row._replace(epsilon=epsilon, over=over)
 
 

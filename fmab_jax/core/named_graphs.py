@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,7 +47,7 @@ def checked_name(value: Any, field: str = "graph") -> str:
     return value
 
 
-def frozen(nodes: int, edges: Iterable[tuple[int, int]], name: str = "") -> nx.Graph:
+def frozen(nodes: int, edges: Iterable[Sequence[int]], name: str = "") -> nx.Graph:
     """A plain graph whose nodes iterate as 0..M-1, so that a matrix made of it has agent order."""
     graph = nx.empty_graph(nodes)
     graph.add_edges_from(edges)

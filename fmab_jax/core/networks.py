@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core import graph_files, graphs, named_graphs
+from fmab_jax.core import graphs, named_graphs
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 from fmab_jax.parameters import Kind, parameter
@@ -57,11 +57,8 @@ class FixedGraph:
         return found
 
     def graph(self) -> nx.Graph:
-        """Returns it as networkx has it."""
-        made = nx.empty_graph(self.nodes)
-        made.add_edges_from(self.pairs)
-        made.name = self.name
-        return made
+        """Returns it as networkx has it, frozen."""
+        return named_graphs.frozen(self.nodes, self.pairs, self.name)
 
     def plain(self) -> dict[str, Any]:
         """Returns a JSON-able identity, with the edges where they are few."""
@@ -83,11 +80,9 @@ class GraphOf(Kind):
             return value
         if isinstance(value, nx.Graph):
             return FixedGraph.of(value, where=name)
-        if isinstance(value, os.PathLike) or (
-            isinstance(value, str) and graph_files.names_file(value)
-        ):
+        if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
             text = value if isinstance(value, str) else str(checked_path(name, value))
-            return FixedGraph.of(graph_files.read(text, name), text, name)
+            return FixedGraph.of(graphs.read(text, name), text, name)
         return named_graphs.checked_name(value, name)
 
     def plain(self, value: Any) -> Any:
@@ -119,7 +114,7 @@ class ComponentsOf(Kind):
         """Returns a text of names as it is; a list, or a text with files, as a tuple of graphs."""
         if isinstance(value, str):
             parts = value.replace(":", "+").split("+")
-            if not any(map(graph_files.names_file, parts)):
+            if not any(map(graphs.names_file, parts)):
                 return value
             # The content of files is a part of the value.
             components = enumerate(graphs.parts_of(value))
@@ -154,7 +149,7 @@ class ComponentsOf(Kind):
 
 def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
     """Returns a component of a text in which some component is a file."""
-    file = graph_files.read(graph, field) if graph_files.names_file(graph) else None
+    file = graphs.read(graph, field) if graphs.names_file(graph) else None
     network = graphs.make(graph if file is None else file, size, seed=seed, field=field)
     return FixedGraph.of(network if file is None else file, f"{size}:{graph}", field)
 

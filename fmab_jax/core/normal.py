@@ -13,7 +13,8 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+
+from fmab_jax.core.shapes import Reals
 
 # Wichura's algorithm AS 241 (Applied Statistics 37(3), 1988), PPND16: numerator and denominator of
 # three rational functions, highest power first.
@@ -55,7 +56,7 @@ _TAIL = (
 )
 
 
-def log(x: Float[Array, ...]) -> Float[Array, ...]:
+def log(x: Reals) -> Reals:
     """Returns the logarithm of positive normal numbers, to a relative error below 1e-15."""
     bits = lax.bitcast_convert_type(x, jnp.uint64)
     # The exponent as a float64, by way of the bits of 2^52 + exponent.
@@ -75,7 +76,7 @@ def log(x: Float[Array, ...]) -> Float[Array, ...]:
     return power * high + (2.0 * t + (t * (s * series) + power * low))
 
 
-def quantile(u: Float[Array, ...]) -> Float[Array, ...]:
+def quantile(u: Reals) -> Reals:
     """Returns the standard normal quantile of u in (0, 1), to a relative error below 4e-15.
 
     Non-decreasing up to that error, and odd in ``u - 1/2`` where ``1 - u`` is exact.
@@ -95,6 +96,6 @@ def quantile(u: Float[Array, ...]) -> Float[Array, ...]:
     return jnp.where(central, off, jnp.where(off < 0.0, -1.0, 1.0)) * (up / down)
 
 
-def horner(x: Float[Array, ...], coefficients: Sequence[Any]) -> Float[Array, ...]:
+def horner(x: Reals, coefficients: Sequence[Any]) -> Reals:
     """Returns a polynomial, highest power first."""
     return functools.reduce(lambda total, c: total * x + c, coefficients[1:], coefficients[0])

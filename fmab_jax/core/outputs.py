@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core.plugins import errors_as
-from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm
+from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, Reals
 from fmab_jax.errors import Refusal, flag, real, refuse
 
 PROMISE = (
@@ -64,7 +64,7 @@ class Gauge(NamedTuple):
     dims: tuple[str, ...]
     start: Callable[[int, int, Array], Any]
     add: Callable[[Any, Stretch, Array], Any]
-    end: Callable[[Any], Float[Array, ...]] = lambda total: total
+    end: Callable[[Any], Reals] = lambda total: total
 
     @property
     def by_agent(self) -> bool:
@@ -143,15 +143,12 @@ OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
 """Names of all dimensions of results, besides what is swept."""
 
 
+_ENDS = ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int32)
 FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
-    **dict.fromkeys(("regret", "waiting_regret"), (np.dtype(np.float64), True)),
-    "rounds_by": (np.dtype(np.int32), True),
-    "arms_reported": (np.dtype(np.int64), False),
-    "final_gap": (np.dtype(np.float64), False),
-    **{
-        name: (np.dtype(np.int32), False)
-        for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
-    },
+    **dict.fromkeys(("regret", "waiting_regret"), (_FLOAT, True)),
+    **{"rounds_by": (_INT, True), "arms_reported": (np.dtype(np.int64), False)},
+    **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
 }
 """Type of each field of an `Outcome` but the gauges, and whether it is over time."""
 
@@ -179,10 +176,7 @@ class Record:
     number_bits: int
 
     def __init__(
-        self,
-        arrays: Callable[[str], np.ndarray],
-        facts: Mapping[str, Any],
-        gauges: Sequence[Gauge] = (),
+        self, arrays: Callable[[str], Any], facts: Mapping[str, Any], gauges: Sequence[Gauge] = ()
     ) -> None:
         """Takes what returns an array by its name, the attributes, and the output's own gauges."""
         vars(self).update(facts)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core import keys, tables
 from fmab_jax.core.instances import BoundProblem
@@ -21,6 +21,7 @@ from fmab_jax.core.rewards import Bernoulli, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.shapes import PerRowArm
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
@@ -36,12 +37,12 @@ _BERNOULLI = Bernoulli()
 
 
 @jax.jit
-def _means_drawn(bound: BoundProblem, root_seed: Array, seed: Array) -> Float[Array, "row arm"]:
+def _means_drawn(bound: BoundProblem, root_seed: Array, seed: Array) -> PerRowArm:
     """Returns one seed's means: a single program in place of a hundred of one operation each."""
     return bound.draw(keys.seed_key(root_seed, seed)).means
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Problem:
     """M agents, K arms and how they reward; a value: equal problems compare and hash equal.
 
@@ -67,13 +68,13 @@ class Problem:
         False
     """
 
-    means: np.ndarray | None
+    means: np.ndarray | None = field(compare=False)
     agents: int
     arms: int
     spread: float
     instance_gap: float | None
     rewards: RewardLaw
-    probabilities: np.ndarray | None
+    probabilities: np.ndarray | None = field(compare=False)
     _digest: str = field(repr=False)
 
     def __init__(self, means: Any, agents: Any = None, rewards: Any = _BERNOULLI) -> None:
@@ -97,49 +98,39 @@ class Problem:
         _refuse_entry("means", array, bad, allowed, "give the mean reward of each arm")
         check_law(law, array)
         array, agents = _shared_rows("means", array, 2, agents)
-        self._set(array, agents, array.shape[1], 0.0, None, law)
+        self._set(agents, array.shape[1], law, means=array)
 
-    def _set(
-        self,
-        means: Any,
-        agents: Any,
-        arms: Any,
-        spread: Any,
-        instance_gap: Any,
-        rewards: Any,
-        probabilities: Any = None,
-    ) -> None:
+    def _set(self, agents: Any, arms: Any, rewards: Any, **stated: Any) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
             allowed = f"below {2**32 // arms:,} with {arms} arms"
             refuse("agents", agents, allowed, "use fewer agents")
-        spread = real("spread", spread, 0.0, 1.0, "0 makes the agents alike, 1 is the most")
-        if instance_gap is not None:
+        values: dict[str, Any] = {"means": None, "probabilities": None, "instance_gap": None}
+        values |= {"agents": agents, "arms": arms, "rewards": rewards, "spread": 0.0, **stated}
+        remedy = "0 makes the agents alike, 1 is the most"
+        values["spread"] = real("spread", values["spread"], 0.0, 1.0, remedy)
+        if (gap := values["instance_gap"]) is not None:
             remedy = "give the smallest non-zero gap, or None to leave it to chance"
-            instance_gap = real("instance_gap", instance_gap, 1e-9, 1.0, remedy, open_high=True)
+            values["instance_gap"] = real("instance_gap", gap, 1e-9, 1.0, remedy, open_high=True)
             if arms < 2:
-                only = "None with one arm"
-                refuse("instance_gap", instance_gap, only, "use at least two arms")
+                refuse("instance_gap", gap, "None with one arm", "use at least two arms")
         digest = hashlib.sha256()
-        for array in (means, probabilities):
+        for array in (values["means"], values["probabilities"]):
             if array is not None:
                 array.setflags(write=False)
                 digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        values = (means, agents, arms, spread, instance_gap, rewards, probabilities)
-        for each, value in zip(fields(self), (*values, digest.hexdigest()), strict=True):
-            object.__setattr__(self, each.name, value)
+        for name, value in (values | {"_digest": digest.hexdigest()}).items():
+            object.__setattr__(self, name, value)
 
     @classmethod
-    def _drawn(
-        cls, agents: int, arms: int, spread: float, instance_gap: float | None, rewards: Any
-    ) -> Problem:
+    def _drawn(cls, agents: int, arms: int, rewards: Any, **stated: Any) -> Problem:
         law = _checked_law(rewards)
         if law.low > 0.0 or law.high < 1.0:
             allowed = "a law with means in [0, 1], from which they are drawn"
             refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
         problem = cls.__new__(cls)
-        problem._set(None, agents, arms, spread, instance_gap, law)
+        problem._set(agents, arms, law, **stated)
         if problem.spread:  # means may lie at the ends
             check_law(law, [0.0, 1.0])
         return problem
@@ -162,7 +153,7 @@ class Problem:
             >>> problem.agents, problem.arms, problem.drawn
             (5, 10, True)
         """
-        return cls._drawn(agents, arms, 0.0, None, rewards)
+        return cls._drawn(agents, arms, rewards)
 
     @classmethod
     def heterogeneous(
@@ -191,7 +182,7 @@ class Problem:
             >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
             ((5, 10), True)
         """
-        return cls._drawn(agents, arms, spread, instance_gap, rewards)
+        return cls._drawn(agents, arms, rewards, spread=spread, instance_gap=instance_gap)
 
     @classmethod
     def with_gap(
@@ -216,7 +207,7 @@ class Problem:
             >>> round(float(best - second), 9)
             0.1
         """
-        return cls._drawn(agents, arms, 0.0, instance_gap, rewards)
+        return cls._drawn(agents, arms, rewards, instance_gap=instance_gap)
 
     @classmethod
     def ratings(cls, levels: Any, probabilities: Any, agents: Any = None) -> Problem:
@@ -259,7 +250,7 @@ class Problem:
         table, agents = _shared_rows("probabilities", scaled, 3, agents)
         means = table @ np.array(law.values)
         problem = cls.__new__(cls)
-        problem._set(means, agents, table.shape[1], 0.0, None, law, table)
+        problem._set(agents, table.shape[1], law, means=means, probabilities=table)
         return problem
 
     @classmethod
@@ -271,9 +262,8 @@ class Problem:
         numbers is refused, since it may be names: write means with a point, as 1.0. An NPZ of means
         holds one array, or one called ``means``.
 
-        A CSV with the header ``agent,arm,value`` holds observed ratings, one a line: the levels are
-        the distinct values, the probabilities the frequencies in each cell. An NPZ of ratings holds
-        arrays ``levels`` and ``probabilities``.
+        An NPZ of ratings holds arrays ``levels`` and ``probabilities``, as `ObservedRatings.save`
+        writes them.
 
         Args:
             path: The file, or a symbolic link to it.
@@ -294,19 +284,16 @@ class Problem:
             (5, 3)
         """
         table = tables.read(path)
+        values: Any = table.probabilities if table.means is None else table.means
+        if agents is not None and values.ndim == 2 + (table.means is None) and len(values) == 1:
+            values = values[0]
         if table.means is None:
             if rewards is not None:
                 remedy = "the file's ratings are the law"
                 refuse("rewards", rewards, "left out with a file of ratings", remedy)
-            probabilities: Any = table.probabilities
-            if probabilities.ndim == 3 and len(probabilities) == 1 and agents is not None:
-                probabilities = probabilities[0]
-            return cls.ratings(table.levels, probabilities, agents)
-        means = table.means
-        if means.ndim == 2 and len(means) == 1 and agents is not None:
-            means = means[0]
+            return cls.ratings(table.levels, values, agents)
         try:
-            return cls(means, agents, _BERNOULLI if rewards is None else rewards)
+            return cls(values, agents, _BERNOULLI if rewards is None else rewards)
         except Refusal as error:
             inside = error.field.startswith("means[")
             raise error.renamed(f"{path}: {error.field}") if inside else error from None
@@ -400,16 +387,11 @@ class Problem:
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description that identifies the problem."""
-        described: dict[str, Any] = {
-            "kind": self.kind,
-            "agents": self.agents,
-            "arms": self.arms,
-            "rewards": self.rewards.describe(),
-        }
-        if self.probabilities is not None:
-            return described | {"probabilities": self.probabilities.tolist()}
-        if self.means is not None:
-            return described | {"means": self.means.tolist()}
+        described: dict[str, Any] = {"kind": self.kind, "agents": self.agents, "arms": self.arms}
+        described |= {"rewards": self.rewards.describe()}
+        for name in ("probabilities", "means"):
+            if (array := getattr(self, name)) is not None:
+                return described | {name: array.tolist()}
         return described | {"spread": self.spread, "instance_gap": self.instance_gap}
 
     def settings(self) -> dict[str, str]:
@@ -417,26 +399,14 @@ class Problem:
 
         Problems with the same agents and arms that differ have different texts.
         """
-        found: dict[str, str] = {}
-        if self.spread:
-            found["spread"] = f"spread = {self.spread!r}"
-        if self.instance_gap is not None:
-            found["instance_gap"] = f"smallest gap = {self.instance_gap!r}"
-        if self.rewards != _BERNOULLI:
-            found["rewards"] = self.rewards.label()
-        if self.means is not None:
-            found["means"] = f"fixed means {self._digest[:8]}"
-        return found
-
-    def _identity(self) -> tuple[Any, ...]:
-        drawn = (self.spread, self.instance_gap)
-        return (self.kind, self.agents, self.arms, self.rewards, *drawn, self._digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
+        gap, law, means = self.instance_gap, self.rewards, self.means
+        words = {
+            "spread": f"spread = {self.spread!r}" if self.spread else "",
+            "instance_gap": "" if gap is None else f"smallest gap = {gap!r}",
+            "rewards": "" if law == _BERNOULLI else law.label(),
+            "means": "" if means is None else f"fixed means {self._digest[:8]}",
+        }
+        return {name: text for name, text in words.items() if text}
 
 
 def _checked_law(rewards: Any) -> RewardLaw:

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from fmab_jax.core.backend import is_accelerated, platform
+from fmab_jax.core.shapes import Truths
 
 # Elements that are worked out at once: at least so many, or this part of all.
 _LEAST, _PARTS = {False: 256, True: 1024}, {False: 16, True: 64}
@@ -38,6 +39,7 @@ _CACHED = 2**16
 # Distinct operands that are worked out apart from the rest.
 _FEW = 16
 Pair = tuple[Array, Array]
+Exact = Callable[..., Array]
 
 
 @jax.tree_util.register_dataclass
@@ -65,7 +67,7 @@ class Table:
         """Returns the row so many after the first of an element, [..., number]."""
         return self.values.at[self.row + number].get(mode="promise_in_bounds")
 
-    def put(self, place: Int[Array, ...], new: Array, where: Bool[Array, ...]) -> Table:
+    def put(self, place: Int[Array, ...], new: Array, where: Truths) -> Table:
         """Returns the table with new numbers at a place of each element's row, where wanted.
 
         Under ``vmap`` all elements write into the one table that they share, as long as each has a
@@ -113,13 +115,7 @@ def table(values: Any) -> Table:
     return Table(values, row)
 
 
-def rare(
-    where: Bool[Array, ...],
-    exact: Callable[..., Array],
-    guess: Array,
-    *operands: Any,
-    long: bool = False,
-) -> Array:
+def rare(where: Truths, exact: Exact, guess: Array, *operands: Any, long: bool = False) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` where it is needed, which is for few elements.
 
     They are packed, over the whole batch under ``vmap``, and worked out a part at a time.
@@ -144,14 +140,12 @@ def rare(
     return _packed(exact, tables, long)(where, jnp.broadcast_to(guess, shape), *leaves)
 
 
-def _packed(
-    exact: Callable[..., Array], tables: tuple[bool, ...], long: bool
-) -> Callable[..., Array]:
+def _packed(exact: Exact, tables: tuple[bool, ...], long: bool) -> Exact:
     """Returns `rare` of leaves, which are two for a table."""
 
     @custom_vmap
     def replaced(where: Array, guess: Array, *leaves: Array) -> Array:
-        return _replaced(exact, tables, long, where, guess, leaves)
+        return _replaced(exact, tables, long, where, guess, *leaves)
 
     @replaced.def_vmap
     def rule(size: int, batched: list[bool], *leaves: Array) -> tuple[Array, bool]:
@@ -180,12 +174,7 @@ def _packed(
 
 
 def _replaced(
-    exact: Callable[..., Array],
-    tables: tuple[bool, ...],
-    long: bool,
-    where: Array,
-    guess: Array,
-    leaves: tuple[Array, ...],
+    exact: Exact, tables: tuple[bool, ...], long: bool, where: Array, guess: Array, *leaves: Array
 ) -> Array:
     size, fast = where.size, is_accelerated()
     if not size:
@@ -245,12 +234,7 @@ def _at(values: Array, lane: Int[Array, " lane"], shape: tuple[int, ...]) -> Arr
     return jnp.broadcast_to(found, lane.shape)
 
 
-def repeated(
-    step: Callable[[Any, Pair], Pair],
-    state: Pair,
-    unfinished: Callable[[Array, Pair], Array],
-    most: int,
-) -> Pair:
+def repeated(step: Callable[..., Pair], state: Pair, unfinished: Exact, most: int) -> Pair:
     """Repeats a step until it changes nothing any more.
 
     Args:
@@ -292,9 +276,7 @@ def short_loop(count: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
     return functools.reduce(lambda now, number: body(number, now), range(count), start)
 
 
-def where_any(
-    where: Bool[Array, ...], exact: Callable[..., Array], guess: Array, *operands: Array
-) -> Array:
+def where_any(where: Truths, exact: Callable[..., Array], guess: Array, *operands: Array) -> Array:
     """Returns ``guess``, and ``exact(*operands)`` where needed: for all elements, or for none.
 
     Arguments are those of `rare`, but ``exact`` is given arrays as they are.
@@ -351,7 +333,7 @@ def _bits(x: Array) -> Array:
     return lax.bitcast_convert_type(x.astype(jnp.float64), jnp.int64)
 
 
-def stored(unknown: Bool[Array, ...], *values: Array) -> tuple[Array, ...]:
+def stored(unknown: Truths, *values: Array) -> tuple[Array, ...]:
     """Returns the values, computed once; else XLA repeats the work for each reader on a processor.
 
     Args:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from fmab_jax.core import normal
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import stored
+from fmab_jax.core.shapes import Integer, Lanes, Reals, TruthPerAgent, Truths
 
 # From this variance on, the Cornish-Fisher quantile alone is within 1e-6 of the law.
 SMOOTH_VARIANCE = 40.0
@@ -27,11 +28,7 @@ _COUNTED = 256
 _DECAY = 5.6 * math.pi
 
 
-def participants(
-    key: Words,
-    real: Bool[Array, " agent"],
-    reporting: Int[Array, ""],
-) -> Bool[Array, " agent"]:
+def participants(key: Words, real: TruthPerAgent, reporting: Integer) -> TruthPerAgent:
     """Draws ``reporting`` of the real agents, uniformly without replacement.
 
     Args:
@@ -53,9 +50,7 @@ def participants(
     return jnp.sum(before, axis=0, dtype=jnp.int32) < reporting
 
 
-def lattice_quantile(
-    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *#lane"]
-) -> Float[Array, "*lane"]:
+def lattice_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> Lanes:
     """Returns the quantile of a whole-numbered variable from its first six cumulants.
 
     The fourth-order Cornish-Fisher expansion of `binomials.expanded`, for any sum of independent
@@ -74,9 +69,7 @@ def smoothed(cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> tuple
     return mean, k2 - 1.0 / 12.0, k3, k4 + 1.0 / 120.0, k5, k6 - 1.0 / 252.0
 
 
-def smooth_quantile(
-    u: Float[Array, "*lane"], cumulants: Sequence[Array] | Float[Array, "order *#lane"]
-) -> Float[Array, "*lane"]:
+def smooth_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> Lanes:
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     # A variable without variance is its mean.
@@ -93,9 +86,7 @@ def smooth_quantile(
     return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * normal_to_skewed(z, *shape)
 
 
-def is_smooth(
-    cumulants: Sequence[Array] | Float[Array, "7 ..."], lattice: bool = True
-) -> Bool[Array, ...]:
+def is_smooth(cumulants: Sequence[Array] | Float[Array, "7 ..."], lattice: bool = True) -> Truths:
     """Tells where six cumulants give the law: the induced one is then within 1e-6 of it.
 
     The standardised cumulants must be small together, the variance at least 40 and the law no comb.
@@ -122,13 +113,7 @@ def is_smooth(
     return slender & (k2 >= SMOOTH_VARIANCE) & (decay >= _DECAY) if lattice else slender
 
 
-def normal_to_skewed(
-    z: Float[Array, "*lane"],
-    g1: Float[Array, "*#lane"],
-    g2: Float[Array, "*#lane"],
-    g3: Float[Array, "*#lane"],
-    g4: Float[Array, "*#lane"],
-) -> Float[Array, "*lane"]:
+def normal_to_skewed(z: Lanes, g1: Reals, g2: Reals, g3: Reals, g4: Reals) -> Lanes:
     """Maps standard normal quantiles to those of a law with standardised cumulants g1..g4."""
     s = z * z
     second = g1 * (s - 1.0) / 6.0

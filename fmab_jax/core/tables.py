@@ -7,14 +7,13 @@ import io
 import math
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import reason_of, refuse
+from fmab_jax.errors import number_of, reason_of, refuse
 from fmab_jax.files import checked_path, read_input
 
 MAX_CELLS = 1 << 27
@@ -24,7 +23,6 @@ _MOST_BYTES = 1 << 30
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 # A number that a spreadsheet has shortened; several long numbers may have become one.
 _SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
-_RATINGS = ["agent", "arm", "value"]
 _ALONE = "save them as to_csv(index=False, header=False) does, and write means as 1.0, not 1"
 
 
@@ -35,17 +33,15 @@ class Table(NamedTuple):
         means: The array of means, or None.
         levels: Possible ratings, increasing, or None.
         probabilities: [agent, arm, level], or None.
-        arm_labels: What the arms of ratings are called, or None.
     """
 
     means: np.ndarray | None = None
     levels: Any = None
     probabilities: np.ndarray | None = None
-    arm_labels: tuple[str, ...] | None = None
 
 
 def read(path: Any) -> Table:
-    """Reads means or ratings from a CSV or an NPZ file.
+    """Reads means from a CSV file, or means or ratings from an NPZ file.
 
     Args:
         path: A .csv or .npz file, or a symbolic link to one.
@@ -62,19 +58,17 @@ def read(path: Any) -> Table:
 
 
 def _read_csv(path: Path, content: bytes) -> Table:
-    """Reads means or ratings; a first line of texts alone is a header."""
+    """Reads means; a first line of texts alone is a header."""
     try:
-        written = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        reader = csv.reader(written, strict=True)
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         refuse("means", str(path), "a CSV file in UTF-8", f"save it again ({reason_of(error)})")
     lines = [(number, row) for number, row in lines if any(row)]
     first = lines[0][1] if lines else []
-    names = [cell.lower() for cell in first]
-    if sorted(names) == _RATINGS:
-        return _count_ratings(path, lines[1:], [names.index(name) for name in _RATINGS])
-    has_header = all(map(_is_text, first))
+    if sorted(cell.lower() for cell in first) == ["agent", "arm", "value"]:
+        refuse("means", str(path), "means, not ratings", "make a problem with ratings.from_table")
+    has_header = all(number_of(cell) is None for cell in first)
     if not lines[has_header:]:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     rows = [_parse_means(path, number, row, len(first)) for number, row in lines[has_header:]]
@@ -84,10 +78,7 @@ def _read_csv(path: Path, content: bytes) -> Table:
     if first[0].lower() in ("index", "agent", "agents", "id"):
         counts_rows = all(row[0].is_integer() for row in rows)
     counts_rows &= len(first) > 1 and all(0 <= mean <= 1 for row in rows for mean in row[1:])
-    # Quotes around a first cell or line alone make it names.
-    quotes, last = (written[lines[n][0] - 1].count('"') for n in (has_header, -1))
-    is_named = has_header and not first[0] or 0 < quotes < 2 * len(first) or quotes > last
-    if counts_rows or is_named or _is_count(first):
+    if counts_rows or has_header and not first[0] or _is_count(first):
         allowed = "means alone, without a line or a column that counts the others"
         refuse("means", str(path), allowed, _ALONE)
     return Table(means=np.array(rows))
@@ -111,14 +102,6 @@ def _is_count(cells: Sequence[str]) -> bool:
     return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
 
 
-def _is_text(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return True
-    return False
-
-
 def plain_number(cell: str) -> float | None:
     """Returns a plain decimal number, in ASCII digits and finite, or None.
 
@@ -128,40 +111,6 @@ def plain_number(cell: str) -> float | None:
     if value == 0 and re.split("[eE]", cell)[0].strip("+-0."):
         return None
     return value if math.isfinite(value) else None
-
-
-def _count_ratings(path: Path, lines: Sequence[tuple[int, list[str]]], order: list[int]) -> Table:
-    """Returns the table of ratings, one a line; probabilities are frequencies.
-
-    Args:
-        path: Of the file.
-        lines: Numbers and cells of the lines below the header.
-        order: Columns of agent, arm and value.
-    """
-    rows = []
-    for number, row in lines:
-        value = plain_number(row[order[2]]) if len(row) == 3 else None
-        if value is None or "" in row:
-            remedy = "give agent, arm and a number in every line, separated by commas"
-            refuse("means", f"{path}, line {number}", "an observed rating", remedy)
-        rows.append((row[order[0]], row[order[1]], value + 0.0))
-    agents = order_labels("means", str(path), {agent for agent, _, _ in rows}, "agent")
-    arms = order_labels("means", str(path), {arm for _, arm, _ in rows}, "arm")
-    levels = sorted({value for _, _, value in rows})
-    if len(agents) * len(arms) * len(levels) > MAX_CELLS:
-        allowed = f"at most {MAX_CELLS:,} cells of agent, arm and level"
-        refuse("means", str(path), allowed, "round the ratings to fewer levels")
-    table = np.zeros((len(agents), len(arms), len(levels)))
-    places = [{label: i for i, label in enumerate(axis)} for axis in (agents, arms, levels)]
-    for rating in rows:
-        table[tuple(place[label] for place, label in zip(places, rating, strict=True))] += 1
-    gaps = np.argwhere(table.sum(axis=2) == 0)
-    if not rows or len(gaps):
-        cell = f"agent {agents[gaps[0, 0]]}, arm {arms[gaps[0, 1]]}" if rows else "no line at all"
-        remedy = "drop that agent or arm, or add what was observed"
-        refuse("means", f"{path}, {cell}", "rated at least once", remedy)
-    probabilities = table / table.sum(axis=2, keepdims=True)
-    return Table(levels=levels, probabilities=probabilities, arm_labels=tuple(arms))
 
 
 def order_labels(field: str, table: str, labels: Iterable[str], name: str) -> list[str]:
@@ -189,15 +138,13 @@ def order_labels(field: str, table: str, labels: Iterable[str], name: str) -> li
 
 
 def _read_npz(path: Path, content: bytes) -> Table:
-    names, found, labels = list[str](), list[np.ndarray](), np.array(0)
+    names, found = list[str](), list[np.ndarray]()
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             names = ["levels", "probabilities"]
             if not {*names} <= {*arrays.files}:
                 names = [name for name in arrays.files if name == "means"] or arrays.files
             found = [np.asarray(arrays[name]) for name in names[:2]]
-            with suppress(KeyError, ValueError):  # labels of Python objects are left out
-                labels = arrays["arm_labels"]
     except Exception:  # damaged archives raise whatever zipfile, zlib and tokenize come across
         refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
     is_ratings = names == ["levels", "probabilities"]
@@ -210,9 +157,4 @@ def _read_npz(path: Path, content: bytes) -> Table:
     levels, probabilities = found
     if levels.ndim != 1:
         refuse("levels", levels.shape, "one row of numbers", "save levels [level]")
-    is_named = labels.dtype.kind == "U" and labels.shape == probabilities.shape[-2:-1]
-    return Table(
-        levels=levels.tolist(),
-        probabilities=probabilities,
-        arm_labels=tuple(labels.tolist()) if is_named else None,
-    )
+    return Table(levels=levels.tolist(), probabilities=probabilities)

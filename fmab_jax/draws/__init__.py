@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,33 +27,21 @@ from fmab_jax.draws.summed import Summed as Summed
 
 
 def choose(
-    problem: Problem,
-    exchange: Exchange,
-    padded_agents: int,
-    *,
-    noisy: bool,
-    remembers: bool,
-    secure: bool = False,
-    splits: bool = False,
-    private_waits: bool = False,
-    lasting_scale: bool = False,
-    sum_agents: bool = True,
+    algorithm: Any, problem: Problem, exchange: Exchange, room: int, lasting: bool, sum_agents: bool
 ) -> Draws:
     """Returns the fastest way to draw a problem's agents exactly.
 
     Args:
+        algorithm: An `Elimination`, which says how messages carry noise.
         problem: Whose rewards.
         exchange: Who is heard, and how long agents wait.
-        padded_agents: Rows that agents are padded to where they have one each.
-        noisy: Whether messages carry noise.
-        remembers: Whether an aggregate is over all epochs.
-        secure: Whether a secure sum adds one noise to all messages.
-        splits: Whether agents share the arms out.
-        private_waits: Whether agents that wait act on their noisy sums.
-        lasting_scale: Whether noise has one scale in all epochs of a run.
+        room: Rows that agents are padded to where they have one each.
+        lasting: Whether noise has one scale in all epochs of a run.
         sum_agents: Draw totals over agents, where that is exact.
     """
     agents, weights = problem.agents, exchange.weights
+    noisy = algorithm.noisy and math.isfinite(problem.rewards.sensitivity)
+    remembers, secure = algorithm.remembers, algorithm.sums_securely
     given: dict[str, Any] = {
         "law": problem.rewards.bind()[0],
         "noisy": noisy,
@@ -62,15 +51,16 @@ def choose(
         "agents": np.float64(1.0 if exchange.alone else agents),
         "reporting": np.float64(exchange.reporting),
     }
-    if splits:
+    if algorithm.shares_arms:
         # At least two arms are in play, so that no more agents pull one arm.
         numbers = [1] if secure else range(agents // 2 + 3)
         return SplitArms(**given, shapes=_shapes(numbers))
     if exchange.alone:
         return Summed(**given, shape=None)
     partial, waits = exchange.reporting < agents, exchange.wait > 0
-    real = np.arange(padded_agents) < agents
-    if partial and not waits and (lasting_scale or not remembers or not noisy):
+    private_waits = algorithm.waits_privately
+    real = np.arange(room) < agents
+    if partial and not waits and (lasting or not remembers or not noisy):
         return SinceHeard(**given | {"real": real})
     by_group = (sum_agents or secure) and not partial and not (waits and private_waits)
     groups = [np.flatnonzero(weights == x) for x in np.unique(weights)] if by_group else []
@@ -79,7 +69,7 @@ def choose(
     shapes = _row_of_shapes([1] if secure else sizes) if by_group else None
     if waits or partial or not (sum_agents and by_group):
         uniform = partial or len(groups) == 1
-        of_agents = np.pad(weights, (0, padded_agents - agents))
+        of_agents = np.pad(weights, (0, room - agents))
         given |= {"real": real, "weights": np.empty(0) if uniform else of_agents}
         return ByAgent(
             **given,
@@ -91,7 +81,7 @@ def choose(
     if problem.homogeneous and len(groups) == 1:
         return Summed(**given, shape=shapes)
     differ = not problem.homogeneous
-    member = np.zeros((len(groups), padded_agents if differ else 0))
+    member = np.zeros((len(groups), room if differ else 0))
     for row, group in zip(member, groups if differ else [], strict=False):
         row[group] = 1.0
     first = np.array([group[0] for group in groups], np.int32)

@@ -73,10 +73,7 @@ class SinceHeard(Draws):
         row = jnp.arange(self.arms, dtype=jnp.int32)
         parameters = (Table(x.T, row) if len(x) > 1 else x[0] for x in instance.parameters)
         agents = self.real.shape[-1] if self.remembers else 0
-        return {
-            "parameters": tuple(parameters),
-            "told": Table(jnp.zeros((self.arms, agents)), row),
-        }
+        return {"parameters": tuple(parameters), "told": Table(jnp.zeros((self.arms, agents)), row)}
 
     def memory(self) -> LastHeard:
         """Returns what is known before anybody was heard."""

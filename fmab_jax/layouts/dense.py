@@ -10,10 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool
 
 from fmab_jax.core.curves import Curves, draw_line
 from fmab_jax.core.rare import Table
+from fmab_jax.core.shapes import Function
 from fmab_jax.draws import Draws
 
 Arms = dict[str, Any]
@@ -48,9 +49,7 @@ class Dense:
         state = {"arm": arm, "alive": jnp.ones(shape, bool), "mean": jnp.zeros(shape)}
         return {**fixed, **zeros, **state}
 
-    def sweep(
-        self, body: Callable[..., Any], arms: Arms, values: Any, **kinds: str
-    ) -> tuple[Arms, Arms]:
+    def sweep(self, body: Function, arms: Arms, values: Any, **kinds: str) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces what it finds over the arms of each trial."""
 
         def one(arms: Arms, values: Any) -> tuple[Arms, Arms]:
@@ -81,13 +80,7 @@ class Dense:
         return arms
 
     def loop(
-        self,
-        epoch: Callable[..., Any],
-        active: Callable[[Any], Int[Array, " trial"]],
-        state: Any,
-        arms: Arms,
-        curves: Curves,
-        grid: Int[Array, "trial time"],
+        self, epoch: Function, active: Function, state: Any, arms: Arms, curves: Curves, grid: Array
     ) -> tuple[Any, Curves]:
         """Repeats an epoch until every run is over.
 

@@ -8,7 +8,6 @@ loop reads one list and writes another.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -18,6 +17,7 @@ from jaxtyping import Array, Bool, Int
 
 from fmab_jax.core.curves import Curves, Line, draw_line, no_line
 from fmab_jax.core.rare import Table
+from fmab_jax.core.shapes import Function
 from fmab_jax.draws import Draws
 
 Arms = dict[str, Any]
@@ -62,9 +62,7 @@ class Ragged:
             "alive": jnp.ones(room, bool),
         }
 
-    def sweep(
-        self, body: Callable[..., Any], arms: Arms, values: Any, **kinds: str
-    ) -> tuple[Arms, Arms]:
+    def sweep(self, body: Function, arms: Arms, values: Any, **kinds: str) -> tuple[Arms, Arms]:
         """Applies a body to all arms, and reduces what it finds over the arms of each trial."""
         start = jnp.int32(0)
         body = jax.jit(functools.partial(body), inline=True)  # traced once
@@ -108,8 +106,8 @@ class Ragged:
         }
 
     def _applied(
-        self, body: Callable[..., Any], arms: Arms, values: Any, source: str, done: Array
-    ) -> tuple[Array, Array, Array, Any]:
+        self, body: Function, arms: Arms, values: Any, source: str, done: Array
+    ) -> tuple[Any, ...]:
         """Returns which places of a chunk are arms, their lanes and trials, and what is found."""
         place = done + jnp.arange(self.chunk, dtype=jnp.int32)
         real = place < arms["size"]
@@ -187,13 +185,7 @@ class Ragged:
         }
 
     def loop(
-        self,
-        epoch: Callable[..., Any],
-        active: Callable[[Any], Int[Array, " trial"]],
-        state: Any,
-        arms: Arms,
-        curves: Curves,
-        grid: Int[Array, "trial time"],
+        self, epoch: Function, active: Function, state: Any, arms: Arms, curves: Curves, grid: Array
     ) -> tuple[Any, Curves]:
         """Repeats an epoch until every run is over; arguments as in `Dense.loop`."""
 
@@ -309,9 +301,4 @@ def _lead_of_rows(real: Array, owner: Array, arm: Array, x: Array, found: _Forem
 
 
 _TABLE_AXES: Any = Table(cast(Any, None), cast(Any, 0))  # rows differ, values do not
-_REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": _add,
-    "max": _raise,
-    "first_max": _lead,
-    "by_arm": _mark,
-}
+_REDUCTIONS: dict[str, Function] = {"sum": _add, "max": _raise, "first_max": _lead, "by_arm": _mark}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, check_names, installed, named
-from fmab_jax.core.laws import KNOWN, law_of
+from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import Described, Kind, Parameter, Real, Whole, parameter
@@ -27,8 +27,6 @@ class LawOf(Kind):
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
         """Returns the law."""
-        if isinstance(value, str) and value.partition(":")[0] not in KNOWN:
-            installed()  # an installed plug-in may bring it; all algorithms are imported for that
         return law_of(value, name)
 
     def plain(self, value: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from test_equations import slot_of
 
-from fmab_jax.algorithms.families import beta
+from fmab_jax.algorithms.lazy_dp_ts import draw_beta
 
 RUNS = 40_000
 # Ones and zeros so far: none, one-sided, halves, many, and far more of one.
@@ -21,7 +21,7 @@ def test_draws_have_the_law_that_is_asked_for(place):
     ones, zeros = (np.full((RUNS, 1), float(each)) for each in place)
     with jax.enable_x64(True):
         slot = slot_of(7)
-        drawn = np.asarray(jax.jit(lambda x, y: beta.drawn(slot, x, y))(ones, zeros))[:, 0]
+        drawn = np.asarray(jax.jit(lambda x, y: draw_beta(slot, x, y))(ones, zeros))[:, 0]
     law = scipy.stats.beta(1 + place[0], 1 + place[1])
     assert scipy.stats.kstest(drawn, law.cdf).pvalue > 1e-4
     spread = law.std() / RUNS**0.5
@@ -38,7 +38,7 @@ def test_a_draw_depends_on_its_own_numbers_alone():
     def drawn(time, rows):
         with jax.enable_x64(True):
             slot = slot_of(time)
-            return np.asarray(jax.jit(lambda x, y: beta.drawn(slot, x, y))(*rows))
+            return np.asarray(jax.jit(lambda x, y: draw_beta(slot, x, y))(*rows))
 
     every = drawn(7, (ones, zeros))
     np.testing.assert_array_equal(drawn(7, (ones[:5], zeros[:5])), every[:5])
@@ -55,7 +55,7 @@ def test_batches_draw_what_single_runs_draw():
     ones, zeros = rng.gamma(1.0, 9.0, (2, 6, 4, 3))
     with jax.enable_x64(True):
         slot = slot_of(7)
-        each = jax.jit(lambda x, y: beta.drawn(slot, x, y))
-        whole = jax.jit(jax.vmap(lambda x, y: beta.drawn(slot, x, y)))(ones, zeros)
+        each = jax.jit(lambda x, y: draw_beta(slot, x, y))
+        whole = jax.jit(jax.vmap(lambda x, y: draw_beta(slot, x, y)))(ones, zeros)
         single = jnp.stack([each(x, y) for x, y in zip(ones, zeros, strict=True)])
     np.testing.assert_array_equal(np.asarray(whole), np.asarray(single))

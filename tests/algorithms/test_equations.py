@@ -18,11 +18,12 @@ from arena_twins import largest_mean, mixing_steps
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
+from fmab_jax.algorithms.base import ACTIONS
 from fmab_jax.algorithms.families import graphs, index, slots
 from fmab_jax.algorithms.families.episodes import Episode
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.ledgers import OUTSIDE
 from fmab_jax.elimination import Epoch
 
 INF = math.inf
@@ -464,7 +465,7 @@ def test_lazy_dp_ts_draws_from_reshaped_posteriors(time):
             return ones
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lazy_dp_ts.beta, "drawn", recorded)
+            patch.setattr(lazy_dp_ts, "draw_beta", recorded)
             arm = chosen(of_lazy(means)).tolist()
             fresh = of_lazy(means)._replace(released=jnp.asarray(PULLS * [1.0, 0.0, 1.0]))
             untried = chosen(fresh).tolist()

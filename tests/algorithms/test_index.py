@@ -315,7 +315,7 @@ class Counts(IndexPolicy):
 def test_rounds_that_depend_on_counts_are_charged_at_their_slots():
     """Would catch a `due` that is asked before the slot's pulls are counted, or with stale counts.
 
-    Mutant: in `index_trial._step`, `due` of the state before `update`: rounds come a slot late.
+    Mutant: in `play_slot`, `due` of the state before `update`: rounds come a slot late.
     """
     problem = fmab.Problem([0.75, 0.25], agents=3)
     data = fmab.simulate(Counts(), problem, 400, 32, times=400)

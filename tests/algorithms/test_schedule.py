@@ -50,14 +50,14 @@ def f64(value):
 
 @jax.jit
 def _pulls(active, epoch, target, previous, arms, reporting, epsilon, horizon):
-    common = dict(arms=arms, reporting=reporting, epsilon=epsilon, horizon=horizon)
-    return schedule.pulls_per_arm(active, epoch, target, previous, **common)
+    common = schedule.Setting(arms, reporting, epsilon, horizon)
+    return schedule.pulls_per_arm(active, epoch, target, previous, common)
 
 
 @jax.jit
 def _radius(active, epoch, pulls, arms, reporting, epsilon, horizon):
-    common = dict(arms=arms, reporting=reporting, epsilon=epsilon, horizon=horizon)
-    return schedule.confidence_radius(active, epoch, pulls, **common)
+    common = schedule.Setting(arms, reporting, epsilon, horizon)
+    return schedule.confidence_radius(active, epoch, pulls, common)
 
 
 @jax.jit

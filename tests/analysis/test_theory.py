@@ -423,7 +423,8 @@ def test_crossover_is_where_the_schedule_turns(epoch, active, ratio):
             f64 = jax.numpy.float64
             common = {name: f64(value) for name, value in numbers.items()}
             rest = f64(active), f64(epoch), f64(ratio**epoch), f64(0)
-            return float(schedule.pulls_per_arm(*rest, epsilon=f64(epsilon), **common))
+            setting = schedule.Setting(epsilon=f64(epsilon), **common)
+            return float(schedule.pulls_per_arm(*rest, setting))
 
     free = pulls(math.inf)
     assert pulls(found * 1.001) == free < pulls(found / 1.1) == pytest.approx(1.1 * free, abs=1.2)

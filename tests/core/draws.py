@@ -7,7 +7,8 @@ import programs
 import pytest
 from scipy import stats
 
-from fmab_jax.core import backend, keys, rare, sums
+from fmab_jax.core import backend, keys, rare
+from fmab_jax.draws import groups
 
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
@@ -62,13 +63,13 @@ def group_sums(law, words, arm, width, pulls, parameters, member):
         member: [group, agent] 1 where an agent is in a group, else 0.
     """
     own = [x[:, arm] for x in parameters]
-    cumulants = jnp.moveaxis(sums.group_cumulants(law, tuple(own), member), 2, 0)
+    cumulants = jnp.moveaxis(groups.group_cumulants(law, tuple(own), member), 2, 0)
     words = [word[:, None] if word.ndim else word for word in words]
     first = jnp.argmax(member, axis=1).astype(jnp.uint32)[None]
     group = jnp.arange(len(member), dtype=jnp.int32)[None]
     arm = arm.astype(jnp.uint32)[:, None]
     row = arm.astype(jnp.int32)
-    return sums.group_sum(
+    return groups.group_sum(
         law,
         keys.Words(*words),
         first * jnp.uint32(width) + arm,

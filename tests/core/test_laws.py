@@ -105,8 +105,7 @@ BROKEN = {
         lambda: finite(levels=(1.0, 0.5, 0.0)),
         "Own.levels=(1.0, 0.5, 0.0): must be increasing",
     ),
-    "levels in a list": (lambda: finite(levels=[0, 1]), "Own.levels=[0, 1]: must be a tuple"),
-    "no levels": (lambda: finite(levels=None), "Own.levels=None: must be a tuple"),
+    "no levels": (lambda: finite(levels=None), "Own.levels=None: must be 2 to 1,000 incr"),
     "nan": (lambda: finite(lambda m: (m * jnp.nan, m, m)), "Own.parameters=nan at mean 0: "),
     "a failure": (lambda: finite(lambda m: 1 // 0), "Own='own': must be a law that can be comp"),
     "no parameters": (

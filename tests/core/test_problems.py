@@ -12,9 +12,9 @@ import pytest
 from refusals import refused, refuses
 from scipy import stats
 
-from fmab_jax.core import keys, tables
+from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Gaussian, Ratings
+from fmab_jax.core.rewards import Gaussian
 
 ALPHA = 1e-6
 SEEDS = 20_000
@@ -283,14 +283,11 @@ def test_good_csv(name, folder):
     assert problem.means.tolist() == TABLE and problem.agents == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["Agent,ARM,Value\n0,0,1\n0,1,0\n0,1,1\n", "arm,value,agent\n0,1,0\n1,0,0\n1,1,0\n"]
-)
-def test_ratings_in_another_case_or_order(text, folder):
-    """Catches ratings in [0, 1] that are read as means because of how their header is written."""
-    Path("ratings.csv").write_text(text)
-    problem = Problem.from_file("ratings.csv")
-    assert problem.probabilities.tolist() == [[[0.0, 1.0], [0.5, 0.5]]]
+@pytest.mark.parametrize("head", ["Agent,ARM,Value", "arm,value,agent"])
+def test_ratings_are_no_means(head, folder):
+    """Catches ratings in [0, 1] that are read as means."""
+    Path("ratings.csv").write_text(f"{head}\n0,0,1\n0,1,0\n")
+    assert "ratings.from_table" in refusal("ratings.csv")
 
 
 def test_one_row_for_many_agents(folder):
@@ -305,7 +302,6 @@ def test_one_row_for_many_agents(folder):
 
 
 BARE = "to_csv(index=False, header=False)"
-HEAD = b"agent,arm,value\n"
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3])
@@ -347,27 +343,6 @@ def test_good_npz(dtype, save, folder):
         assert Problem.from_file(f"{name}.npz").means.tolist() == means.tolist()
     save("whole.npz", means=np.array([[0, 1], [1, 0]]))
     assert Problem.from_file("whole.npz").means.tolist() == [[0, 1], [1, 0]]
-
-
-def test_names_of_arms_in_files_of_ratings(folder):
-    """Catches names of agents, or of another number of arms, and a file that is refused for them:
-    they change no number."""
-    levels, table = np.array([1.0, 2.0]), np.array([[[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]])
-    ratings = {"levels": levels, "probabilities": table}
-    names = ["x", "", "äöü\n"]
-    agents = np.array(["a"])
-    np.savez("means.npz", **ratings, arm_labels=np.array(names), agent_labels=agents)
-    assert tables.read("means.npz").arm_labels == tuple(names)
-    np.savez("means.npz", probabilities=table[0], levels=levels, arm_labels=np.array(names))
-    assert tables.read("means.npz").arm_labels == tuple(names)
-    for other in (names[:2], [names], [1, 2, 3], [b"x", b"y", b"z"], np.array(names, object)):
-        np.savez("means.npz", **ratings, arm_labels=np.array(other))
-        assert tables.read("means.npz").arm_labels is None
-        assert Problem.from_file("means.npz", 4).probabilities.tolist() == table.tolist()
-    np.savez("means.npz", means=table[0], arm_labels=np.array(names))
-    assert tables.read("means.npz").arm_labels is None
-    Path("means.csv").write_text("agent,arm,value\na,10,1\na,9,2\n")
-    assert tables.read("means.csv").arm_labels == ("9", "10")
 
 
 def npy(shape, descr="'<f8'", data=b"", version=1):
@@ -656,22 +631,6 @@ def test_links_to_plain_files_are_read(folder):
 def test_paths_that_are_no_paths(path):
     """Catches a TypeError of pathlib, or of the file system, in place of one line."""
     refuses("^means=.*: must be a path", Problem.from_file, path)
-
-
-LONG = b"agent,arm,value\n10,1,5\n10,1,4\n9,1,1\n9,2,1\n10,2,5\n10,1,4\n9,1,3\n9,2,1\n"
-
-
-def test_observed_ratings(folder):
-    """Catches labels in the order of their text, or frequencies over the wrong axis."""
-    Path("ratings.csv").write_bytes(LONG)
-    problem = Problem.from_file("ratings.csv")
-    due = [[[0.5, 0.5, 0, 0], [1, 0, 0, 0]], [[0, 0, 2 / 3, 1 / 3], [0, 0, 0, 1]]]
-    assert problem == Problem.ratings([1, 3, 4, 5], due)
-    assert problem.kind == "ratings" and problem.rewards == Ratings([1, 3, 4, 5])
-    np.testing.assert_allclose(problem.means, [[0.25, 0], [(1.5 + 1) / 3, 1]], rtol=1e-15)
-    Path("one.csv").write_bytes(b"agent,arm,value\nme,b,1\nme,a,0\nme,a,1\n")
-    shared = Problem.from_file("one.csv", agents=4)
-    assert shared.agents == 4 and shared.means.tolist() == [[0.5, 1.0]]
 
 
 def test_a_table_that_was_scaled_once_stays(folder):

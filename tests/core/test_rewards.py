@@ -16,8 +16,9 @@ from draws import ALPHA, MILLION, at_uniform, group_sums, induced_cdf, jit_for, 
 from plugs import ThreePoint
 from scipy import special, stats
 
-from fmab_jax.core import binomials, keys, rewards, samplers, sums
+from fmab_jax.core import binomials, keys, rewards, samplers
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
+from fmab_jax.draws import groups
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -80,7 +81,7 @@ def one_pull(law, tables):
     if len(tables) == 1:
         return np.array([float(c[0, 0]) for c in _cumulants(law, *parameters)])
     member = jnp.ones((1, len(tables)))
-    found = jax.jit(sums.group_cumulants, static_argnums=0)(law, parameters, member)
+    found = jax.jit(groups.group_cumulants, static_argnums=0)(law, parameters, member)
     return np.asarray(found)[:, 0, 0]
 
 
@@ -506,7 +507,7 @@ def test_gaussian_sums_over_agents():
     mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
     member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 
-    cumulants = sums.group_cumulants(law, (mean, sd), member)
+    cumulants = groups.group_cumulants(law, (mean, sd), member)
     np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
 
     @jax.jit

@@ -21,10 +21,10 @@ from experiments import (
     common,
     pictures,
 )
-from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole
+from fmab_jax.core import ledgers
 
 
 def test_everybody_takes_part():
@@ -205,8 +205,8 @@ def test_a_message_may_leak_more_where_noise_adds_up():
 def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     """Catches the ε of one release for one in a sum of 50, and bits taken for Laplace variables."""
     for law, wanted in (
-        (base.BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
-        (base.LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
+        (ledgers.BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
+        (ledgers.LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
     ):
         for leak, each in wanted.items():
             assert arena.message_leak(leak, 50, law) == pytest.approx(each, abs=5e-5)
@@ -221,7 +221,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     alone = {name for name in absent if arena.LINE_UP[name].alone}
     assert set(absent) - alone == bare | {"demab_private"}
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
-        assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
+        assert (row.who, row.over, row.law) == (ledgers.OUTSIDE, 50, ledgers.BITS)
     note = arena_report.noted(arena.VIEWS["sums"], Path("nowhere"))
     assert "for 2.63" in note and "for 1.28" in note and "for 1.21, whatever" in note
 
@@ -280,8 +280,8 @@ def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch
 
 def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
     """Catches one left out silently, or on both lists, and a reason that is not its own."""
-    ledgers = {n: fmab.privacy_ledger(e.algorithm, 50) for n, e in arena.LINE_UP.items()}
-    private = {n for n, rows in ledgers.items() if any(0 < r.epsilon < math.inf for r in rows)}
+    rows_of = {n: fmab.privacy_ledger(e.algorithm, 50) for n, e in arena.LINE_UP.items()}
+    private = {n for n, rows in rows_of.items() if any(0 < r.epsilon < math.inf for r in rows)}
     for view, what in arena.VIEWS.items():
         assert set(what.makers) | set(what.absent) == private, view
         assert not set(what.makers) & set(what.absent), view

@@ -11,7 +11,7 @@ from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.core.shapes import Integer, Scalar
+from fmab_jax.core.shapes import Integer, Reals, Scalar
 
 
 def each(
@@ -59,7 +59,7 @@ def together(
     def mask(values: Array) -> Array:
         return jnp.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0)
 
-    def total(values: Float[Array, "agent ..."]) -> Float[Array, ...]:
+    def total(values: Float[Array, "agent ..."]) -> Reals:
         return arrays.padded_sum(mask(values))
 
     def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from fmab_jax import draws
-from fmab_jax.algorithms.base import Algorithm, collect_numbers
-from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
+from fmab_jax import draws, elimination
+from fmab_jax.algorithms.base import Algorithm, Outcome, collect_numbers
+from fmab_jax.algorithms.families import alone
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
+from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.core.shapes import STATIC, PerArm, PerRow, Scalar
+from fmab_jax.draws import ByAgent, Draws, SinceHeard, SplitArms
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.elimination import Heard as Heard
 from fmab_jax.errors import refuse
@@ -33,6 +36,8 @@ from fmab_jax.errors import refuse
 _CHANGING = tuple(name for name in Epoch._fields if name != "own")
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
+# So many agents that are drawn in turn count as one row of a batch.
+_IN_TURN = 12
 
 
 def is_clearly_behind(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
@@ -61,7 +66,7 @@ class Elimination(Algorithm):
         An oracle knows the smallest gap, and so how long its epochs must be. Arms are judged by the
         variance of their rewards. Messages are not noisy; ``docs/own_algorithm.md`` shows noise.
 
-        >>> from dataclasses import dataclass
+        >>> from dataclasses import dataclass, field, replace
         >>> import jax.numpy as jnp
         >>> import fmab_jax as fmab
         >>> from fmab_jax.core.exchanges import server
@@ -188,19 +193,7 @@ class Elimination(Algorithm):
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
             self._check_shared(exchange, sum_agents)
-        waits, noisy = exchange.wait > 0, self.noisy and math.isfinite(problem.rewards.sensitivity)
-        drawn = draws.choose(
-            problem,
-            exchange,
-            room,
-            noisy=noisy,
-            remembers=self.remembers,
-            secure=self.sums_securely,
-            splits=self.shares_arms,
-            private_waits=self.waits_privately,
-            lasting_scale=self._says("lasting_scale", "noise_scale"),
-            sum_agents=sum_agents,
-        )
+        lasting = self._says("lasting_scale", "noise_scale")
         restated = not self._says("prepared_from", "prepared")
         values: dict[str, Any] = {
             "horizon": np.int64(horizon),
@@ -215,9 +208,9 @@ class Elimination(Algorithm):
             prepared_from=_CHANGING if restated else self.prepared_from,
             mean_rows=1 if problem.homogeneous or exchange.alone else room,
             alone=exchange.alone,
-            waits=waits,
+            waits=exchange.wait > 0,
             padded_agents=room if exchange.alone else 0,
-            draws=drawn,
+            draws=draws.choose(self, problem, exchange, room, lasting, sum_agents),
             **values,
         )
 
@@ -250,3 +243,101 @@ class Elimination(Algorithm):
             remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
             refuse("epsilon", epsilon, allowed, remedy)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class EliminationTrial:
+    """An elimination algorithm bound to a problem.
+
+    Attributes:
+        algorithm: Its class, for its equations.
+        elementwise: Whether arms are judged one by one.
+        prepared_from: Fields of an epoch that `Elimination.prepared` reads.
+        mean_rows: Rows of the mean rewards of a run: one for each agent, or one for all.
+        alone: Whether every agent runs by itself, with nobody to hear.
+        waits: Whether agents play their own best arm while messages travel.
+        padded_agents: Rows that agents are padded to where each runs by itself.
+        draws: What an epoch draws.
+        horizon: T in slots, int64.
+        agents: M.
+        reporting: N, the agents heard in a round.
+        wait: Slots from an epoch's end to its aggregate.
+        own: The algorithm's values.
+        gauges: What is added up for outputs.
+    """
+
+    algorithm: type[Any] = field(metadata=STATIC)
+    elementwise: bool = field(metadata=STATIC)
+    prepared_from: tuple[str, ...] = field(metadata=STATIC)
+    mean_rows: int = field(metadata=STATIC)
+    alone: bool = field(metadata=STATIC)
+    waits: bool = field(metadata=STATIC)
+    padded_agents: int = field(metadata=STATIC)
+    draws: Draws
+    horizon: Array
+    agents: Array
+    reporting: Array
+    wait: Array
+    own: dict[str, Array]
+    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
+
+    brief = True
+
+    @property
+    def gauge_rows(self) -> int:
+        """How many rows a gauge by agent has."""
+        return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
+
+    @property
+    def agents_by_row(self) -> PerRow:
+        """How many agents each of these rows stands for."""
+        if isinstance(self.draws, ByAgent) and self.waits:
+            return jnp.asarray(self.draws.real).astype(jnp.float64)
+        return jnp.asarray(self.agents)[None]
+
+    def gauging(self, gauges: tuple[Gauge, ...]) -> EliminationTrial:
+        """Returns the same trial, which adds up gauges for outputs.
+
+        Raises:
+            ValueError: If agents share the arms out, and a gauge is by agent: who pulls what when
+                is not worked out.
+        """
+        for each in gauges:
+            if isinstance(self.draws, SplitArms) and each.by_agent:
+                allowed = f"left out with {self.algorithm.title}, whose agents share the arms out"
+                refuse("outputs", each.name, allowed, "what each agent pulls is not worked out")
+        return replace(self, gauges=gauges)
+
+    def run(self, instance: Instance, grid: Array, key: Array) -> Outcome:
+        """Runs one seed; arguments as in `Trial.run`."""
+        batch = jax.tree.map(lambda x: jnp.asarray(x)[None], (self, instance, grid, key))
+        trial, *inputs = batch
+        return jax.tree.map(lambda x: x[0], trial.run_batch(*inputs))
+
+    def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
+        """Runs one seed of each of many trials; this trial's arrays are [trial, ...], too."""
+        own = jax.vmap(self.algorithm.settled)(self.own, instance)
+        trial = replace(self, own=own)
+        if not self.alone:
+            return elimination.run(trial, instance, grid, key, self.horizon)
+        split = jax.vmap(alone.each, (0, 0, None, 0, 0))
+        local, keys, last = split(instance, key, self.padded_agents, self.agents, self.horizon)
+        trials, rows = last.shape
+        trial = replace(trial, agents=jnp.ones_like(self.agents))
+        trial, grid = jax.tree.map(lambda x: jnp.repeat(x, rows, axis=0), (trial, grid))
+        local, keys, last = jax.tree.map(
+            lambda x: x.reshape(trials * rows, *x.shape[2:]), (local, keys, last)
+        )
+        each = elimination.run(trial, local, grid, keys, last)
+        each = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), each)
+        together = jax.vmap(alone.together, (0, None, None, 0, None))
+        return together(each, instance.gaps.shape[1], self.padded_agents, self.agents, self.gauges)
+
+    def elements(self) -> int:
+        """Returns how many rows of arms the loop holds for one seed."""
+        draws = self.draws
+        # Agents that are drawn in turn; agents that are summed out, whose means few arms read.
+        in_turn = draws.real.size // _IN_TURN if isinstance(draws, SinceHeard) else 0
+        rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
+        return rows * max(1, self.padded_agents)

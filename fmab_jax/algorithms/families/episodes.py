@@ -31,7 +31,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerArm, Scalar
+from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
 
 
 class Episode(NamedTuple):
@@ -216,7 +216,7 @@ class _Run(NamedTuple):
     slot: Integer
     regret: Scalar
     rounds: Integer
-    regret_curve: Float[Array, " time"]
+    regret_curve: Curve
     rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
 

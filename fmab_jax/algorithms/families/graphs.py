@@ -77,6 +77,7 @@ class OverComponents(Algorithm):
 
     heard = "sinks of components report (SAC)"
     usual_agents = 100
+    weights = "agents"
 
     components: Any = parameter(
         ComponentsOf(none="five complete graphs"),
@@ -88,19 +89,9 @@ class OverComponents(Algorithm):
     )
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of the sinks, in which every agent weighs the same."""
-        return sinks_of(self.components, "agents", agents)
-
-
-def sinks_of(components: Any, weights: str, agents: int) -> Exchange:
-    """Returns the table of the sinks.
-
-    Args:
-        components: As in `OverComponents`.
-        weights: As in `exchanges.sinks`.
-        agents: M.
-    """
-    return _sinks(equal_parts(agents) if components is None else components, weights, agents)
+        """Returns the table of the sinks."""
+        spec = equal_parts(agents) if self.components is None else self.components
+        return _sinks(spec, self.weights, agents)
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from fmab_jax.algorithms.families.private import Private, secure_parameter, secu
 from fmab_jax.core.exchanges import Exchange, View, alone, server
 from fmab_jax.core.ledgers import SERVER, Seen
 from fmab_jax.core.shapes import PerArm, Scalar
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.parameters import GROWTH, parameter
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,7 @@ class GrowingEpisodes(Private, Episodes):
     examples = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
     growth: float = parameter(
-        Real(low=1.0, high=1000.0, open_low=True),
-        "Factor by which the pulls of the chosen arm grow.",
-        default=2.0,
+        GROWTH, "Factor by which the pulls of the chosen arm grow.", default=2.0
     )
     secure: bool = secure_parameter(
         "All play together, and a server hears one noisy sum over them."

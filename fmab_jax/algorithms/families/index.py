@@ -20,12 +20,12 @@ import numpy as np
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.index_trial import IndexTrial
 from fmab_jax.algorithms.families.private import check_unit_rewards
-from fmab_jax.algorithms.families.slots import ArmPerRow, Own, Slot, State, Tally, TruthPerRowArm
+from fmab_jax.algorithms.families.slots import Own, Slot, State, Tally
 from fmab_jax.algorithms.families.slots import first_best as first_best
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.shapes import PerRow, PerRowArm, Truth
+from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 from fmab_jax.errors import refuse
 from fmab_jax.later import nx
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -18,7 +17,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.rare import anywhere, largest, stored
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Grid, Integer, PerRow, Scalar
+from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
@@ -86,20 +85,7 @@ class IndexTrial:
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        arms, blank = instance.gaps.shape[0], jnp.zeros(grid.shape)
-        slot = _slot(self, arms, key, jnp.int64(0), _CHOOSING)
-        state = self.filling.init(self.rows, arms, slot, self.own)
-        gauges = gauges_start(self.gauges, self.rows, arms, grid)
-        counts = jnp.int32(0), blank, blank.astype(jnp.int32)
-        run = _Run(state, jnp.float64(0.0), *counts, gauges)
-        blocks = largest(-(-self.horizon // _BLOCK))
-        # A batch runs as many blocks as its longest run needs; its other runs stand still.
-        block = lax.while_loop(
-            lambda carry: carry[0] < blocks,
-            lambda carry: (carry[0] + 1, _block(self, instance, grid, key, *carry)),
-            (jnp.zeros_like(blocks), run),
-        )
-        return _outcome(self, instance, block[1])
+        return _Seed(self, instance, grid, key).run()
 
 
 class _Run(NamedTuple):
@@ -108,114 +94,124 @@ class _Run(NamedTuple):
     state: State
     regret: Scalar
     rounds: Integer
-    regret_curve: Float[Array, " time"]
+    regret_curve: Curve
     rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
 
 
-def _slot(trial: IndexTrial, arms: int, key: Array, number: Integer, stream: int) -> Slot:
-    agents = jnp.asarray(trial.agents)
-    return Slot(
-        number=number,
-        time=number.astype(jnp.float64),
-        horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
-        agents=agents,
-        sharing=agents if trial.shared else jnp.ones_like(agents),
-        neighbours=jnp.asarray(trial.neighbours),
-        arms=jnp.float64(arms),
-        words=keys.stream_key(key, 0, stream),
-        lasting_words=keys.stream_key(key, 0, keys.LASTING),
-    )
+class _Seed(NamedTuple):
+    trial: IndexTrial
+    instance: Instance
+    grid: Grid
+    key: Array
 
+    def run(self) -> Outcome:
+        """Plays all slots."""
+        trial, arms, blank = self.trial, len(self.instance.gaps), jnp.zeros(self.grid.shape)
+        state = trial.filling.init(trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.own)
+        gauges = gauges_start(trial.gauges, trial.rows, arms, self.grid)
+        counts = jnp.int32(0), blank, blank.astype(jnp.int32)
+        run = _Run(state, jnp.float64(0.0), *counts, gauges)
+        blocks = largest(-(-trial.horizon // _BLOCK))
+        # A batch runs as many blocks as its longest run needs; its other runs stand still.
+        block = lax.while_loop(
+            lambda carry: carry[0] < blocks,
+            lambda carry: (carry[0] + 1, self.play_block(*carry)),
+            (jnp.zeros_like(blocks), run),
+        )
+        return _outcome(trial, self.instance, block[1])
 
-def _block(
-    trial: IndexTrial, instance: Instance, grid: Grid, key: Array, block: Integer, run: _Run
-) -> _Run:
-    """Runs some slots, then records those that the grid asks for."""
-    before = block.astype(jnp.int64) * _BLOCK
-    numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
-    state, (arms, talked) = lax.scan(partial(_step, trial, instance, key), run.state, numbers)
+    def slot(self, number: Integer, stream: int) -> Slot:
+        """Returns a slot as the policy sees it."""
+        trial, agents = self.trial, jnp.asarray(self.trial.agents)
+        return Slot(
+            number=number,
+            time=number.astype(jnp.float64),
+            horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
+            agents=agents,
+            sharing=agents if trial.shared else jnp.ones_like(agents),
+            neighbours=jnp.asarray(trial.neighbours),
+            arms=jnp.float64(len(self.instance.gaps)),
+            words=keys.stream_key(self.key, 0, stream),
+            lasting_words=keys.stream_key(self.key, 0, keys.LASTING),
+        )
 
-    gaps = _gaps_of(instance, arms)
-    if trial.shared:
-        rate = gaps[:, 0] * trial.agents
-    else:
-        rate = arrays.padded_sum(jnp.where(_real(trial)[:, None], gaps.T, 0.0))
-    place = jnp.arange(_BLOCK)  # sums up to each slot, in one order
-    upto = place[:, None] <= place[None, :]
-    regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
-    rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
+    def play_block(self, block: Integer, run: _Run) -> _Run:
+        """Runs some slots, then records those that the grid asks for."""
+        trial, grid = self.trial, self.grid
+        before = block.astype(jnp.int64) * _BLOCK
+        numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
+        state, (arms, talked) = lax.scan(self.play_slot, run.state, numbers)
 
-    inside = (grid > before) & (grid <= before + _BLOCK)
-    position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
-    return _Run(
-        state=state,
-        regret=regret[-1],
-        rounds=rounds[-1],
-        regret_curve=jnp.where(inside, regret[position], run.regret_curve),
-        rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
-        gauges=_gauged(trial, instance, grid, before, run.gauges, arms, gaps),
-    )
+        gaps = _gaps_of(self.instance, arms)
+        if trial.shared:
+            rate = gaps[:, 0] * trial.agents
+        else:
+            rate = arrays.padded_sum(jnp.where(_real(trial)[:, None], gaps.T, 0.0))
+        place = jnp.arange(_BLOCK)  # sums up to each slot, in one order
+        upto = place[:, None] <= place[None, :]
+        regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
+        rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
 
+        inside = (grid > before) & (grid <= before + _BLOCK)
+        position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
+        return _Run(
+            state=state,
+            regret=regret[-1],
+            rounds=rounds[-1],
+            regret_curve=jnp.where(inside, regret[position], run.regret_curve),
+            rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
+            gauges=self.gauge(before, run.gauges, arms, gaps),
+        )
 
-def _gauged(
-    trial: IndexTrial,
-    instance: Instance,
-    grid: Grid,
-    before: Integer,
-    gauges: tuple[Any, ...],
-    arms: Int[Array, "slot row"],
-    gaps: Float[Array, "slot row"],
-) -> tuple[Any, ...]:
-    """Returns the gauges after a block of slots, each of which is a stretch."""
-    if not trial.gauges:
-        return gauges
-    real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
-    every = jnp.arange(instance.gaps.shape[0], dtype=arms.dtype)
+    def gauge(self, before: Integer, gauges: Any, arms: Array, gaps: Array) -> tuple[Any, ...]:
+        """Returns the gauges after a block of slots, each of which is a stretch."""
+        trial, grid = self.trial, self.grid
+        if not trial.gauges:
+            return gauges
+        real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
+        every = jnp.arange(len(self.instance.gaps), dtype=arms.dtype)
 
-    def one_slot(gauges: tuple[Any, ...], played: tuple[Array, ...]) -> tuple[Any, None]:
-        slot, arm, gap = played
-        start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
-        share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
-        now = Stretch(start, stop, gap, share, real)
-        return gauged(trial.gauges, gauges, lambda: now, grid), None
+        def one_slot(gauges: tuple[Any, ...], played: tuple[Array, ...]) -> tuple[Any, None]:
+            slot, arm, gap = played
+            start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
+            share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
+            now = Stretch(start, stop, gap, share, real)
+            return gauged(trial.gauges, gauges, lambda: now, grid), None
 
-    slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
-    return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
+        slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
+        return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
+
+    def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
+        """Plays a slot: choose, pull, learn, talk; returns the arms, and whether agents talked."""
+        trial, filling, own = self.trial, self.trial.filling, self.trial.own
+        running = number <= trial.horizon
+        arms = len(self.instance.gaps)
+        slot = self.slot(number, _CHOOSING)
+        arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
+
+        rewards = rewarded(trial, self.instance, self.key, number, arm)
+        pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
+        pulls, rewards = (jnp.where(pulled, x, 0.0) for x in (slot.sharing, rewards[:, None]))
+        after = filling.update(state, pulls, rewards, slot, own)
+        state = pick(running, after, state)
+
+        due = checked("due", filling.due(state, slot, own), (), "b") & running
+        if trial.talks:
+            talking = self.slot(number, _TALKING)
+            state = lax.cond(
+                anywhere(due),
+                lambda state: pick(due, filling.communicate(state, talking, own), state),
+                lambda state: state,
+                state,
+            )
+        return state, (arm, due.astype(jnp.int32))
 
 
 def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
     gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
     # The gap of an arm that does not exist is NaN.
     return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
-
-
-def _step(
-    trial: IndexTrial, instance: Instance, key: Array, state: State, number: Integer
-) -> tuple[State, tuple[Int[Array, " row"], Integer]]:
-    """One slot: choose, pull, learn, talk; returns what was pulled and whether agents talked."""
-    filling, own = trial.filling, trial.own
-    running = number <= trial.horizon
-    arms = instance.gaps.shape[0]
-    slot = _slot(trial, arms, key, number, _CHOOSING)
-    arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
-
-    rewards = rewarded(trial, instance, key, number, arm)
-    pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
-    pulls, rewards = (jnp.where(pulled, x, 0.0) for x in (slot.sharing, rewards[:, None]))
-    after = filling.update(state, pulls, rewards, slot, own)
-    state = pick(running, after, state)
-
-    due = checked("due", filling.due(state, slot, own), (), "b") & running
-    if trial.talks:
-        talking = _slot(trial, arms, key, number, _TALKING)
-        state = lax.cond(
-            anywhere(due),
-            lambda state: pick(due, filling.communicate(state, talking, own), state),
-            lambda state: state,
-            state,
-        )
-    return state, (arm, due.astype(jnp.int32))
 
 
 def rewarded(

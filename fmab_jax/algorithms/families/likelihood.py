@@ -15,7 +15,7 @@ from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Scalar
-from fmab_jax.parameters import Real, Whole, parameter
+from fmab_jax.parameters import GROWTH, Whole, parameter
 
 # If the number of noises depends on data, tilts are prepared for so many of its values.
 _SCALES = 5
@@ -50,9 +50,7 @@ class LikelihoodElimination(NoisyMessages):
     trusted = "nobody, up to the epsilon of a message"
 
     growth: float = parameter(
-        Real(low=1.0, high=1000.0, open_low=True),
-        "Factor by which the pulls of an arm grow each epoch.",
-        default=2.0,
+        GROWTH, "Factor by which the pulls of an arm grow each epoch.", default=2.0
     )
     first: int | None = parameter(
         Whole(none="as long as noise asks for", low=1, high=10**9),

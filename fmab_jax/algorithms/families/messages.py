@@ -1,4 +1,4 @@
-"""Eliminations whose agents send sums with noise of their own: who sees what of them."""
+"""Eliminations whose sums have noise: of an epoch alone, or of every message."""
 
 import math
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fmab_jax.algorithms.families.elimination import Elimination
-from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
+from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.ledgers import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, together
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
 
@@ -29,6 +30,32 @@ def rounds_parameter() -> Any:
     kind = Whole(none="no round budget", low=1, high=10**5)
     words, label = "Round budget R, or none.", "round budget R"
     return parameter(kind, words, default=None, symbol="R", label=label)
+
+
+@dataclass(frozen=True)
+class ForgettingElimination(Private, Elimination):
+    """An elimination that judges by an epoch's own rewards, with one noise on an arm's sum of them.
+
+    Attributes:
+        failure: Chance that a confidence interval may fail; None for 1 / T.
+    """
+
+    noisy = True
+    remembers = False
+    elementwise = True
+    leaves = staticmethod(is_clearly_behind)
+
+    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Adds the chance, by default 1 / T."""
+        failure = 1.0 / horizon if self.failure is None else self.failure
+        return super().values(exchange, horizon) | {"failure": failure}
+
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar:
+        """Returns 1 / epsilon."""
+        return 1.0 / epoch.own["epsilon"]
 
 
 _DISJOINT = "a reward enters one message; later means are sums of messages"

@@ -113,13 +113,13 @@ class PaperElimination(NoisyMessages):
         ratio = schedule.shrink_ratio(epoch.own["schedule_gap"], epoch.own["rounds"])
         target = schedule.target_gap(ratio, epoch.number)
         inputs = epoch.active, epoch.number, target, epoch.previous
-        return schedule.pulls_per_arm(*inputs, **_common(epoch))
+        return schedule.pulls_per_arm(*inputs, _setting(epoch))
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns C(r) (line 5, section IV-B)."""
         inputs = epoch.active, epoch.number, epoch.pulls
-        return schedule.confidence_radius(*inputs, **_common(epoch))
+        return schedule.confidence_radius(*inputs, _setting(epoch))
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
@@ -127,10 +127,11 @@ class PaperElimination(NoisyMessages):
         return schedule.noise_scale(epoch.reporting, epoch.own["epsilon"])
 
 
-def _common(epoch: Epoch) -> dict[str, Scalar]:
-    """Returns what lines 4 and 5 share."""
-    of_epoch = {name: getattr(epoch, name) for name in ("arms", "reporting", "horizon")}
-    return of_epoch | {name: epoch.own[name] for name in ("epsilon", "scale")}
+def _setting(epoch: Epoch) -> schedule.Setting:
+    own = epoch.own
+    return schedule.Setting(
+        epoch.arms, epoch.reporting, own["epsilon"], epoch.horizon, own["scale"]
+    )
 
 
 @dataclass(frozen=True)

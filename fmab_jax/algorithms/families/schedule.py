@@ -4,9 +4,29 @@ Every function works on float64 scalars or arrays, traced or not. Symbols are th
 and section IV-B of arXiv 2111.01570, with N = ceil(p M) reporting agents in place of M.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 
 from fmab_jax.core.shapes import Scalar
+
+
+class Setting(NamedTuple):
+    """What an equation reads besides the epoch.
+
+    Attributes:
+        arms: K.
+        reporting: N, the agents whose means are averaged.
+        epsilon: Privacy parameter; infinity drops the privacy term.
+        horizon: T, in slots.
+        scale: Of the radius; 1 is the paper's.
+    """
+
+    arms: Scalar
+    reporting: Scalar
+    epsilon: Scalar
+    horizon: Scalar
+    scale: Scalar | float = 1.0
 
 
 def shrink_ratio(gap: Scalar, rounds: Scalar) -> Scalar:
@@ -29,16 +49,7 @@ def target_gap(ratio: Scalar, epoch: Scalar) -> Scalar:
 
 
 def pulls_per_arm(
-    active: Scalar,
-    epoch: Scalar,
-    target: Scalar,
-    previous: Scalar,
-    *,
-    arms: Scalar,
-    reporting: Scalar,
-    epsilon: Scalar,
-    horizon: Scalar,
-    scale: Scalar | float = 1.0,
+    active: Scalar, epoch: Scalar, target: Scalar, previous: Scalar, setting: Setting
 ) -> Scalar:
     """Returns S_r, the pulls per active arm and agent up to and including epoch r.
 
@@ -52,14 +63,11 @@ def pulls_per_arm(
         epoch: r = 1, 2, ...
         target: Dt, the target gap of this epoch.
         previous: S_{r-1}.
-        arms: K.
-        reporting: N, the agents whose means are averaged.
-        epsilon: Privacy parameter; infinity drops the privacy term.
-        horizon: T, in slots.
-        scale: Of the radius: the terms are multiplied by its square and by itself, so that C(r) is
-            as far below the target gap as without it.
+        setting: Whose scale multiplies the terms by its square and by itself, so that C(r) is as
+            far below the target gap as without it.
     """
-    a, r, dt, n = active, epoch, target, reporting
+    a, r, dt = active, epoch, target
+    arms, n, epsilon, horizon, scale = setting
     reward = scale**2 * (8.0 * jnp.log(8.0 * a * r**2 * horizon) / (n * dt**2))
     privacy = scale * (
         8.0 * r * jnp.sqrt(2.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * dt) / epsilon
@@ -68,17 +76,7 @@ def pulls_per_arm(
     return jnp.clip(jnp.ceil(jnp.maximum(reward, privacy)), previous + 1.0, longest)
 
 
-def confidence_radius(
-    active: Scalar,
-    epoch: Scalar,
-    pulls: Scalar,
-    *,
-    arms: Scalar,
-    reporting: Scalar,
-    epsilon: Scalar,
-    horizon: Scalar,
-    scale: Scalar | float = 1.0,
-) -> Scalar:
+def confidence_radius(active: Scalar, epoch: Scalar, pulls: Scalar, setting: Setting) -> Scalar:
     """Returns C(r); an arm leaves when the best aggregate exceeds its own by 2 C(r) or more.
 
     C(r) = sqrt(log(8 a r^2 T) / (2 N S_r)) + r sqrt(8 log(8 K r^2 T)) / (N^1.5 epsilon S_r)
@@ -88,13 +86,10 @@ def confidence_radius(
         active: Arms a still in play at the epoch's start.
         epoch: r = 1, 2, ...
         pulls: S_r.
-        arms: K.
-        reporting: N.
-        epsilon: Privacy parameter; infinity drops the privacy term.
-        horizon: T, in slots.
-        scale: Multiplies the radius.
+        setting: Whose scale multiplies the radius.
     """
-    a, r, s, n = active, epoch, pulls, reporting
+    a, r, s = active, epoch, pulls
+    arms, n, epsilon, horizon, scale = setting
     reward = jnp.sqrt(jnp.log(8.0 * a * r**2 * horizon) / (2.0 * n * s))
     return scale * (
         reward + r * jnp.sqrt(8.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * s) / epsilon

@@ -11,12 +11,19 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.core import arrays, keys
-from fmab_jax.core.shapes import Integer, PerRow, PerRowArm, Scalar, Truth
+from fmab_jax.core.shapes import (
+    ArmPerRow,
+    Integer,
+    PerRow,
+    PerRowArm,
+    Reals,
+    Scalar,
+    Truth,
+    TruthPerRowArm,
+)
 
 Own = dict[str, Any]
 State = Any
-ArmPerRow = Int[Array, " row"]
-TruthPerRowArm = Bool[Array, "row arm"]
 
 
 class Slot(NamedTuple):
@@ -173,7 +180,7 @@ def _ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
     return lax.population_count(words).astype(jnp.int32)
 
 
-def upper_bound(pulls: PerRowArm, sums: PerRowArm, width: Float[Array, ...]) -> PerRowArm:
+def upper_bound(pulls: PerRowArm, sums: PerRowArm, width: Reals) -> PerRowArm:
     """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled.
 
     The width is one number, or [row, 1].

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.families.slots import Own, Slot, State, TruthPerRowArm
+from fmab_jax.algorithms.families.slots import Own, Slot, State
 from fmab_jax.core.exchanges import PEER, Exchange, alone, neighbours, pooled
 from fmab_jax.core.networks import network
-from fmab_jax.core.shapes import Integer, Truth
+from fmab_jax.core.shapes import Integer, Truth, TruthPerRowArm
 from fmab_jax.later import nx
 from fmab_jax.parameters import Flag, parameter
 
@@ -71,6 +71,9 @@ class OnGraph(IndexPolicy):
 
 class Consensus(OnGraph):
     """Every edge carries two vectors each way: sums or means, and counts."""
+
+    heard = "all neighbours in every slot"
+    homogeneous_only = True
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one two-way message on every edge."""

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from fmab_jax.algorithms.families.slots import ArmPerRow, Slot
+from fmab_jax.algorithms.families.slots import Slot
 from fmab_jax.core import laplace
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.shapes import PerRow, Scalar
+from fmab_jax.core.shapes import ArmPerRow, PerRow, Scalar
 
 
 def levels(horizon: Scalar) -> Scalar:

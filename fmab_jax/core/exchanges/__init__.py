@@ -5,14 +5,9 @@ host; the loops never look inside a graph. Another exchange is another function 
 `Exchange`.
 """
 
-from fmab_jax.core.exchanges.alone import alone as alone
 from fmab_jax.core.exchanges.flooding import flooding as flooding
+from fmab_jax.core.exchanges.flooding import plain_flooding as plain_flooding
 from fmab_jax.core.exchanges.gossip import gossip as gossip
-from fmab_jax.core.exchanges.neighbours import neighbours as neighbours
-from fmab_jax.core.exchanges.plain_flooding import plain_flooding as plain_flooding
-from fmab_jax.core.exchanges.server import pooled as pooled
-from fmab_jax.core.exchanges.server import reporting_agents as reporting_agents
-from fmab_jax.core.exchanges.server import server as server
 from fmab_jax.core.exchanges.sinks import sinks as sinks
 from fmab_jax.core.exchanges.table import PEER as PEER
 from fmab_jax.core.exchanges.table import SERVER as SERVER
@@ -20,3 +15,8 @@ from fmab_jax.core.exchanges.table import Exchange as Exchange
 from fmab_jax.core.exchanges.table import Ledger as Ledger
 from fmab_jax.core.exchanges.table import Meter as Meter
 from fmab_jax.core.exchanges.table import View as View
+from fmab_jax.core.exchanges.table import alone as alone
+from fmab_jax.core.exchanges.table import neighbours as neighbours
+from fmab_jax.core.exchanges.table import pooled as pooled
+from fmab_jax.core.exchanges.table import reporting_agents as reporting_agents
+from fmab_jax.core.exchanges.table import server as server

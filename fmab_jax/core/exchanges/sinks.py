@@ -61,11 +61,7 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         agents,
         None if weights == "agents" else np.repeat(1 / (len(parts) * sizes), sizes),
         wait=max(max(part.slots - 1, 0) for part in parts),
-        links=(
-            (SERVER, len(parts)),
-            (EDGES, sum(part.edges for part in parts)),
-            (SAC, forwards),
-        ),
+        links=((SERVER, len(parts)), (EDGES, sum(part.edges for part in parts)), (SAC, forwards)),
         diameter=max(part.diameter for part in parts),
         sizes=tuple(part.size for part in parts),
         sinks=tuple(int(start) + part.sink for start, part in zip(first, parts, strict=True)),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numbers
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import array_of, count, flag, refuse
+from fmab_jax.errors import array_of, count, flag, real, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -132,31 +132,22 @@ class Exchange:
         """
         if not isinstance(self.name, str) or not self.name:
             refuse("exchange.name", self.name, "a text", "name the exchange, for people")
-        self._set("agents", _whole("agents", self.agents, 1, AGENTS_MAX))
-        self._set("reporting", _whole("reporting", self.reporting, 1, self.agents))
-        for name in ("wait", "diameter", "vectors", "numbers"):
-            self._set(name, _whole(name, getattr(self, name), 0, _MOST))
+        ranges = {"agents": (1, AGENTS_MAX), "reporting": (1, self.agents)}
+        for name in ("agents", "reporting", "wait", "diameter", "vectors", "numbers"):
+            low, high = ranges.get(name, (0, _MOST))
+            value = count(f"exchange.{name}", getattr(self, name), low, high, f"give {name}")
+            self._set(name, value)
         for name in ("alone", "exact"):
             flag(f"exchange.{name}", getattr(self, name), "write True or False")
         self._set("weights", self._checked_weights())
-        links, views = _list_of("links", self.links), _list_of("views", self.views)
-        allowed = "pairs of a Meter, each named once, and its links of a round, whole numbers"
-        remedy = "make a Meter of two texts, a side and a truth value"
-        names = [pair[0].name for pair in links if _is_link(pair)]
-        if len(set(names)) < len(links):
-            refuse("exchange.links", self.links, allowed, remedy)
-        self._set("links", tuple((meter, int(number)) for meter, number in links))
-        for view in views:
-            if not _is_view(view, self.agents):
-                allowed = "Views of texts, a truth value and a whole number of agents"
-                refuse("exchange.views", view, allowed, "make a View")
-        self._set("views", tuple(view._replace(over=int(view.over)) for view in views))
+        self._set("links", self._checked_links())
+        self._set("views", self._checked_views())
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
     def _checked_weights(self) -> Float[np.ndarray, " agent"]:
-        values = uniform_weights(self.agents) if self.weights is None else self.weights
+        values = np.full(self.agents, 1 / self.agents) if self.weights is None else self.weights
         allowed = f"an array of {self.agents} numbers in [0, 1], 1 in sum"
         remedy = "give 1/M for every agent"
         weights = array_of("exchange.weights", values, AGENTS_MAX, allowed, remedy)
@@ -169,6 +160,28 @@ class Exchange:
         weights.setflags(write=False)
         return weights
 
+    def _checked_links(self) -> tuple[tuple[Meter, int], ...]:
+        remedy = "name a Meter whose side is 'server' or 'peer' once"
+        links = self.links if isinstance(self.links, (tuple, list)) else [self.links]
+        pairs = [pair for pair in links if isinstance(pair, (tuple, list)) and len(pair) == 2]
+        meters = [meter for meter, _ in pairs if isinstance(meter, Meter)]
+        names = {meter.name for meter in meters if meter.side in ("server", "peer")}
+        if len(names) < len(links):
+            refuse(
+                "exchange.links", self.links, "pairs of a Meter and its links of a round", remedy
+            )
+        numbers = [count("exchange.links", x, 0, _MOST, "give links of a round") for _, x in pairs]
+        return tuple(zip(meters, numbers, strict=True))
+
+    def _checked_views(self) -> tuple[View, ...]:
+        views, remedy = [], "make a View of some of the agents"
+        for view in self.views if isinstance(self.views, (tuple, list)) else [self.views]:
+            if not isinstance(view, View):
+                refuse("exchange.views", view, "Views", remedy)
+            over = count("exchange.views", view.over, 1, self.agents, remedy)
+            views.append(view._replace(over=over))
+        return tuple(views)
+
     @property
     def uniform(self) -> bool:
         """Whether every weight is 1/M."""
@@ -179,45 +192,82 @@ class Exchange:
         return {each.name: number for each, number in self.links}.get(meter, 0)
 
 
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    """Tells whether it is a whole number of a table; 3.0 is none, as it is no index."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.timedelta64))
-    return whole and low <= value <= high
-
-
-def _whole(field: str, value: Any, low: int, high: int) -> int:
-    if not _is_whole(value, low, high):
-        refuse(f"exchange.{field}", value, f"an int in [{low:,}, {high:,}]", f"give {field}")
-    return int(value)
-
-
-def _list_of(field: str, value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, (tuple, list)):
-        refuse(f"exchange.{field}", value, "a tuple", "give a tuple")
-    return tuple(value)
-
-
-def _is_link(pair: Any) -> bool:
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], Meter):
-        return False
-    name, side, priced, words = pair[0]
-    texts = isinstance(name, str) and name != "" and isinstance(words, str)
-    fits = side in ("server", "peer") and isinstance(priced, bool)
-    return texts and fits and _is_whole(pair[1], 0, _MOST)
-
-
-def _is_view(view: Any, agents: int) -> bool:
-    if not isinstance(view, View):
-        return False
-    texts = isinstance(view.who, str) and isinstance(view.what, str)
-    return texts and isinstance(view.inside, bool) and _is_whole(view.over, 1, agents)
-
-
-def uniform_weights(agents: int) -> Float[np.ndarray, " agent"]:
-    """Returns 1/M for every agent."""
-    return np.full(agents, 1 / agents)
-
-
 def checked_agents(agents: Any) -> int:
     """Returns M, refused outside [1, 1e7]."""
     return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents")
+
+
+def alone(agents: int) -> Exchange:
+    """Returns the exchange of M agents that never communicate."""
+    return Exchange("alone", checked_agents(agents), 1, alone=True)
+
+
+def neighbours(
+    name: str, agents: int, links: Any, vectors: int = 0, numbers: int = 0, who: str = "neighbours"
+) -> Exchange:
+    """Returns the exchange of agents that all speak in a round, to be heard at once.
+
+    Args:
+        name: Which exchange, for people.
+        agents: M.
+        links: As in `Exchange`, like the next two.
+        vectors: Of one number for each arm.
+        numbers: Single ones.
+        who: Gets a message.
+    """
+    sent: dict[str, Any] = {"vectors": vectors, "numbers": numbers}
+    return Exchange(name, agents, agents, links=links, views=(View(who, 1),), **sent)
+
+
+def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchange:
+    """Returns the centralised exchange (section IV-B): N = ceil(p M) uploads, no wait.
+
+    Args:
+        agents: M in [1, 1e7].
+        participation: p in (0, 1].
+
+    Raises:
+        ValueError: If an argument is outside its range.
+    """
+    reporting = reporting_agents(agents, participation)
+    return Exchange(
+        "server",
+        checked_agents(agents),
+        reporting,
+        links=((SERVER, reporting),),
+        vectors=reporting,
+        views=(View("the server", 1), View("the agents", reporting, inside=True)),
+    )
+
+
+def pooled(agents: int) -> Exchange:
+    """Returns the exchange of a server that hears one reward of every agent in every slot.
+
+    The server knows the arm, since it told it: a link carries a single number.
+
+    Args:
+        agents: M in [1, 1e7].
+
+    Raises:
+        ValueError: If ``agents`` is outside its range.
+    """
+    return replace(server(agents), vectors=0, numbers=agents)
+
+
+def reporting_agents(agents: int, participation: float | np.floating[Any]) -> int:
+    """Returns N = ceil(p M), the agents that upload in each round.
+
+    p is a rounded number: 0.07 * 100 is 7.000000000000001 and 0.1 + 0.2 is 0.30000000000000004,
+    so a p that exceeds a whole number of agents by less than one part in 1e12 means that number.
+
+    Args:
+        agents: M in [1, 1e7].
+        participation: p in (0, 1].
+
+    Raises:
+        ValueError: If an argument is outside its range.
+    """
+    agents = checked_agents(agents)
+    remedy = "choose the fraction of agents that upload in each round"
+    share = real("participation", participation, 0, 1, remedy, open_low=True)
+    return max(math.ceil(share * agents * (1 - 1e-12)), 1)

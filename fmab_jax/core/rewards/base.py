@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, UInt32
+from jaxtyping import Array, Bool, Float
 
 from fmab_jax.core import arrays, samplers
 from fmab_jax.core.keys import uniform
 from fmab_jax.core.rare import anywhere, rare
+from fmab_jax.core.shapes import Bits, PerRowArm, Reals, Truths
 
-Bits = UInt32[Array, "..."]
-Sums = Float[Array, "..."]
+Sums = Reals
 Cumulants = Sequence[Array] | Float[Array, "7 ..."]
 
 
@@ -114,7 +114,7 @@ class Law:
             object.__setattr__(static, name, None)
         return static, values
 
-    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
         """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
         return (means,)
 
@@ -128,11 +128,11 @@ class Law:
         raise NotImplementedError
 
     @abstractmethod
-    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+    def one(self, u: Array, *parameters: Array) -> Reals:
         """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u."""
         raise NotImplementedError
 
-    def smooth(self, cumulants: Cumulants) -> Bool[Array, ...]:
+    def smooth(self, cumulants: Cumulants) -> Truths:
         """Tells where the cumulants of a sum give its law."""
         # A sum without variance is its mean.
         sure = cumulants[1] == 0.0
@@ -157,13 +157,7 @@ class Law:
         """Returns the sum s for which `quantile` may have confused s and the next; NaN for none."""
         raise NotImplementedError
 
-    def at_most(
-        self,
-        step: Sums,
-        pulls: Sums,
-        inside: Float[Array, "row lane"],
-        *parameters: Float[Array, "row lane"],
-    ) -> Sums:
+    def at_most(self, step: Sums, pulls: Sums, inside: Array, *parameters: Array) -> Sums:
         """Returns the probability that the agents inside, with so many pulls each, get <= step."""
         raise NotImplementedError
 

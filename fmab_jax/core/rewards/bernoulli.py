@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array
 
 from fmab_jax.core import binomials
 from fmab_jax.core.keys import Words
-from fmab_jax.core.rewards.base import Bits, Cumulants, Law, Sums
+from fmab_jax.core.rewards.base import Cumulants, Law, Sums
+from fmab_jax.core.shapes import Bits, Reals, Truths
 
 # About 64, but no round number: no natural table is on the border, where rounding would decide.
 _SMOOTH = 20.4 * math.pi
@@ -51,7 +52,7 @@ class Bernoulli(Law):
             *(pq * (1.0 - 30.0 * pq * (1.0 - 4.0 * pq)), pq * (1.0 - math.cos(1.0))),
         )
 
-    def smooth(self, cumulants: Cumulants) -> Bool[Array, ...]:
+    def smooth(self, cumulants: Cumulants) -> Truths:
         """Tells where the variance is large enough, for agents that differ as well."""
         return (cumulants[1] == 0.0) | (cumulants[1] >= _SMOOTH)
 
@@ -59,17 +60,11 @@ class Bernoulli(Law):
         """Returns the nearest count where the expansion errs by more than the distance to it."""
         return binomials.doubtful_step(u, cumulants)
 
-    def at_most(
-        self,
-        step: Sums,
-        pulls: Sums,
-        inside: Float[Array, "row lane"],
-        *parameters: Float[Array, "row lane"],
-    ) -> Sums:
+    def at_most(self, step: Sums, pulls: Sums, inside: Array, *parameters: Array) -> Sums:
         """Returns the distribution function of a sum of binomials."""
         return binomials.binomials_at_most(step, pulls, inside, parameters[0])
 
-    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+    def one(self, u: Array, *parameters: Array) -> Reals:
         """Returns 1 with probability p."""
         return jnp.where(u > 1.0 - parameters[0], 1.0, 0.0)
 

@@ -59,11 +59,8 @@ def check_law(law: Law, means: Any = None) -> None:
         refuse(f"{name}.name", getattr(law, "name", None), "a text", "such as 'three-point'")
     whole_class(type(law), law.name)
     if isinstance(law, FiniteSupport):
-        levels = getattr(law, "levels", None)
-        if not isinstance(levels, tuple):
-            refuse(f"{name}.levels", levels, "a tuple of numbers", "such as (0.0, 0.5, 1.0)")
         try:
-            checked_levels(levels)
+            checked_levels(getattr(law, "levels", None))
         except Refusal as error:
             raise error.renamed(f"{name}.{error.field}") from None
     allowed = "a law whose fields are finite values with a hash"

@@ -13,12 +13,13 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core import arrays, binomials
 from fmab_jax.core.keys import Words
 from fmab_jax.core.rare import anywhere
-from fmab_jax.core.rewards.base import Bits, Law, Sums
+from fmab_jax.core.rewards.base import Law, Sums
+from fmab_jax.core.shapes import Bits, PerRowArm, Reals
 from fmab_jax.errors import length, real, refuse
 
 MAX_LEVELS = 1000
@@ -76,7 +77,7 @@ class FiniteSupport(Law):
     levels: ClassVar[tuple[float, ...]]
 
     @abstractmethod
-    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
         """Returns the probability of each level, lowest first, at some means."""
         raise NotImplementedError
 
@@ -95,7 +96,7 @@ class FiniteSupport(Law):
         """The largest number of which all values are multiples."""
         return 1.0 / _lattice(self.levels).span
 
-    def mean(self, *probabilities: Array) -> Float[Array, ...]:
+    def mean(self, *probabilities: Array) -> Reals:
         """Returns the mean reward."""
         terms = [
             arrays.rounded(p * value) for p, value in zip(probabilities, self.values, strict=True)
@@ -137,7 +138,7 @@ class FiniteSupport(Law):
         )
         return functools.reduce(jnp.minimum, bounds)
 
-    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+    def one(self, u: Array, *parameters: Array) -> Reals:
         """Returns the value whose share of (0, 1) holds u."""
         reward, below = jnp.zeros(jnp.shape(u)), jnp.zeros(jnp.shape(u))
         values = self.values
@@ -203,7 +204,7 @@ class Ratings(FiniteSupport):
             shown = [*shown[:2], "...", shown[-1]]
         return f"ratings {', '.join(shown)}"
 
-    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
         return tuple(jnp.moveaxis(traced["probabilities"], -1, 0))
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from fmab_jax.core import arrays, normal
 from fmab_jax.core.keys import uniform
-from fmab_jax.core.rewards.base import Bits, Cumulants, Law, Sums
+from fmab_jax.core.rewards.base import Cumulants, Law, Sums
+from fmab_jax.core.shapes import Bits, PerRowArm, Reals
 from fmab_jax.parameters import Real, parameter, parameters_of
 
 
@@ -52,7 +53,7 @@ class Gaussian(Law):
         """Returns the law in words."""
         return f"Gaussian rewards, sd {self.sd!r}"
 
-    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
+    def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
         """Returns the means and the deviation, shared by all rows."""
         return means, jnp.broadcast_to(traced["sd"], (1, means.shape[1]))
 
@@ -61,7 +62,7 @@ class Gaussian(Law):
         mean, sd = jnp.broadcast_arrays(*parameters)
         return (mean, sd * sd, *[jnp.zeros_like(mean)] * 5)
 
-    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+    def one(self, u: Array, *parameters: Array) -> Reals:
         """Returns one normal reward."""
         mean, sd = parameters
         return mean + arrays.rounded(sd * normal.quantile(u))
