@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
 from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.core.trials import Outcome
 
 
 class State(NamedTuple):

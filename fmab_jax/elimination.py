@@ -14,12 +14,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from fmab_jax.accounts import State, close_epoch, finish_run, goes_on, power_of_two_above, start_run
-from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.curves import Line, blank
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import once_for_all
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
+from fmab_jax.core.trials import Outcome, checked
 from fmab_jax.draws.base import Round, constants
 from fmab_jax.layouts import choose
 

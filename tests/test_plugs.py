@@ -24,11 +24,12 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Outcome, Seen
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
 from fmab_jax.core.exchanges import View
+from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
 from fmab_jax.run import batches, compilation, configs, resources

@@ -13,7 +13,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
@@ -23,6 +22,7 @@ from fmab_jax.core.ledgers import SERVER, Seen, together
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
+from fmab_jax.core.trials import Outcome
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import jax
 import numpy as np
 from jax.tree_util import tree_leaves_with_path
 
-from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.curves import MAX_POINTS
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards.contract import check_everywhere
+from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
 from fmab_jax.run.configs import Config, bind, check_given, room_for

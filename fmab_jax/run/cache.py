@@ -18,7 +18,7 @@ from typing import Any
 import jax
 from jax import export
 
-from fmab_jax.algorithms.base import Outcome
+from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import checked_path, whole_file
 from fmab_jax.run.resources import versions

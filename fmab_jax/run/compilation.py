@@ -19,12 +19,12 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
-from fmab_jax.algorithms.base import Outcome, Trial
 from fmab_jax.core import keys
 from fmab_jax.core.backend import traced_for
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.rare import mapped_in_blocks
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.trials import Outcome, Trial
 from fmab_jax.errors import refuse
 from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, Trial
+from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
+from fmab_jax.core.trials import Trial
 from fmab_jax.errors import count, flag, refuse, whole_class
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record

@@ -17,10 +17,11 @@ from typing import Any, NoReturn
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, ledger_of, privacy_of
+from fmab_jax.algorithms.base import Algorithm, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.plugins import errors_as
+from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, count, refuse
 
 PROMISES = {

@@ -18,11 +18,11 @@ from altered import altered
 
 import fmab_jax as fmab
 from fmab_jax import accounts, elimination
-from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.curves import Curves
 from fmab_jax.core.scope import own_settings
+from fmab_jax.core.trials import Outcome
 from fmab_jax.draws.base import Round
 from fmab_jax.draws.since_heard import LastHeard
 from fmab_jax.run import configs
@@ -491,7 +491,7 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
     with jax.enable_x64(True):
         real = jnp.float64
         gaps = rows(0.5, 0.25, 0, 0, 1, dtype=real)
-        each = base.Outcome(
+        each = Outcome(
             regret=jnp.stack([rows(1, 2, 3, 4, 5, dtype=real), gaps], axis=1),
             waiting_regret=None,
             rounds_by=jnp.stack([rows(0, 1, 0, 0, 1), rows(4, 2, 3, 1, 1)], axis=1),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from fmab_jax.algorithms.base import Outcome
+from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal
 from fmab_jax.run import contract
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.shapes import Integer, Reals, Scalar
+from fmab_jax.core.trials import Outcome
 
 
 def each(

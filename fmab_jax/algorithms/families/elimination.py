@@ -20,13 +20,14 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from fmab_jax import draws, elimination
-from fmab_jax.algorithms.base import Algorithm, Outcome, collect_numbers
+from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import STATIC, PerArm, PerRow, Scalar
+from fmab_jax.core.trials import Outcome
 from fmab_jax.draws import ByAgent, Draws, SinceHeard, SplitArms
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.elimination import Heard as Heard

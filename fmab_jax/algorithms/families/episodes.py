@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, checked, collect_numbers
+from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.algorithms.families.slots import Own as Own
@@ -32,6 +32,7 @@ from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_sta
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
+from fmab_jax.core.trials import Outcome, checked
 
 
 class Episode(NamedTuple):

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families.slots import Slot, State, at, pick
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
@@ -18,6 +17,7 @@ from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_sta
 from fmab_jax.core.rare import anywhere, largest, stored
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
+from fmab_jax.core.trials import Outcome, checked
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32

@@ -1,0 +1,88 @@
+"""What runs one seed, and what it returns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from fmab_jax.core.shapes import Curve, Grid, Integer, Reals, Scalar
+
+
+class Outcome(NamedTuple):
+    """The result of one trial; every family returns it.
+
+    Attributes:
+        regret: [time] cumulative pseudo-regret, summed over agents.
+        waiting_regret: [time] the part of it collected in waiting slots; None where nobody waits.
+        rounds_by: [time] completed communication rounds.
+        rounds: Completed rounds at the horizon.
+        arms_reported: Arms that agents told of, summed over these rounds.
+        active_arms: Arms still in play at the horizon.
+        chosen_arm: The arm played at the horizon, -1 while still exploring.
+        agents_lost: Agents whose active set holds no best arm at the horizon.
+        agents_worse: Agents that play one arm at the horizon, and not a best one.
+        final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
+            explore, over the active arms).
+        gauged: What was gauged, by name; None where nothing was asked for. See `Gauge`.
+    """
+
+    regret: Curve
+    waiting_regret: Curve | None
+    rounds_by: Grid
+    rounds: Integer
+    arms_reported: Integer
+    active_arms: Integer
+    chosen_arm: Integer
+    agents_lost: Integer
+    agents_worse: Integer
+    final_gap: Scalar
+    gauged: dict[str, Reals] | None = None
+
+
+@runtime_checkable
+class Trial(Protocol):
+    """A pytree of arrays that runs one seed; equal structures and shapes share a compilation.
+
+    It may offer more, for speed; no bit of a result may depend on it:
+
+    * ``run_batch(instance, grid, key)``: runs one seed of each of many trials; everything, the
+      trial's own arrays included, is [trial, ...].
+    * ``brief``: true where few trials run for less time than their program takes to compile, so
+      that it is compiled sooner and runs slower.
+    * ``gauging(gauges)``: the same trial, which adds up gauges for outputs that need them. Only
+      what a trial with this method runs can have these outputs.
+    """
+
+    def run(self, instance: Any, grid: Grid, key: Array) -> Outcome:
+        """Runs one seed; pure, for use under ``jit`` and ``vmap``.
+
+        Args:
+            instance: `fmab_jax.core.instances.Instance`.
+            grid: Slots at which the curves are wanted, not decreasing, the last the horizon.
+            key: The seed's key.
+        """
+
+    def elements(self) -> int:
+        """Returns how many (agent, arm) elements the loop holds for one seed."""
+
+
+def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
+    """Returns what a filling's function returned, as an array, while it is traced.
+
+    Args:
+        what: The function.
+        value: What it returned.
+        shape: That it must have.
+        kinds: NumPy's letters for the types that it may have.
+
+    Raises:
+        TypeError: If it has another shape or type.
+    """
+    array = jnp.asarray(value)
+    if array.shape != shape or array.dtype.kind not in kinds:
+        kind = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
+        result = f"{what} returns {array.dtype} of shape {array.shape}"
+        raise TypeError(f"{result}, not {kind} of shape {shape}")
+    return array
