@@ -992,7 +992,7 @@ def line_of(case: Case) -> str:
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
-        mock.patch.object(compilation, "compile_program", None),
+        mock.patch.object(compilation, "compile_program", mock.Mock(side_effect=AssertionError)),
         mock.patch.object(outputs, "plugin_modules", list),
     ):
         if case.door == "python":

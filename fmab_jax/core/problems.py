@@ -317,10 +317,14 @@ class Problem:
         Raises:
             ValueError: If they differ.
         """
-        if not self.homogeneous:
-            alike = " or spread=0" if self.drawn else ""
-            allowed = f"one whose agents share their means, for {what}"
-            refuse("problem", "heterogeneous", allowed, f"choose another algorithm{alike}")
+        if self.homogeneous:
+            return
+        alike = f"for {what}, whose agents share their means"
+        remedy = "choose another algorithm"
+        if self.drawn:
+            refuse("spread", self.spread, f"0 {alike}", remedy)
+        field = "means" if self.probabilities is None else "probabilities"
+        refuse(field, f"{self.rows} rows", f"one row {alike}", remedy)
 
     @property
     def rows(self) -> int:

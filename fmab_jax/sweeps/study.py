@@ -284,6 +284,8 @@ def _refuse_twice(names: Any, values: Mapping[str, Any], owner: str) -> None:
 
 def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
     """Returns how many seeds, and which where they are not 0, 1, and so on."""
+    if isinstance(seeds, Precision):
+        refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
     if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
         return count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds"), None
     if not (number := length(seeds)):

@@ -119,7 +119,7 @@ def study_of(document: Mapping[str, Any]) -> Study:
     until = None
     if "until" in document:
         if "relative" not in tables["until"]:
-            refuse("until.relative", UNSET, "given", "such as relative = 0.01 in [until]")
+            refuse("until.relative", UNSET, "given", "such as 0.01")
         until = until_precise(**tables["until"])
     problem = tables["problem"]
     fixed = _from_files(**problem) if "means" in problem else None
