@@ -410,8 +410,8 @@ def list_algorithms() -> list[dict[str, Any]]:
 
     Example:
         >>> import fmab_jax as fmab
-        >>> [each["title"] for each in fmab.list_algorithms() if each["heard"] == "nobody"]
-        ['Uniform play']
+        >>> {row["name"]: row["title"] for row in fmab.list_algorithms()}["cdp"]
+        'CDP-MAB'
     """
     return [
         {
