@@ -734,6 +734,14 @@ def test_results_say_what_holds_up_to_delta_alone():
     assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
 
 
+@pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5), (1.0, 5)])
+def test_shares_are_a_part_of_all(shares):
+    """Would catch a ledger whose shares are more than there are."""
+    row = base.Seen("an agent", "actions", math.inf, "", shares=shares)
+    line = f"Altered.ledger[0].shares={shares}: must be (epsilon of one noise, how many "
+    refuses(re.escape(line), privacy_ledger, stating(fmab.dist_dp_se, row)(1.0), 5)
+
+
 @pytest.mark.parametrize("name", ["dist_dp_se", "dp_imed", "kl_se", "kl_se split"])
 def test_two_agents_of_a_secure_sum_are_shown_everywhere(name, tmp_path):
     """Would catch a ledger that speaks of shares of a noise in a form that tables, files or
