@@ -409,7 +409,7 @@ def test_what_somebody_else_changes_has_no_bound():
 
 # Looked at one by one: what they change is covered by the ledger of their family.
 INHERITING = {
-    *("AdaPUCB", "DPIMED", "DPKLUCB", "DPSE", "LazyDPTS"),
+    *("AdaPUCB", "DPIMED", "DPKLUCB", "ForgettingElimination", "LazyDPTS"),
     *("PaperElimination", "LikelihoodElimination"),
 }
 
