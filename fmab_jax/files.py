@@ -58,6 +58,20 @@ def error_stream() -> Any:
     return _ErrorStream()
 
 
+def hold_standard_streams() -> None:
+    """Opens closed standard streams to nowhere.
+
+    Otherwise the next file would get such a number, and XLA's messages would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))
+
+
 def drop_unwritable_errors() -> None:
     """Forgets what standard error did not take, which would otherwise become the exit status."""
     try:

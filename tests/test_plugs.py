@@ -608,7 +608,10 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(weights=[1.5, -0.5, 0.0]), "exchange.weights"),
         (dict(weights=[math.nan, 0.5, 0.5]), "exchange.weights"),
         (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), "exchange.links=.*once"),
-        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*whose side"),
+        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), "exchange.links=.*'peer'"),
+        (dict(links=((plugs.UPLINK._replace(priced="no"), 1),)), "exchange.links=.*True or False"),
+        (dict(links=((plugs.UPLINK._replace(name=5), 1),)), "exchange.links=.*two texts"),
+        (dict(links=((plugs.UPLINK._replace(name=[]), 1),)), "exchange.links=.*two texts"),
         (dict(agents=True, reporting=1, weights=[1.0]), "exchange.agents=True"),
         (dict(diameter=-1), "exchange.diameter=-1"),
         (dict(alone=1), "exchange.alone=1"),
@@ -616,6 +619,7 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(views=5), "exchange.views=5"),
         (dict(views=("the server",)), "exchange.views='the server': must be Views"),
         (dict(views=(View("the server", 2.5),)), "exchange.views=2.5"),
+        (dict(views=(View("the server", 2, inside="no"),)), "exchange.views.inside='no'"),
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table, field):

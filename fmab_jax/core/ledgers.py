@@ -93,6 +93,10 @@ def _checked(field: str, row: Seen) -> Seen:
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
     over = count(f"{field}.over", row.over, 0, 10**12, "leave it out where no noises add up")
+    shares = row.shares or (epsilon, 1, 1)
+    if len(shares) != 3 or not 1 <= shares[1] <= shares[2]:
+        allowed = "(epsilon of one noise, how many of its equal shares hide a reward, of how many)"
+        refuse(f"{field}.shares", shares, allowed, "leave it out where no share hides anything")
     return row._replace(epsilon=epsilon, over=over)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import number_of, reason_of, refuse
+from fmab_jax.errors import reason_of, refuse
 from fmab_jax.files import checked_path, read_input
 
 MAX_CELLS = 1 << 27
@@ -60,7 +60,8 @@ def read(path: Any) -> Table:
 def _read_csv(path: Path, content: bytes) -> Table:
     """Reads means; a first line of texts alone is a header."""
     try:
-        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        written = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        reader = csv.reader(written, strict=True)
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         refuse("means", str(path), "a CSV file in UTF-8", f"save it again ({reason_of(error)})")
@@ -68,7 +69,7 @@ def _read_csv(path: Path, content: bytes) -> Table:
     first = lines[0][1] if lines else []
     if sorted(cell.lower() for cell in first) == ["agent", "arm", "value"]:
         refuse("means", str(path), "means, not ratings", "make a problem with ratings.from_table")
-    has_header = all(number_of(cell) is None for cell in first)
+    has_header = all(map(_is_text, first))
     if not lines[has_header:]:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     rows = [_parse_means(path, number, row, len(first)) for number, row in lines[has_header:]]
@@ -78,7 +79,10 @@ def _read_csv(path: Path, content: bytes) -> Table:
     if first[0].lower() in ("index", "agent", "agents", "id"):
         counts_rows = all(row[0].is_integer() for row in rows)
     counts_rows &= len(first) > 1 and all(0 <= mean <= 1 for row in rows for mean in row[1:])
-    if counts_rows or has_header and not first[0] or _is_count(first):
+    # Quotes around a first cell or line alone make it names.
+    quotes, last = (written[lines[n][0] - 1].count('"') for n in (has_header, -1))
+    is_named = has_header and not first[0] or 0 < quotes < 2 * len(first) or quotes > last
+    if counts_rows or is_named or _is_count(first):
         allowed = "means alone, without a line or a column that counts the others"
         refuse("means", str(path), allowed, _ALONE)
     return Table(means=np.array(rows))
@@ -100,6 +104,15 @@ def _parse_means(path: Path, number: int, row: Sequence[str], width: int) -> lis
 def _is_count(cells: Sequence[str]) -> bool:
     """Tells whether cells may be what pandas calls rows or columns that have no names."""
     return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
+
+
+def _is_text(cell: str) -> bool:
+    """Tells whether a cell is no number in any spelling: one that is odd is refused, not a name."""
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
 
 
 def plain_number(cell: str) -> float | None:

@@ -254,6 +254,7 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
         remedy = "use a smaller batch or chunk, fewer times, or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
             seeds = int(0.9 * free / sum(point.config.curve_bytes for point in study.points))
-            remedy = f"record fewer times, sweep with keep='summary', or at most {seeds:,} seeds"
+            remedy = "record fewer times, or sweep with keep='summary'"
+            remedy += f", or at most {seeds:,} seeds" * bool(seeds)
         allowed = f"at most 90 % of the {size_text(free)} free"
         refuse(field, size_text(needed), allowed, remedy)

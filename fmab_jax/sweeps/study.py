@@ -292,7 +292,11 @@ def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
     if number > MAX_SEEDS:
         refuse("seeds", number, f"at most {MAX_SEEDS:,}", "run them in parts")
-    checked = [keys.checked_seed("seeds", seed) for seed in seeds]
+    # Of a range, the ends tell: there may be millions.
+    ends = (seeds[0], seeds[-1]) if isinstance(seeds, range) else seeds
+    checked = [keys.checked_seed("seeds", seed) for seed in ends]
+    if isinstance(seeds, range):
+        return number, None if seeds == range(number) else np.array(seeds, np.int64)
     if len(set(checked)) != number:
         refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
     return number, None if checked == [*range(number)] else np.array(checked, np.int64)

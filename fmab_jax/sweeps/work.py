@@ -18,6 +18,8 @@ import jax
 import numpy as np
 
 from fmab_jax.run import compilation, resources
+from fmab_jax.run.compilation import Sizes
+from fmab_jax.run.configs import Program
 from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.layout import Block, Layout, bytes_per_summary
@@ -42,6 +44,8 @@ class Work:
     compile_s: float = 0.0
     result_bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
+    # The sizes that fit, by programs and the sizes that were wanted.
+    fitting: dict[tuple[Program, Sizes], Sizes] = field(default_factory=dict)
 
     def plan(self, results: Results, store: Path | None) -> Plan:
         """Returns what is to be done and what it takes, before anything is allocated."""
@@ -137,10 +141,13 @@ class Work:
         programs = [(job.configs[0].program, job.sizes(self.devices)) for job in firsts]
         with compilation.compile_ahead(programs, self.devices, self.result_bytes) as wait_for:
             for place, jobs in enumerate(groups):
-                started = time.perf_counter()
-                tell = functools.partial(progress.compiling, place + 1, len(groups))
-                sizes = wait_for(place, tell)
-                self.compile_s += time.perf_counter() - started
+                # Further looks run what the first has compiled.
+                if programs[place] not in self.fitting:
+                    started = time.perf_counter()
+                    tell = functools.partial(progress.compiling, place + 1, len(groups))
+                    self.fitting[programs[place]] = wait_for(place, tell)
+                    self.compile_s += time.perf_counter() - started
+                sizes = self.fitting[programs[place]]
                 for block, job in jobs:
                     yield block, compute_block(job, sizes, self.devices, progress.advanced, cores)
 

@@ -409,7 +409,7 @@ def test_what_somebody_else_changes_has_no_bound():
 
 # Looked at one by one: what they change is covered by the ledger of their family.
 INHERITING = {
-    *("AdaPUCB", "DPIMED", "DPKLUCB", "DPSE", "LazyDPTS"),
+    *("AdaPUCB", "DPIMED", "DPKLUCB", "ForgettingElimination", "LazyDPTS"),
     *("PaperElimination", "LikelihoodElimination"),
 }
 
@@ -732,6 +732,14 @@ def test_results_say_what_holds_up_to_delta_alone():
     assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.lines(several))
     none = fmab.simulate(fmab.dist_dp_se(None), problem, **how)
     assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
+
+
+@pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5), (1.0, 5)])
+def test_shares_are_a_part_of_all(shares):
+    """Would catch a ledger whose shares are more than there are."""
+    row = base.Seen("an agent", "actions", math.inf, "", shares=shares)
+    line = f"Altered.ledger[0].shares={shares}: must be (epsilon of one noise, how many "
+    refuses(re.escape(line), privacy_ledger, stating(fmab.dist_dp_se, row)(1.0), 5)
 
 
 @pytest.mark.parametrize("name", ["dist_dp_se", "dp_imed", "kl_se", "kl_se split"])

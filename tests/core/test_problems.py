@@ -290,6 +290,17 @@ def test_ratings_are_no_means(head, folder):
     assert "ratings.from_table" in refusal("ratings.csv")
 
 
+@pytest.mark.parametrize(
+    "row", ["1e-400,1e-400", "1_0,1_1", "infinity,infinity", "٠.١,٠.٢", '"1",0.5', '"0.1","0.5"']
+)
+def test_a_first_row_that_is_odd_is_refused(row, folder):
+    """Catches odd numbers taken for a header, and so a lost agent, and quoted names for means."""
+    for rest in ("", "0.25,0.75\n"):
+        Path("means.csv").write_text(f"{row}\n{rest}", "utf-8")
+        if rest or '"0' not in row:
+            assert refusal("means.csv").startswith("means='means.csv")
+
+
 def test_one_row_for_many_agents(folder):
     """Catches agents ignored, or demanded to be the rows, where one row is shared."""
     Path("means.CSV").write_bytes(b"0.1,0.2\n")

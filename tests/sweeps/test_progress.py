@@ -28,6 +28,7 @@ def fmab(words, redirection, folder):
 
 
 NOWHERE = [
+    "2>&-",
     pytest.param(
         "2>/dev/full", marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such")
     ),

@@ -26,6 +26,7 @@ from fmab_jax.run import resources
 from fmab_jax.sweeps import chunks, results
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.chunks import Memory, Results
+from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.results import open_results, open_sweep
 from fmab_jax.sweeps.store import Entry, Store
 
@@ -600,11 +601,25 @@ def test_peer_links_cost_what_the_papers_meter_counts(stores, keep):
     assert (used < bound).sel(graph="ring").all()
 
 
+class Lines(Progress):
+    """Keeps what is told of compilations."""
+
+    def __init__(self):
+        super().__init__()
+        self.compiled = []
+
+    def compiling(self, layout, layouts):
+        self.compiled.append((layout, layouts))
+
+
 def test_a_sweep_until_precise_is_judged_by_its_looks():
     """Would catch a cell that stops too early or late, or a table of another band than judged."""
     until = fmab.until_precise(0.3, level=0.9, max_seeds=160)
     chosen = {**PARAMETERS, **GRID, **SMALL}
-    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **chosen)
+    lines = Lines()
+    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, progress=lines, **chosen)
+    # Told once, and not at each look.
+    assert lines.compiled == [(1, 1)]
     level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds
     assert data.attrs["look_level"] == pytest.approx(level, rel=1e-12)
     curves = fmab.sweep("cdp", seeds=160, **chosen).regret.values

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -514,6 +515,38 @@ def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path):
     assert process.returncode == 0, said[-2000:]
     for number in (1, 2, 4, 8):
         assert files(tmp_path / str(number)) == files(whole), number
+
+
+DISTRIBUTED = """
+import sys
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/.."]
+import jax
+process, port, folder = int(sys.argv[2]), sys.argv[3], sys.argv[4]
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, process)
+assert jax.process_count() == 2 and len(jax.devices()) > len(jax.local_devices())
+from test_sweeps import swept
+swept(folder, worker=(jax.process_index() + 1, jax.process_count()))
+try:
+    swept(None, devices=jax.devices())
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.as_users_have_it
+def test_processes_of_one_program_take_their_shares(tmp_path):
+    """Would catch a worker that waits for its colleagues' devices, or takes them."""
+    swept(whole := tmp_path / "whole")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    run = tmp_path / "run"
+    processes = [fresh(DISTRIBUTED, str(i), port, str(run), devices=2) for i in (0, 1)]
+    told = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], told[0][-900:] + told[1][-900:]
+    assert all("devices=...: must be devices of this process" in text for text in told)
+    assert swept(run).equals(swept(whole)) and files(run) == files(whole)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Elimination(Algorithm):
         An oracle knows the smallest gap, and so how long its epochs must be. Arms are judged by the
         variance of their rewards. Messages are not noisy; ``docs/own_algorithm.md`` shows noise.
 
-        >>> from dataclasses import dataclass, field, replace
+        >>> from dataclasses import dataclass
         >>> import jax.numpy as jnp
         >>> import fmab_jax as fmab
         >>> from fmab_jax.core.exchanges import server

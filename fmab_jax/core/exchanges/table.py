@@ -161,11 +161,11 @@ class Exchange:
         return weights
 
     def _checked_links(self) -> tuple[tuple[Meter, int], ...]:
-        remedy = "name a Meter whose side is 'server' or 'peer' once"
+        remedy = "name a Meter, of two texts, 'server' or 'peer', and True or False, once"
         links = self.links if isinstance(self.links, (tuple, list)) else [self.links]
         pairs = [pair for pair in links if isinstance(pair, (tuple, list)) and len(pair) == 2]
         meters = [meter for meter, _ in pairs if isinstance(meter, Meter)]
-        names = {meter.name for meter in meters if meter.side in ("server", "peer")}
+        names = {meter.name for meter in meters if _is_meter(meter)}
         if len(names) < len(links):
             refuse(
                 "exchange.links", self.links, "pairs of a Meter and its links of a round", remedy
@@ -178,6 +178,7 @@ class Exchange:
         for view in self.views if isinstance(self.views, (tuple, list)) else [self.views]:
             if not isinstance(view, View):
                 refuse("exchange.views", view, "Views", remedy)
+            flag("exchange.views.inside", view.inside, "write True or False")
             over = count("exchange.views", view.over, 1, self.agents, remedy)
             views.append(view._replace(over=over))
         return tuple(views)
@@ -190,6 +191,12 @@ class Exchange:
     def on(self, meter: str) -> int:
         """Returns the links of a round on a meter; 0 on one that it does not have."""
         return {each.name: number for each, number in self.links}.get(meter, 0)
+
+
+def _is_meter(meter: Meter) -> bool:
+    """Tells whether a meter can be counted on and told of."""
+    texts = isinstance(meter.name, str) and meter.name != "" and isinstance(meter.words, str)
+    return texts and meter.side in ("server", "peer") and isinstance(meter.priced, bool)
 
 
 def checked_agents(agents: Any) -> int:
