@@ -30,7 +30,7 @@ from fmab_jax.cli.options import (
 )
 from fmab_jax.cli.signals import stoppable
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
-from fmab_jax.files import drop_unwritable_errors, error_stream
+from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
 
 # Of the modules here, what is no command; and which commands help tells first.
 _SHARED = ("__init__", "main", "options", "signals", "stated", "tables")
@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _main(list(arguments), calls, ours=False)
         except KeyboardInterrupt:
             return stop(signal.SIGINT)
+    hold_standard_streams()
     with stoppable(stop):
         try:
             status = _main(sys.argv[1:], calls, ours=True)
