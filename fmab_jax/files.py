@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -184,6 +184,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
 
 def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
     """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
+    flag("overwrite", overwrite)
     if os.path.isdir(path) and not os.path.islink(path):
         refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
     if os.path.lexists(path) and not overwrite:

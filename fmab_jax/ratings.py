@@ -281,12 +281,13 @@ def from_table(
     filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
     if filled and fill is None:
         _refuse_gaps(names, filled, lacks.size)
+    added = f"{smoothing:g} rating{'s' * (smoothing != 1)}"
     notes = {
         "source": ", ".join([table.name, *sources]),
         "agents": words,
         "arms": arm,
         "split": arm if parts["label"].duplicated().any() else "",
-        "smoothing": f"{smoothing:g} ratings added to every cell, {_LIKE[toward]}",
+        "smoothing": f"{added} added to every cell, {_LIKE[toward]}",
     }
     labels = {"agent": agents, "arm": arms, "level": list(points)}
     return ObservedRatings(

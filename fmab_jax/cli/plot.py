@@ -16,7 +16,7 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.stated import file_name
@@ -24,9 +24,6 @@ from fmab_jax.cli.tables import Reading, opened, selected
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
 from fmab_jax.plots.kinds import KINDS, draw, flags
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -113,18 +114,23 @@ def show_table(table: Any, *, whole: bool = True) -> None:
 
     Args:
         table: What to print.
-        whole: Whether plain lines are as long as the columns need, so that none is folded.
+        whole: Whether lines are as long as the cells need, so that none is folded.
     """
+    from rich.cells import cell_len
     from rich.console import Console
 
     out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
+    if whole and sys.stdout.isatty() and out.measure(table).maximum > line_width():
+        # Headings are folded where a terminal is narrow, between words; numbers never.
+        for column in table.columns:
+            lines, cells = str(column.header).split("\n"), map(str, column.cells)
+            width = max(6, *map(cell_len, (*" ".join(lines).split(), *cells)))
+            column.header = "\n".join(textwrap.fill(line, width) for line in lines)
     size = out.measure(table)
-    # A narrow terminal folds headings between words; numbers never.
-    needed = size.maximum if whole and not sys.stdout.isatty() else size.minimum
-    out.width = max(line_width(), needed)
-    with out.capture() as lines:
+    out.width = max(line_width(), size.maximum if whole else size.minimum)
+    with out.capture() as printed:
         out.print(table)
-    print("\n".join(line.rstrip() for line in lines.get().split("\n")), end="")
+    print("\n".join(line.rstrip() for line in printed.get().split("\n")), end="")
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

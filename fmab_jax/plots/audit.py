@@ -87,10 +87,11 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     at = f" up to delta = {written(found.delta)}" if found.delta else ""
     bound = f"epsilon{at} is at least {one.lower:.4g}"
     claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
-    caption = [
+    number = f"{whole(found.runs)} runs of each"
+    caption: list[str | tuple[str, ...]] = [
         f"{', '.join(facts)}: {one.stream}",
-        f"{whole(found.runs)} runs of each of two data sets that differ in one reward",
-        f"Event: {one.event}; {bound}, {claim}",
+        (f"{number} of two data sets that differ in one reward", number),
+        (f"Event: {one.event}; {bound}, {claim}", f"{bound.capitalize()}, {claim}"),
         f"All bounds together are wrong with a chance of {written(found.level)} at most",
     ]
     return style.finish(figure, handles, caption, height=sum(_HEIGHTS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -11,6 +13,9 @@ import xarray as xr
 
 from fmab_jax.analysis.costs import exposure_of, leak_text, shared_view, with_view
 from fmab_jax.analysis.words import grouped, name_of, quantity, told, whole
+
+Sentence = str | tuple[str, ...]
+"""Of a caption, without its full stop: a tuple has shorter forms behind the whole one."""
 
 # Leaks that a caption lists one by one.
 _MOST_LISTED = 8
@@ -50,9 +55,42 @@ def seeds_of(run: xr.Dataset) -> str:
 
 def seeds_per_cell(finals: xr.Dataset) -> str:
     """Writes how many seeds the configurations of a table have: "200 to 3000 seeds"."""
-    few, most = int(finals.seeds.min()), int(finals.seeds.max())
-    number = f"{whole(few)} to " * (few < most) + quantity("", most, "seed")
-    return number + " per configuration" * any(finals.sizes[name] > 1 for name in swept(finals))
+    several = any(finals.sizes[name] > 1 for name in swept(finals))
+    return spread(finals.seeds.values) + " per configuration" * several
+
+
+def spread(seeds: Any) -> str:
+    """Writes numbers of seeds: "200 to 3000 seeds"."""
+    few, most = int(np.min(seeds)), int(np.max(seeds))
+    return f"{whole(few)} to " * (few < most) + quantity("", most, "seed")
+
+
+def made_with(facts: Sequence[str], seeds: str) -> Sentence:
+    """Returns facts as a sentence, whose shortest form says how many seeds and slots there are."""
+    size = [seeds, *(fact for fact in facts if re.search("^T = .* slots?$", fact))]
+    return tuple(", ".join(dict.fromkeys(words)) for words in (facts, [*facts[:1], *size], size))
+
+
+def band_of(data: xr.Dataset) -> str:
+    """Returns the kind of band of a table, or of a band, without its method in brackets."""
+    return str(data.attrs["description"]).partition(" (")[0]
+
+
+def points(finals: xr.Dataset) -> Sentence:
+    """Says what the points and bars of a table's final values are."""
+    whole = f"Points: means over the seeds; bars: {finals.attrs['description']}"
+    return whole, f"Points: means; bars: {band_of(finals)}"
+
+
+def wrong(sentences: Sequence[str], tables: Iterable[xr.Dataset]) -> Sentence:
+    """Returns sentences on what went wrong as one; the short one says how often in all."""
+    tables, found = list(tables), list[str]()
+    for event, words in EVENTS.items():
+        recorded = [table for table in tables if event in table]
+        bad = sum(int(table[event].sum()) for table in recorded)
+        seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in recorded)
+        found += [f"{_share(bad, seeds)}{'' if found else ' seeds'} {words}"] if bad else []
+    return (". ".join(sentences), *[", ".join(found)] * bool(found))
 
 
 def meters(data: xr.Dataset) -> str:
@@ -75,17 +113,18 @@ def cells_of(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
     return [data.isel(dict(zip(dims, place, strict=True))) for place in places]
 
 
-def exposure_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
+def exposure_sentences(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
     """Says what runs leak, and who is trusted by whom, where they differ in it."""
     costs = {label: exposure_of(data) for label, data in runs.items()}
-    view, sentences = shared_view(costs.values()), []
+    view, sentences = shared_view(costs.values()), list[Sentence]()
     texts = {k: with_view(leak_text(cost) or "not known", cost, view) for k, cost in costs.items()}
     if len(leaks := grouped(texts)) > 1:
         listed = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
-        if len(leaks) > _MOST_LISTED:
-            low, *_, high = sorted(costs, key=lambda label: costs[label].leak)
-            listed = f"{texts[low]} to {texts[high]}"
-        sentences.append(f"Leak ε of one reward in {view or 'what is sent'}: {listed}")
+        # What is not known comes last.
+        low, *_, high = sorted(costs, key=lambda k: (math.isnan(costs[k].leak), costs[k].leak))
+        forms = [listed, f"{texts[low]} to {texts[high]}"][len(leaks) > _MOST_LISTED :]
+        start = f"Leak ε of one reward in {view or 'what is sent'}"
+        sentences.append(tuple(f"{start}: {form}" for form in forms))
     trusts = grouped({label: cost.trust for label, cost in costs.items()})
     if len(trusts) > 1 and "" not in trusts:
         few = len(costs) <= _MOST_LISTED
@@ -94,7 +133,7 @@ def exposure_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
     return sentences
 
 
-def exposure_of_cells(data: xr.Dataset) -> list[str]:
+def exposure_of_cells(data: xr.Dataset) -> list[Sentence]:
     """Says what the configurations of a table leak, and who is trusted, where they differ in it."""
     dims = swept(data)
     cells, shape = cells_of(data, dims), [data.sizes[name] for name in dims]

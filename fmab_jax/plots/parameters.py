@@ -103,8 +103,7 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(tables.metric_label(finals, metric, _HEIGHT))
-    points = f"Points: means over the seeds; bars: {finals.attrs['description']}"
-    caption = tables.caption_of(finals, [points], paid=metric == "cost")
+    caption = tables.caption_of(finals, [captions.points(finals)], paid=metric == "cost")
     fit = functools.partial(_fit_horizontal, axes, ticks)
     return style.finish(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
 
@@ -173,7 +172,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         name, *rest = tables.metric_label(finals, metric, style.WIDTH).split("\n")
         bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
 
-    def caption() -> list[str]:
+    def caption() -> list[captions.Sentence]:
         texts, _ = numbers()
         for (row, column), value in np.ndenumerate(mean if texts else mean[:0]):
             light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
@@ -183,12 +182,12 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
         shown = "Colours and numbers" if texts else "Colours"
-        sentences = [
-            f"{shown}: means over the seeds" + "; numbers rounded" * bool(texts),
-            f"Band: {finals.attrs['description']}",
-            f"Its half-width is at most {widest} of the mean",
-        ]
-        return tables.caption_of(finals, sentences, paid=metric == "cost")
+        means = (
+            f"{shown}: means over the seeds{'; numbers rounded' * bool(texts)}. "
+            f"Band: {finals.attrs['description']}. Its half-width is at most {widest} of the mean",
+            f"Colours: means, ± at most {widest} ({captions.band_of(finals)})",
+        )
+        return tables.caption_of(finals, [means], paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 

@@ -83,7 +83,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
-    def caption() -> list[str]:
+    def caption() -> list[captions.Sentence]:
         varied = [name for name in dims if finals.sizes[name] > 1]
         shown = [name for name in varied if name != hue] or varied
         texts = []
@@ -101,10 +101,10 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         if unlike:
             meaning = "the same trust, no more cost, no more regret and no more leak"
         counts = f"{len(front)} of {quantity('', len(leak), 'configuration')}, {number} labelled"
-        alike = " of cost, regret and leak at the same trust" * unlike
+        front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * unlike
         sentences = [
-            f"Points: means over the seeds; bars: {finals.attrs['description']}",
-            f"Filled points: the Pareto front{alike}; {counts}",
+            captions.points(finals),
+            (f"Filled points: {front_of}; {counts}", f"Filled: {front_of}"),
             f"Open points: another configuration has {meaning}, and less of one of them"
             * (len(front) < len(leak)),
         ]

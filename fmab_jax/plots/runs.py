@@ -144,6 +144,9 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
     dims = [str(dim) for dim in curves.dims if dim not in ("seed", "time")]
     data = held(data)
+    for name in dims:
+        if name not in data.coords:
+            refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
     number = math.prod(data.sizes[dim] for dim in dims)
     if number > style.MOST:
         remedy = "select fewer with .sel(...)"
@@ -301,10 +304,13 @@ def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 def _caption(
     runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], prices: tuple[float, float]
-) -> list[str]:
+) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
+    exposures = captions.exposure_sentences(runs)
+    # Leaks that are listed are no facts besides.
+    plain = any(len(forms) > 1 for forms in exposures if isinstance(forms, tuple))
     facts = {
-        label: [*words.facts(data, leaks=True), captions.seeds_of(data)]
+        label: [*words.facts(data, leaks=not plain), captions.seeds_of(data)]
         for label, data in runs.items()
     }
     first, *others = facts.values()
@@ -314,8 +320,7 @@ def _caption(
         known = {_bare(part) for part in (label, *label.split(", "), *shared)}
         differing[label] = ", ".join(fact for fact in own if _bare(fact) not in known)
     groups = words.grouped(differing).items()
-    leaks = ["Nε: what a message leaks of one reward"] * any("Nε" in label for label in runs)
-    leaks += captions.exposure_sentences(runs)
+    note = "Nε: what a message leaks of one reward" * any("Nε" in label for label in runs)
     band = next(iter(bands.values()))
     paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
     cost = [paid] * (prices != (1.0, 1.0))
@@ -325,12 +330,16 @@ def _caption(
             [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
+    numbers = {own[-1] for own in facts.values()}
+    seeds = captions.spread([int(band.seeds) for band in bands.values()])
+    drawn = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
     return [
-        ", ".join(shared),
+        captions.made_with([*shared, *[seeds] * (len(numbers) > 1)], seeds),
         "; ".join(f"{labels}: {text}" for text, labels in groups if text),
-        *leaks,
-        f"Lines: means over the seeds; shaded: {band.attrs['description']}",
-        *captions.events_of_runs(bands),
+        note,
+        *exposures,
+        (drawn, f"Lines: means; shaded: {captions.band_of(band)}"),
+        captions.wrong(captions.events_of_runs(bands), bands.values()),
         *exploring,
         *cost,
         *_link_sentences(runs),

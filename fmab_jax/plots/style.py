@@ -23,6 +23,7 @@ from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fmab_jax.analysis.words import written
+from fmab_jax.plots.captions import Sentence
 
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
 # Seven colours and four strokes have no common divisor: 28 lines differ, any 4 in stroke alone.
@@ -158,7 +159,7 @@ LEGEND: dict[str, Any] = {
 def finish(
     figure: Figure,
     handles: Sequence[Any],
-    caption: Sequence[str] | Callable[[], Sequence[str]] = (),
+    caption: Sequence[Sentence] | Callable[[], Sequence[Sentence]] = (),
     *,
     fit: Callable[[], None] = lambda: None,
     height: float | None = None,
@@ -166,11 +167,11 @@ def finish(
     """Lays out a figure: legend above the axes, caption below them; it grows by both.
 
     The whole caption becomes the figure's label, for `save_figure` and for who shows it as text;
-    the sentences that fit in a fifth of the height are drawn. ``handles`` are entries of the
-    legend, or lists of entries, each of which begins a line of its own. ``caption`` is its
-    sentences without full stops, or returns them once the axes have their place. ``fit`` adapts
-    labels to the axes whenever their place has changed. ``height`` is what the axes below each
-    other are to have together, in inches, without labels.
+    what fits of it in a fifth of the height is drawn. ``handles`` are entries of the legend, or
+    lists of entries, each of which begins a line of its own. ``caption`` is its sentences, or
+    returns them once the axes have their place. ``fit`` adapts labels to the axes whenever their
+    place has changed. ``height`` is what the axes below each other are to have together, in inches,
+    without labels.
     """
     wide, tall = figure.get_size_inches()
     grouped = bool(handles) and all(isinstance(group, list) for group in handles)
@@ -198,23 +199,46 @@ def finish(
         before, tall = tall, place(tall, PAD)
         if abs(tall - before) < 0.005:
             break
-    sentences = [f"{words}." for words in (caption() if callable(caption) else caption) if words]
-    figure.set_label(" ".join(sentences))
+    words = filter(None, caption() if callable(caption) else caption)
+    sentences = [forms if isinstance(forms, tuple) else (forms,) for forms in words]
+    figure.set_label(_joined([forms[0] for forms in sentences]))
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, "", va="bottom", **font)
-    below, short = 2 * PAD, ""
-    for sentence in sentences:
-        longer = f"{short} {sentence}".lstrip()
-        text.set_text(wrapped(longer, wide - 2 * PAD))
-        room = 2 * PAD + text.get_window_extent().height / figure.dpi
-        if room <= SHARE * (room + tall + above):
-            below, short = room, longer
-    text.set_text(wrapped(short, wide - 2 * PAD))
+
+    def room(chosen: Sequence[str]) -> float:
+        text.set_text(wrapped(_joined(chosen), wide - 2 * PAD))
+        return 2 * PAD + text.get_window_extent().height / figure.dpi
+
+    def fits(chosen: Sequence[str]) -> bool:
+        below = room(chosen)
+        return below <= SHARE * (below + tall + above)
+
+    below = room(_longest(sentences, fits))
     place(tall, below)
     text.set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.
     figure.set_layout_engine("none")
     return figure
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    return " ".join(f"{words}." for words in sentences if words)
+
+
+def _longest(
+    sentences: Sequence[tuple[str, ...]], fits: Callable[[Sequence[str]], bool]
+) -> list[str]:
+    """Returns as much as fits: first what has short forms, in the shortest; then all, in turn."""
+    chosen = [""] * len(sentences)
+    shortest = [forms[1:][-1:] for forms in sentences]
+    for stage in (shortest, sentences):
+        for place, forms in enumerate(stage):
+            for form in forms:
+                trial = [*chosen[:place], form, *chosen[place + 1 :]]
+                if fits(trial):
+                    chosen = trial
+                    break
+    return chosen
 
 
 def caption_of(figure: Figure) -> tuple[list[str], str]:

@@ -80,16 +80,18 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
     return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
 
 
-def caption_of(finals: xr.Dataset, sentences: Sequence[str], *, paid: bool) -> list[str]:
+def caption_of(
+    finals: xr.Dataset, sentences: Sequence[captions.Sentence], *, paid: bool
+) -> list[captions.Sentence]:
     """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck."""
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    meters = captions.meters(finals) if paid else ""
+    seeds, meters = captions.seeds_per_cell(finals), captions.meters(finals) if paid else ""
     caption = [
-        ", ".join([*facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)]),
+        captions.made_with([*facts(finals, varied, leaks=True), seeds], seeds),
         *sentences,
         *captions.exposure_of_cells(finals),
         f"Peer links are counted on the {meters}" * bool(meters),
-        *captions.events_of_cells(finals),
+        captions.wrong(captions.events_of_cells(finals), [finals]),
     ]
     if "undecided" in finals:
         caption += captions.exploring(finals.undecided, finals.seeds)

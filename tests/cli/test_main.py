@@ -723,6 +723,7 @@ def test_compiled_programs_are_kept_between_processes(folder):
     ("redirected", "status", "told"),
     [
         (">/dev/full", 1, "fmab: No space left on device; whole files written: x.nc\n"),
+        pytest.param(">&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_only_results_decide_how_a_run_ends(redirected, status, told, folder):

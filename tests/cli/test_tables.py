@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -91,7 +93,7 @@ def test_markdown_and_other_words(written, capsys):
     lines = shown(capsys, written, "markdown").rstrip().split("\n")
     assert set(lines[3]) == {"|", "-", " "} and lines[2].startswith("| spread |")
     err = said(capsys, f"show {written} --format docx", 2).err
-    assert "one of text, latex, html, markdown, csv" in err
+    assert "must be 'text' or 'latex' or 'html' or 'markdown' or 'csv'; " in err
 
 
 def test_a_horizon_without_a_round_is_remarked(capsys):
@@ -162,6 +164,17 @@ def test_a_file_may_begin_with_a_dash(words, swept, capsys):
     fmab.save(swept.assign_coords(epsilon=["1", "none"]), "./-x.nc")
     found, plain = (said(capsys, each).out.splitlines() for each in (words, "show ./-x.nc"))
     assert sorted(found) == sorted(plain)
+
+
+def test_a_narrow_terminal_folds_headings_and_no_number(written, capsys, monkeypatch):
+    """Would catch an interval that is cut off or goes on below, and a heading cut in a word."""
+    plain = said(capsys, f"show {written}").out.splitlines()
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    narrow = re.sub(r"\x1b\[\d*m", "", said(capsys, f"show {written}").out).splitlines()
+    rows, folded = ([line.split() for line in lines if "[0, " in line] for lines in (plain, narrow))
+    assert rows == folded and len(rows) > 1
+    assert max(map(len, narrow)) < max(map(len, plain)) and any("epsilon" in x for x in narrow)
 
 
 def test_conditions_that_no_row_fulfils_are_refused(written, capsys):

@@ -203,16 +203,20 @@ def test_no_two_different_runs_carry_the_same_caption():
     found["by agent"] = plain.assign_attrs(of(*VARIANTS["plain"](), sum_agents=False))
     found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
     band = confidence_band(plain.regret, kind="pointwise")
+    whole = lambda words: words[0] if isinstance(words, tuple) else words  # noqa: E731
     captions = {
-        name: ". ".join(filter(None, plots._caption({"": data}, {"": band}, (1.0, 1.0))))
+        name: ". ".join(whole(words) for words in told if words)
         for name, data in found.items()
+        if (told := plots._caption({"": data}, {"": band}, (1.0, 1.0)))
     }
     assert len(set(captions.values())) == len(found) == len(VARIANTS) + 6
     # In one figure, too, all but the default's own facts are told.
     text = caption(plot_runs(found, kind="pointwise"))
     for name, own in captions.items():
         for fact in own.partition(". Lines")[0].split(", "):
-            assert fact in text, (name, fact)
+            # What messages leak is told once, in the list of leaks.
+            fact, leak = re.fullmatch(r"(.*?)(?: \((\S+) per message\))?", fact).groups()
+            assert fact in text and (not leak or f" {float(leak):g} (" in text), (name, fact)
 
 
 def test_a_sweep_is_drawn_cell_by_cell():
@@ -229,11 +233,13 @@ def test_a_sweep_is_drawn_cell_by_cell():
         mean = cell.regret[: int(cell.seeds)].mean("seed")
         np.testing.assert_allclose(after(line.get_ydata()), mean, rtol=1e-12)
     text = caption(figure)
-    assert text.startswith("DDP-MAB, M = 50 agents, K = 100 arms, T = 10⁴ slots. ε = 0.1, ring / ")
+    shared = "DDP-MAB, M = 50 agents, K = 100 arms, T = 10⁴ slots, 30 to 40 seeds"
+    assert text.startswith(f"{shared}. ε = 0.1, ring / ")
     assert " / no noise, ring: 40 seeds; no noise, star: 30 seeds. Lines" in text
     # What was selected is told, though no label says it.
     one = caption(plot_runs(data.sel(epsilon="none")))
-    assert one.startswith("DDP-MAB, no noise, M = 50 agents, K = 100 arms, T = 10⁴ slots. ring: 40")
+    shared = "DDP-MAB, no noise, M = 50 agents, K = 100 arms, T = 10⁴ slots, 30 to 40 seeds"
+    assert one.startswith(f"{shared}. ring: 40")
     assert "ε = 0.1, M = 50 agents, K = 100 arms, T = 10⁴ slots, ring, 40 seeds. Lines" in caption(
         plot_runs({"a": data.isel(epsilon=0, graph=0), "b": data.isel(epsilon=0, graph=0)})
     )
@@ -260,15 +266,19 @@ def test_a_sweep_says_what_messages_leak_where_they_differ():
 
 
 def test_leaks_in_unlike_views_name_them():
-    """Would catch a curve of secure sums beside one of single messages by epsilon alone."""
+    """Would catch a curve of secure sums beside one of single messages by epsilon alone, and leaks
+    that are told twice."""
     given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4}
     both = {"one": fmab.kl_se(0.5), "sum": fmab.kl_se(0.5, secure=True)}
     unlike = fmab.sweep(both, **given)
     told = "in what is sent: 0.5 (single messages) (one); 0.5 (sums over 4 agents) (sum)"
     assert told in caption(plot_runs(unlike))
     shares = fmab.sweep("cdp", participation=[0.25, 1], epsilon=0.5, **given)
-    (told,) = captions.exposure_of_cells(fmab.final_table(shares))
+    ((told, short),) = captions.exposure_of_cells(fmab.final_table(shares))
     assert told == "Leak ε of one reward in single messages: 0.5 (p = 0.25); 2 (p = 1)"
+    assert short == "Leak ε of one reward in single messages: 0.5 to 2"
+    text = caption(plot_runs(shares))
+    assert f". {told}. Lines: " in text and "per message" not in text
 
 
 def test_a_sweep_of_leaks_names_them():
@@ -436,6 +446,7 @@ REFUSED = [
         lambda: plot_runs(xr.concat([GOOD] * 29, "p").assign_coords(p=range(29))),
         "runs='29 configurations': must be at most 28",
     ),
+    (lambda: plot_runs(SWEPT), "runs='without coordinate p': must be"),
     (
         lambda: plot_runs(SWEPT.assign_coords(p=("p", [1, 1]))),
         "runs='p = 1': must be configurations",

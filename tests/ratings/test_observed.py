@@ -300,7 +300,7 @@ def test_the_summary_says_what_was_kept(folder):
         "levels": "1, 2, 4, 5",
         "ratings in a cell": "median 2, fewest 1",
         "cells without data": "0 of 6",
-        "smoothing": "1 ratings added to every cell, like the arm's by all agents",
+        "smoothing": "1 rating added to every cell, like the arm's by all agents",
         "best arm": "Drama, mean 2.7",
         "gap to the second best": "0.441 points (0.11 of 1)",
         "agents who like another best": "0 of 3",

@@ -99,6 +99,7 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     path = fmab.save(result(), tmp_path / "x.nc")
     before = path.read_bytes()
     refuses(r"must be a new name; .*overwrite it$", fmab.save, result(seed=1), path)
+    refuses("^overwrite='no': must be True or False", fmab.save, result(), path, overwrite="no")
     assert path.read_bytes() == before
     assert fmab.save(result(seed=1), path, overwrite=True) == path
     assert fmab.load(path).attrs["seed"] == 1
