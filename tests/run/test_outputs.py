@@ -744,10 +744,3 @@ def test_outputs_take_no_name_from_each_other():
     refuses(line, fmab.sweep, with_parameter("fairness_lower"), DRAWN, **given)
     # A word that no table derives is free.
     assert outputs.chosen([own(len, "agent_mean"), own(len, "regretful")])
-
-
-@pytest.mark.parametrize("text", ["x" * 1001, "a\0b"])
-def test_a_label_that_no_file_gives_back_is_refused(text):
-    """Would catch a run that is computed, saved, and never opened again."""
-    refuses("Output.label=", outputs.chosen, [fmab.Output("own", text, "", len)])
-    refuses("Output.units=", outputs.chosen, [fmab.Output("own", "", text, len)])
