@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 PAPER = "paper's instance, T = 10^6"
 SWEEP = "sweep of 100 configurations, 1,000 seeds each, T = 10^6"
 SUMMARY = "10^6 seeds of one configuration, summarised, T = 10^6"
+GPU = Path(__file__).with_name("gpu.json")
 BEGIN, END = "<!-- written by python -m benchmarks -->", "<!-- end -->"
 
 
@@ -171,30 +173,31 @@ def text(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+# Rows of the README's table: a case of processors, and the same case on a GPU.
 SHORT = {
-    "paper's instance, T = 10^6": "agents summed out (`cdp_mab`)",
-    "agents differ, p = 1": "agents differ",
+    "paper's instance, T = 10^6": "agents alike",
     "ratings of five levels": "ratings of five levels",
+    "agents differ, p = 1": "agents differ",
     "p = 0.4": "20 of 50 agents report",
-    "p = 0.1": "5 of 50 agents report",
     "ring of 50": "waiting on a ring",
-    "agents alone": "agents alone",
 }
 
 
-def short(results: dict[str, Any]) -> str:
-    """Returns the table of the README: the paper's instance at T = 10^6."""
+def short(results: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
+    """Returns the table of the README: the paper's instance, on processors and on a GPU."""
+    gpu = gpu or json.loads(GPU.read_text(encoding="utf-8"))
     rows = []
-    for name, row in results["cases"][PAPER]["contenders"].items():
-        if name.startswith(("NumPy", "expert")) and "2 processes" in name:
-            rows.append([name, f"{row['rate']:,.0f}", f"{1e3 / row['rate']:.3g}"])
     for case, label in SHORT.items():
-        if case not in results["cases"]:
-            continue
         rate = results["cases"][case]["contenders"]["fmab_jax"]["rate"]
-        rows.append([f"**fmab_jax**, {label}", f"{rate:,.0f}", f"{1e3 / rate:.3g}"])
-    table = "\n".join(_table(["", "trials/s", "ms per trial"], rows))
-    return f"{table}\n\n{_first(results)}"
+        rows.append([label, f"{rate:,.0f}", f"{gpu['cases'][label]['trials_per_s']:,.0f}"])
+    contenders = results["cases"][PAPER]["contenders"].items()
+    (expert,) = (x["rate"] for n, x in contenders if n.startswith("expert") and "2 proc" in n)
+    table = "\n".join(_table(["fmab_jax", "two CPU cores", f"one {gpu['device']}"], rows))
+    scripts = (
+        f"Where agents are alike, an expert's NumPy script has {expert:,.0f} on the two cores, and a "
+        f"plain JAX script {gpu['rival']['trials_per_s']:,.0f} on the GPU."
+    )
+    return f"{table}\n\n{scripts} {_first(results)}"
 
 
 def _first(results: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ that depend on them, are not.
 
 from __future__ import annotations
 
+import ast
 import csv
 import math
 import re
@@ -15,10 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import fmab_jax as fmab
 from experiments import common, multiverse, multiverse_figures, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.audit import LEVEL
+from fmab_jax.cli import main
 from fmab_jax.files import whole_file
+from fmab_jax.run.outputs import further
+from fmab_jax.run.outputs.usual import USUAL
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- written by python -m experiments pages: {} -->", "<!-- end -->"
@@ -536,7 +541,87 @@ def _theory_shown(numbers: Numbers) -> str:
     )
 
 
+# The view and the leak of the README's table, and the calls of its rows.
+_WHICH = {
+    "whoever reads single messages": {
+        "CDP-MAB": "cdp_mab(epsilon_message=1)",
+        "KL-SE": "kl_se(1)",
+        "KL-SE, arms shared out": "kl_se(1, split=True)",
+    },
+    "whoever sees secure sums and no message": {
+        "KL-SE, secure sum": "kl_se(1, secure=True)",
+        "DP-IMED, secure sum": "dp_imed(1, secure=True)",
+    },
+    "whoever sees actions alone": {"DP-IMED": "dp_imed(1)"},
+}
+_WHICH_TABLE, _WHICH_LEAK = "arena_leak_T1e5", "1.0"
+
+
+def _which(numbers: Numbers) -> str:
+    """The README's choice of algorithms, at an equal leak."""
+    table = numbers.table(_WHICH_TABLE)
+    lines = ["| algorithm | call | who sees | seeds | regret |", "| --- | --- | --- | ---: | ---: |"]
+    for view, calls in _WHICH.items():
+        for name, call in calls.items():
+            (row,) = table.where(view=view, ε=_WHICH_LEAK, algorithm=name)
+            cells = (name, f"`{call}`", _WHO[view], row["seeds"], _regret(row))
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+_WHO = {
+    "whoever reads single messages": "messages",
+    "whoever sees secure sums and no message": "a secure sum, up to δ = 10⁻⁶",
+    "whoever sees actions alone": "actions, up to δ = 10⁻⁶",
+}
+
+
+def _algorithms(_: Numbers) -> str:
+    """The table of shipped algorithms."""
+    calls = {getattr(fmab, name).name: name for name in _algorithm_names()}
+    lines = ["| name | in Python | what it is | source | who is heard | who is trusted |"]
+    lines.append("| --- " * 6 + "|")
+    for row in fmab.list_algorithms():
+        if row["name"] not in calls:
+            continue
+        cells = (row["summary"], row["source"] or "this project", row["heard"], row["trusted"])
+        text = " | ".join(cell.replace("|", "\\|") for cell in cells)
+        lines.append(f"| `{row['name']}` | `{calls[row['name']]}` | {text} |")
+    return "\n".join(lines)
+
+
+def _algorithm_names() -> list[str]:
+    """Returns the names of `fmab_jax` that are algorithms' classes to run."""
+    public = {name: getattr(fmab, name) for name in fmab.__all__}
+    runs = {row["name"] for row in fmab.list_algorithms()}
+    return [name for name, x in public.items() if getattr(x, "name", None) in runs]
+
+
+def _outputs(_: Numbers) -> str:
+    """The table of variables of a result."""
+    lines = ["| variable | over | what it is | unit | comes out |", "| --- " * 5 + "|"]
+    shipped = further().values()
+    for output in (*USUAL, *shipped):
+        when = "always" if output in USUAL else f"`--outputs {output.name}`"
+        over = ", ".join(("seed", *output.dims))
+        lines.append(f"| `{output.name}` | {over} | {output.label} | {output.units} | {when} |")
+    return "\n".join(lines)
+
+
+def _commands(_: Numbers) -> str:
+    """The table of commands."""
+    lines = ["| command | what it does |", "| --- | --- |"]
+    for name, path in main.commands().items():
+        first = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        lines.append(f"| `fmab {name}` | {(first or '').partition(chr(10))[0]} |")
+    return "\n".join(lines)
+
+
 BLOCKS = (
+    Block("README.md", "which", _which),
+    Block("docs/algorithms.md", "algorithms", _algorithms),
+    Block("docs/results.md", "outputs", _outputs),
+    Block("docs/commands.md", "commands", _commands),
     Block("docs/theory.md", "theory_shown", _theory_shown),
     Block("docs/theory.md", "theory_lost", _theory_lost),
     Block("docs/theory.md", "theory_regret", _theory_regret),

@@ -363,13 +363,12 @@ def test_tables_of_speeds_have_their_units(tmp_path):
     assert "|  | expert, 2 processes | 400 trials/s | 2.50 | 3 |  |" in lines
     assert "| first result of CDP-MAB, nothing cached | 5.0 |" in lines
     assert "| T = 10^9, time over that of T = 10^5 | at most 1.3 x | 1.25 x | met |" in lines
-    short = report.short(results).splitlines()
-    assert short[2:6] == [
-        "| expert, 2 processes | 400 | 2.5 |",
-        "| NumPy script per agent, 2 processes | 10 | 100 |",
-        "| **fmab_jax**, agents summed out (`cdp_mab`) | 1,000 | 1 |",
-        "| **fmab_jax**, agents differ | 250 | 4 |",
-    ]
+    device = {"device": "GPU", "rival": {"trials_per_s": 2000.4}}
+    device["cases"] = {label: {"trials_per_s": 9000.4} for label in report.SHORT.values()}
+    short = report.short(results, device).splitlines()
+    assert short[0] == "| fmab_jax | two CPU cores | one GPU |"
+    assert short[2] == "| agents alike | 1,000 | 9,000 |"
+    assert "script has 400 on the two cores, and a plain JAX script 2,000 on the GPU" in short[-1]
     assert "takes 5.0 to 8.0 s where nothing" in short[-1] and "and 1.5 to 2.5 s where" in short[-1]
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
     for path in (page, readme):
