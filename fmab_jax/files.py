@@ -188,7 +188,7 @@ def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
     if os.path.lexists(path) and not overwrite:
-        remedy = "it exists: choose another, or ask to overwrite it"
+        remedy = "it exists: choose another, or overwrite=True (--overwrite)"
         refuse(field, str(path), "a new name", remedy)
     if not os.path.isdir(path.parent):
         refuse(field, str(path), "in an existing folder", "make the folder first")

@@ -148,5 +148,8 @@ def participants(draws: Any, key: Array, number: Integer) -> Bool[Array, " agent
 
 
 def noise_of_groups(shapes: Array, z: Float[Array, "arm group"]) -> Float[Array, "arm group"]:
-    """Returns sums of Laplace variables; ``shapes`` is [group x 24] of `laplace.laplace_sum`."""
+    """Returns sums of Laplace variables of scale 1, computed from normal draws ``z``.
+
+    ``shapes`` is [group x 24] of `laplace.laplace_sum`.
+    """
     return laplace.laplace_sum(z, shapes.reshape(z.shape[-1], laplace.SHAPE).T[:, None, :])

@@ -59,7 +59,7 @@ def _compare(
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if before.get(name) != now.get(name):
             kept = shown(_shorten(before.get(name))) if name in before else "left out"
-            remedy = f"use another store, or allow changes of {name}"
+            remedy = f"use another store, or allow_changes=[{name!r}] (--allow-changes {name})"
             allowed = f"{kept}, as in the store {folder.path}"
             refuse(name, _shorten(now.get(name)), allowed, remedy)
     return old

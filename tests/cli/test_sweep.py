@@ -335,7 +335,7 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         "[0.5, None], as in the store eps; ",
         f"{GRID} --agents 5 --out eps": "--agents [4, 5]: must be 4, as in the store eps; ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
-        "... or allow changes of root_seed",
+        "... or allow_changes=['root_seed'] (--allow-changes root_seed)",
         f"{GRID} --keep summary --out eps": "--keep summary: must be 'curves', as in the store",
     }.items(),
 )
@@ -432,7 +432,7 @@ def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     Path("st.toml").write_text(text.replace("root_seed = 0", "root_seed = 1"))
     _, err = said(capsys, "sweep st.toml", 2)
     assert err.startswith("fmab: root_seed=1: must be 0, as in the store")
-    assert err.endswith("allow changes of root_seed\n")
+    assert err.endswith("(--allow-changes root_seed)\n")
 
 
 def test_studies_without_a_folder_do_not_meet(folder, capsys):

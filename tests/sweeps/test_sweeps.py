@@ -311,7 +311,8 @@ def test_what_a_store_was_made_with_is_told_in_words(tmp_path, monkeypatch):
 
     net()
     row([0.5, 0.25])
-    end = ", as in the store net; use another store, or allow changes of graph"
+    end = ", as in the store net; use another store, "
+    end += "or allow_changes=['graph'] (--allow-changes graph)"
     digest = "[0-9a-f]{8}"
     for call, asked, kept in (
         (

@@ -73,7 +73,7 @@ class IndexTrial:
 
     @property
     def rows(self) -> int:
-        """Rows of the state."""
+        """Rows of agents in the state: 1 if all agents share it."""
         return 1 if self.shared else self.room
 
     def elements(self) -> int:
