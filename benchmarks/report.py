@@ -188,14 +188,16 @@ def short(results: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
     gpu = gpu or json.loads(GPU.read_text(encoding="utf-8"))
     rows = []
     for case, label in SHORT.items():
+        if case not in results["cases"]:
+            continue
         rate = results["cases"][case]["contenders"]["fmab_jax"]["rate"]
         rows.append([label, f"{rate:,.0f}", f"{gpu['cases'][label]['trials_per_s']:,.0f}"])
     contenders = results["cases"][PAPER]["contenders"].items()
     (expert,) = (x["rate"] for n, x in contenders if n.startswith("expert") and "2 proc" in n)
     table = "\n".join(_table(["fmab_jax", "two CPU cores", f"one {gpu['device']}"], rows))
     scripts = (
-        f"Where agents are alike, an expert's NumPy script has {expert:,.0f} on the two cores, and a "
-        f"plain JAX script {gpu['rival']['trials_per_s']:,.0f} on the GPU."
+        f"Where agents are alike, an expert's NumPy script has {expert:,.0f} on the two cores, "
+        f"and a plain JAX script {gpu['rival']['trials_per_s']:,.0f} on the GPU."
     )
     return f"{table}\n\n{scripts} {_first(results)}"
 

@@ -560,7 +560,10 @@ _WHICH_TABLE, _WHICH_LEAK = "arena_leak_T1e5", "1.0"
 def _which(numbers: Numbers) -> str:
     """The README's choice of algorithms, at an equal leak."""
     table = numbers.table(_WHICH_TABLE)
-    lines = ["| algorithm | call | who sees | seeds | regret |", "| --- | --- | --- | ---: | ---: |"]
+    lines = [
+        "| algorithm | call | who sees | seeds | regret |",
+        "| --- | --- | --- | ---: | ---: |",
+    ]
     for view, calls in _WHICH.items():
         for name, call in calls.items():
             (row,) = table.where(view=view, ε=_WHICH_LEAK, algorithm=name)

@@ -2,7 +2,6 @@
 
 import hashlib
 import inspect
-import itertools
 import re
 import shlex
 import sys
@@ -19,8 +18,6 @@ from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.contract import PROMISES
-from fmab_jax.run.outputs import _shipped
-from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.subjects import Drawn
 
@@ -139,8 +136,8 @@ def test_the_code_of_a_page_runs(name, monkeypatch, tmp_path):
     """Would catch an example of the API that no longer runs, and names of variables that moved."""
     module = executed(ROOT / name, monkeypatch, tmp_path)
     if name == "README.md":
-        assert {path.name for path in tmp_path.iterdir()} >= {"run.nc", "run.png", "eps.png"}
-        assert module.data.sizes["epsilon"] == 4
+        assert {path.name for path in tmp_path.iterdir()} == {"compare.png", "compare.txt"}
+        assert [*module.runs] == ["CDP-MAB", "KL-SE", "KL-SE, arms shared out"]
     elif name == "docs/report.md":
         assert {path.name for path in tmp_path.iterdir()} == {"eps.html", "both.html"}
         assert module.found.method == "paired"
@@ -190,28 +187,30 @@ def test_links_lead_to_files(page):
             assert heading in slugs, (page.name, target)
 
 
-def test_tables_of_the_readme_are_whole():
-    """Would catch an algorithm, a command or an output that the README lacks."""
+def test_the_readme_is_one_page():
+    """Would catch a first page that nobody reads to its end."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    for name in base.installed():
-        assert re.search(rf"^\| `{name}` \|", readme, re.M), name
-    for command in main.commands():
-        assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command
-    for output in (*USUAL, *_shipped().values()):
-        assert f"`{output.name}`" in readme, output.name
+    assert len(readme.splitlines()) <= 150
+    assert len(readme.split()) <= 1200
 
 
-# What stands behind a sentence of the README: `path::function`, as pytest calls them.
+def test_the_readme_counts_the_algorithms():
+    """Would catch an algorithm that the first page does not count."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"runs [{len(base.installed())} algorithms](docs/algorithms.md)" in readme
+
+
+# What stands behind a promise: `path::function`, as pytest calls them.
 HELD = re.compile(r"<!-- test: (.*?) -->", re.S)
 
 
 def promises(text):
-    """Returns the sentences of "What you can rely on", each with the tests named after it.
+    """Returns the sentences of the page of promises, each with the tests named after it.
 
     What stands between two comments is a sentence; where there are several, or no comment follows,
     they have no tests.
     """
-    (section,) = re.findall(r"^## What you can rely on\n(.*?)^## ", text, re.M | re.S)
+    _, _, section = text.partition("\n")
     made = []
     for part in re.split(r"\n\n|^\* ", section, flags=re.M):
         part = re.sub(r"^\*\*[^*]+\*\*", "", part.strip())
@@ -242,10 +241,10 @@ def in_the_default_run(names, session):
     return found
 
 
-def test_every_promise_of_the_readme_names_its_tests(request):
+def test_every_promise_names_its_tests(request):
     """Would catch a promise without a test, and a test that is no more, or that is left out of the
     default run without a word."""
-    found = promises((ROOT / "README.md").read_text("utf-8"))
+    found = promises((ROOT / "docs/promises.md").read_text("utf-8"))
     wanted = {name for _, names in found for name in names}
     default = in_the_default_run(wanted, request.session)
     for sentence, names in found:
@@ -260,7 +259,7 @@ def test_every_promise_of_the_readme_names_its_tests(request):
 
 def test_sentences_and_their_tests_are_told_apart():
     """Would catch a sentence that hides before another's comment, or behind the last one."""
-    text = """## What you can rely on
+    text = """# What you can rely on
 
 Each of `a` and b. <!-- test: x.py::test_a -->
 
@@ -270,8 +269,6 @@ Each of `a` and b. <!-- test: x.py::test_a -->
 * **Other.** Fourth. <!-- test: x.py::test_e --> Fifth.
 
 Not promised: sixth.
-
-## Speed
 """
     assert promises(text) == [
         ("Each of `a` and b.", ["x.py::test_a"]),
@@ -298,34 +295,25 @@ def test_main_and_test_commands_are_marked_once():
         assert len(re.findall(rf"^<!-- {marker} -->\n```bash\n.+\n```", readme, re.M)) == 1
 
 
-def first_command():
-    """Returns the words of the README's first run."""
+@pytest.mark.slow
+def test_the_first_command_decides(tmp_path, monkeypatch):
+    """Would catch a first run that does not decide, or that does not say what it leaks."""
     readme = (ROOT / "README.md").read_text("utf-8")
     (line,) = re.findall(r"^<!-- main-command -->\n```bash\n(.+)\n```", readme, re.M)
-    return line.partition(".venv/bin/fmab ")[2].split()
-
-
-def test_the_first_picture_is_told_with_its_leaks():
-    """Would catch a text beside the first picture of other leaks than the run's, and leaks that
-    nobody would call private."""
-    options = first_command()
-    place = options.index("--epsilon-message") + 1
-    values = list(itertools.takewhile(lambda word: not word.startswith("--"), options[place:]))
-    assert all(float(value) <= 2 for value in values)
-    told = f"where a message leaks Nε = {', '.join(values[:-1])} and {values[-1]} of one reward"
-    assert f"{told}](figures/first.png)" in (ROOT / "README.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main.main(line.partition(".venv/bin/fmab ")[2].split()) == 0
+    assert float((fmab.load("first.nc").chosen_arm < 0).mean()) < 0.01
+    assert "Nε: what a message leaks of one reward" in Path("first.txt").read_text("utf-8")
 
 
 @pytest.mark.slow
 @pytest.mark.as_users_see_it
-def test_the_first_picture_is_what_its_command_makes(tmp_path, monkeypatch):
-    """Would catch a first picture that an older program, or another command, has made, and a first
-    run that does not decide."""
+def test_the_picture_is_what_its_lines_make(tmp_path, monkeypatch):
+    """Would catch a picture that an older program, or other lines, have made."""
     monkeypatch.chdir(tmp_path)
-    assert main.main(first_command()) == 0
-    assert float((fmab.load("first.nc").chosen_arm < 0).mean()) < 0.01
-    assert "Nε: what a message leaks of one reward" in Path("first.txt").read_text("utf-8")
-    made, kept = map(matplotlib.image.imread, ("first.png", ROOT / "figures/first.png"))
+    matplotlib.use("Agg")
+    exec(blocks(ROOT / "README.md", "python")[0], {})
+    made, kept = map(matplotlib.image.imread, ("compare.png", ROOT / "figures/compare.png"))
     assert made.shape == kept.shape
     # Where processors round otherwise, a line may be a pixel's shade off.
     assert np.abs(made - kept).mean() < 1e-3

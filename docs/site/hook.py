@@ -182,16 +182,14 @@ def _gallery() -> str:
 
 
 def _arena() -> str:
-    """Returns the table of algorithms, as the README has it, and where they are compared."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    table = re.search(r"^\| name \| in Python .*?(?=^$)", readme, re.M | re.S)
-    assert table, "README.md has no table of algorithms"
+    """Returns the table of algorithms, with links, and where they are compared."""
+    page = (ROOT / "docs/algorithms.md").read_text("utf-8")
+    table = re.search(r"^\| name \| in Python .*?(?=^$)", page, re.M | re.S)
+    assert table, "docs/algorithms.md has no table of algorithms"
     rows = []
     for line in table[0].strip().split("\n"):
-        link = r"| [`\1`](reference/algorithms.md#fmab_jax.\2) | `\2("
-        # The README's links are those of the repository's root.
-        line = line.replace("](docs/", "](")
-        rows.append(re.sub(r"^\| `(\w+)` \| `(\w+)\(", link, line))
+        link = r"| [`\1`](reference/algorithms.md#fmab_jax.\2) | `\2` |"
+        rows.append(re.sub(r"^\| `(\w+)` \| `(\w+)` \|", link, line))
     return "\n".join([
         "# The arena\n",
         "Every algorithm of the package, and what it asks of the others. The names lead to the "

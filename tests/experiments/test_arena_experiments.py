@@ -484,10 +484,6 @@ def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
     bare = f"{told['cdp']}; in un-noised waits, whoever sees actions"
     assert told["ddp"] == told["hdp"] == bare
     assert told["ldp_ucb"] == "nobody, up to the epsilon of a reward"
-    readme = (Path(arena.__file__).parents[1] / "README.md").read_text("utf-8")
-    for name in ("cdp", "ddp", "hdp", "fed_ucb", "ldp_ucb"):
-        (line,) = (line for line in readme.splitlines() if line.startswith(f"| `{name}` |"))
-        assert line.endswith(f"| {told[name]} |")
     assert arena.trusted("ddp") == f"{arena.TRUST['message']}, and whoever sees actions"
     assert arena.trusted("hdp") == arena.trusted("cdp") == arena.TRUST["message"]
     # Who tells everything, or nothing, needs no such word.
