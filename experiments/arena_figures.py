@@ -518,20 +518,6 @@ def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: st
     }
     order = sorted(members, key=lambda each: -found[each, "agents differ"][0])
 
-    def page(page: pictures.Page) -> None:
-        (panel,) = page.places(1, height=0.5 + 0.16 * len(members))
-        for index, words in enumerate(SPREADS):
-            places = np.arange(len(order)) + 0.15 * (1 - 2 * index)
-            mean, lower, upper = np.array([found[each, words] for each in order]).T
-            color, marker = style.COLOURS[index], style.MARKERS[index]
-            panel.hlines(places, lower, upper, color=color, linewidth=0.8)
-            look = {"color": color, "marker": marker, "markersize": 3, "linestyle": "none"}
-            page.handles = [*page.handles, *panel.plot(mean, places, label=words, **look)]
-        panel.set_xscale("log")
-        panel.set_yticks(np.arange(len(order)), [LINE_UP[each].label for each in order])
-        panel.margins(x=0.03)
-        panel.set_xlabel(REGRET, labelpad=2)
-
     table = [
         {
             "algorithm": LINE_UP[each].label,
@@ -556,4 +542,26 @@ def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: st
         f"Where agents differ, the least mean regret is that of {least}; the largest is that of "
         f"{most}. {APART}"
     )
+    page = spreads_page(table)
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
+
+
+def spreads_page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret with agents alike and different, a row for each contestant."""
+    order = rows[::-1]
+
+    def draw(page: pictures.Page) -> None:
+        (panel,) = page.places(1, height=0.5 + 0.16 * len(order))
+        for index, words in enumerate(SPREADS):
+            places = np.arange(len(order)) + 0.15 * (1 - 2 * index)
+            mean, lower, upper = np.array([row[words] for row in order]).T
+            color, marker = style.COLOURS[index], style.MARKERS[index]
+            panel.hlines(places, lower, upper, color=color, linewidth=0.8)
+            look = {"color": color, "marker": marker, "markersize": 3, "linestyle": "none"}
+            page.handles = [*page.handles, *panel.plot(mean, places, label=words, **look)]
+        panel.set_xscale("log")
+        panel.set_yticks(np.arange(len(order)), [row["algorithm"] for row in order])
+        panel.margins(x=0.03)
+        panel.set_xlabel(REGRET, labelpad=2)
+
+    return draw

@@ -5,8 +5,9 @@ in figure 6, the gap that a budgeted schedule is built for is open: the instance
 Each has a picture of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -26,10 +27,11 @@ SERVER_PRICE = 25
 MARKERS = ("o", "s", "^", "D", "v")
 COLOURS = (*style.COLOURS[:4], "black")
 # Points that lie on each other are seen around each other: open, and smaller with every p.
-SIZES = dict(zip(PARTICIPATIONS, (7.0, 6.0, 5.2, 4.4, 3.4), strict=True))
+SIZES = (7.0, 6.0, 5.2, 4.4, 3.4)
 OPEN = {"markerfacecolor": "none", "markeredgewidth": 0.8}
 TOLD = 1  # the p whose budgets are told beside the markers
 HEIGHT = 2.1
+Rows = Sequence[Mapping[str, Any]]
 
 # Every pair with both gaps.
 sweep = differences.swept(
@@ -57,38 +59,8 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
 
     members = {p: fmab.cdp_mab(EPSILON, participation=p) for p in PARTICIPATIONS}
     leak = {p: common.leak_of(each, AGENTS) or 0.0 for p, each in members.items()}
-    leaks = {p: common.leak_text(each) for p, each in leak.items()}
     names = {f"p = {p:g}": each for p, each in members.items()}
     unbeaten = {T: _unbeaten(table, leak) for T, table in finals.items()}
-
-    def page(page: pictures.Page) -> None:
-        x = f"cost at T, {SERVER_PRICE} per link"
-        axes = page.panels(["regret at T, sum over agents"], common.titles(results), x, HEIGHT)[0]
-        notes, places = [], []
-        for panel, table in zip(axes, finals.values(), strict=True):
-            for p, colour, marker in zip(PARTICIPATIONS, COLOURS, MARKERS, strict=True):
-                row = table.sel(participation=p)
-                _line(panel, row, color=colour, marker=marker, ms=SIZES[p])
-            panel.set_yscale("log")
-            panel.margins(x=0.06, y=0.06)
-            notes.append(_numbers(table))
-            places.append(_drawn(table))
-
-        def fit() -> None:
-            for panel, words, lines in zip(axes, notes, places, strict=True):
-                write_beside(panel, words, lines)
-
-        page.fit = fit
-        page.handles = [
-            [
-                Line2D(
-                    [], [], color=colour, marker=marker, ms=SIZES[p], lw=0.7,
-                    label=f"p = {p:g} ({leaks[p]})", **OPEN,
-                )
-                for p, colour, marker in zip(PARTICIPATIONS, COLOURS, MARKERS, strict=True)
-            ],
-            [Line2D([], [], color="0.3", ls="none", ms=3.6, label="no budget", marker="o")],
-        ]  # fmt: skip
 
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
@@ -138,7 +110,69 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         for i, rounds in enumerate(ROUNDS)
     ]
     name = f"fig07_tradeoff{FILES[gap]}"
-    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+    return pictures.publish(pictures.Picture(name, page(rows), caption, alt, rows), folder)
+
+
+def page(rows: Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws the points of the rows of the CSV, and a line for each p."""
+    found: dict[int, dict[float, list[Mapping[str, Any]]]] = {row["T"]: {} for row in rows}
+    for row in rows:
+        found[row["T"]].setdefault(row["p"], []).append(row)
+    leaks = {row["p"]: common.leak_text(row["leak"]) for row in rows}
+    looks = dict(zip(leaks, zip(COLOURS, MARKERS, SIZES, strict=True), strict=True))
+
+    def draw(page: pictures.Page) -> None:
+        x = f"cost at T, {SERVER_PRICE} per link"
+        axes = page.panels(["regret at T, sum over agents"], common.titles(found), x, HEIGHT)[0]
+        for panel, lines in zip(axes, found.values(), strict=True):
+            for p, points in lines.items():
+                _line(panel, points, *looks[p])
+            panel.set_yscale("log")
+            panel.margins(x=0.06, y=0.06)
+
+        def fit() -> None:
+            for panel, lines in zip(axes, found.values(), strict=True):
+                write_beside(panel, _numbers(lines[TOLD]), _drawn(lines))
+
+        page.fit = fit
+        page.handles = [
+            [
+                Line2D(
+                    [], [], color=colour, marker=marker, ms=size, lw=0.7,
+                    label=f"p = {p:g} ({leaks[p]})", **OPEN,
+                )
+                for p, (colour, marker, size) in looks.items()
+            ],
+            [Line2D([], [], color="0.3", ls="none", ms=3.6, label="no budget", marker="o")],
+        ]  # fmt: skip
+
+    return draw
+
+
+def _line(panel: Axes, points: Rows, color: str, marker: str, ms: float) -> None:
+    """Draws the points of one p with intervals both ways; a line joins those with a budget."""
+    cost, regret = (np.array([row[name] for row in points]).T for name in ("cost", "regret"))
+    panel.vlines(cost[0], *regret[1:], color=color, lw=0.7)
+    panel.hlines(regret[0], *cost[1:], color=color, lw=0.7)
+    panel.plot(cost[0, -1], regret[0, -1], color=color, marker=marker, ms=0.8 * ms, ls="none")
+    panel.plot(cost[0, :-1], regret[0, :-1], color=color, marker=marker, ms=ms, lw=0.7, **OPEN)
+
+
+def _drawn(lines: Mapping[float, Rows]) -> list[list[tuple[float, float]]]:
+    """Returns the lines and bars of a panel, which numbers must not cover."""
+    found = [
+        [(row["cost"][0], row["regret"][0]) for row in points[:-1]] for points in lines.values()
+    ]
+    for row in (row for points in lines.values() for row in points):
+        (cost, low, high), (regret, least, most) = row["cost"], row["regret"]
+        found += [[(low, regret), (high, regret)], [(cost, max(least, 1.0)), (cost, most)]]
+    return found
+
+
+def _numbers(points: Rows) -> list[Note]:
+    """Returns the budgets that are told beside the markers of one line."""
+    colour = COLOURS[PARTICIPATIONS.index(TOLD)]
+    return [Note((row["cost"][0], row["regret"][0]), str(row["R"]), colour) for row in points[:-1]]
 
 
 def _unbeaten(table: xr.Dataset, leak: dict[float, float]) -> dict[float, list[bool]]:
@@ -186,41 +220,3 @@ def _hidden(finals: Mapping[int, xr.Dataset]) -> str:
         if same:
             told.append(f"{'; '.join(same)} (T = {common.whole(horizon)})")
     return f"alike are {'; '.join(told)}" if told else "no two have the same means"
-
-
-def _line(panel: Axes, row: xr.Dataset, color: str, marker: str, ms: float) -> None:
-    """Draws the points of one p with intervals both ways; a line joins those with a budget."""
-    panel.vlines(row.cost, row.regret_lower, row.regret_upper, color=color, lw=0.7)
-    panel.hlines(row.regret, row.cost_lower, row.cost_upper, color=color, lw=0.7)
-    budgets, free = row.isel(rounds=slice(-1)), row.isel(rounds=-1)
-    panel.plot(free.cost, free.regret, color=color, marker=marker, ms=0.8 * ms, ls="none")
-    panel.plot(budgets.cost, budgets.regret, color=color, marker=marker, ms=ms, lw=0.7, **OPEN)
-
-
-def _drawn(table: xr.Dataset) -> list[list[tuple[float, float]]]:
-    """Returns the lines and bars of a panel, which numbers must not cover."""
-    lines = [
-        [*zip(row.cost.values[:-1].tolist(), row.regret.values[:-1].tolist(), strict=True)]
-        for row in (table.sel(participation=p) for p in PARTICIPATIONS)
-    ]
-    for cost, low, high, regret, least, most in zip(
-        *(
-            table[f"{name}{end}"].values.flat
-            for name in ("cost", "regret")
-            for end in ("", "_lower", "_upper")
-        ),
-        strict=True,
-    ):
-        lines += [[(low, regret), (high, regret)], [(cost, max(least, 1.0)), (cost, most)]]
-    return lines
-
-
-def _numbers(table: xr.Dataset) -> list[Note]:
-    """Returns the budgets that are told beside the markers of one line."""
-    row, colour = table.sel(participation=TOLD), COLOURS[PARTICIPATIONS.index(TOLD)]
-    places = zip(row.cost.values.tolist(), row.regret.values.tolist(), strict=True)
-    return [
-        Note(at, str(rounds), colour)
-        for at, rounds in zip(places, ROUNDS, strict=True)
-        if rounds is not None
-    ]

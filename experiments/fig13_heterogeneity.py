@@ -4,7 +4,11 @@ Its axis is what the spread of the means does: the share of agents whose own bes
 best on average. The setting is that of figure 12, with agents alone besides.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
@@ -39,10 +43,11 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     drawn = next(iter(results.values())).sizes["spread"]
     spreads = SPREADS if drawn == len(SPREADS) else QUICK["spread"]
     shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in spreads]
-    more, levels, references = {}, [], {}
+    more, levels, references, servers = {}, [], {}, {}
     for horizon, data in results.items():
         last = data.regret.isel(time=-1).load()
         server = last.sel(algorithm="CDP")
+        servers[horizon] = server.mean("seed").values.tolist()
         levels.append(f"{min(server.mean('seed')):,.0f} to {max(server.mean('seed')):,.0f}")
         references[horizon] = float(server.mean())
         levels[-1] += f" (T = {common.whole(horizon)})"
@@ -52,33 +57,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             if name != "CDP"
         }
 
-    # Of those that wait, at the points of each horizon.
     waiting = [[point[0] for name in WAITING for point in each[name]] for each in more.values()]
-
-    def page(page: pictures.Page) -> None:
-        labels = [
-            "DDP-MAB and HDP-MAB: more than CDP-MAB at T",
-            "agents alone: more than CDP-MAB at T",
-        ]
-        x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
-        axes = page.panels(labels, common.titles(results), x)
-        for column, found in zip(axes.T, more.values(), strict=True):
-            page.handles = []
-            lowest = [0.0, 0.0]
-            for place, name in ((0, "DDP"), (0, "HDP"), (1, "Single")):
-                own = {"marker": "o", "ms": 2.5, "label": NAMES[name]} | style.look(
-                    len(page.handles)
-                )
-                mean, lower, upper = zip(*found[name], strict=True)
-                column[place].vlines(shares, lower, upper, color=own["color"], lw=1)
-                page.handles += column[place].plot(shares, mean, **own)
-                lowest[place] = min(lowest[place], *lower)
-            for panel, least in zip(column, lowest, strict=True):
-                pictures.line_up(panel)
-                panel.set_ylim(1.05 * least)
-                panel.margins(x=0.04)
-        page.percent(list(axes[0]), references.values(), waiting)
-
     caption = common.caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
         common.renamed(results, algorithm=NAMES),
@@ -107,10 +86,52 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     )
     rows = [
         {"T": horizon, "curve": NAMES[name], "spread": spread, "agents misled (%)": share}
-        | {"difference to CDP-MAB at T": interval}
+        | {"difference to CDP-MAB at T": interval, "CDP-MAB at T": servers[horizon][place]}
         for horizon, found in more.items()
         for name, intervals in found.items()
-        for spread, share, interval in zip(spreads, shares, intervals, strict=True)
+        for place, (spread, share, interval) in enumerate(
+            zip(spreads, shares, intervals, strict=True)
+        )
     ]
-    picture = pictures.Picture("fig13_heterogeneity", page, caption, alt, rows)
+    picture = pictures.Picture("fig13_heterogeneity", page(rows), caption, alt, rows)
     return pictures.publish(picture, folder)
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws the differences with their intervals from the rows of the CSV."""
+    places = {NAMES["DDP"]: 0, NAMES["HDP"]: 0, NAMES["Single"]: 1}
+    found: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
+    levels: dict[int, list[float]] = {row["T"]: [] for row in rows}
+    for row in rows:
+        point = (row["agents misled (%)"], *row["difference to CDP-MAB at T"])
+        found[row["T"]].setdefault(row["curve"], []).append(point)
+        levels[row["T"]].append(row["CDP-MAB at T"])
+    waiting = [
+        [point[1] for name, place in places.items() if not place for point in curves[name]]
+        for curves in found.values()
+    ]
+
+    def draw(page: pictures.Page) -> None:
+        labels = [
+            "DDP-MAB and HDP-MAB: more than CDP-MAB at T",
+            "agents alone: more than CDP-MAB at T",
+        ]
+        x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
+        axes = page.panels(labels, common.titles(found), x)
+        for column, curves in zip(axes.T, found.values(), strict=True):
+            page.handles = []
+            lowest = [0.0, 0.0]
+            for index, (name, place) in enumerate(places.items()):
+                look = {"marker": "o", "ms": 2.5, "label": name} | style.look(index)
+                shares, mean, lower, upper = zip(*curves[name], strict=True)
+                column[place].vlines(shares, lower, upper, color=look["color"], lw=1)
+                page.handles += column[place].plot(shares, mean, **look)
+                lowest[place] = min(lowest[place], *lower)
+            for panel, least in zip(column, lowest, strict=True):
+                pictures.line_up(panel)
+                panel.set_ylim(1.05 * least)
+                panel.margins(x=0.04)
+        means = [float(np.mean(each)) for each in levels.values()]
+        page.percent(list(axes[0]), means, waiting)
+
+    return draw

@@ -6,6 +6,7 @@ mean does not.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,9 +163,7 @@ def draw_verdicts(data: Data) -> list[pictures.Picture]:
         f"seeds, by a {100 * LEVEL:g} % paired interval. Where p differs, and where agents are "
         f"alone, leaks differ though ε is the same. {_leaks()}. {told}."
     )
-    return [
-        _dotted("maps_verdicts", names, "sentence", rows, "share of single runs", caption, told)
-    ]
+    return [pictures.Picture("maps_verdicts", verdict_page(rows), caption, f"{told}.", rows)]
 
 
 def _leaks() -> str:
@@ -191,35 +190,34 @@ def _shares(rows: Sequence[Mapping[str, Any]], share: str) -> str:
     return "; ".join(f"{name} ({', '.join(at)})" for name, at in found.items())
 
 
-def _dotted(
-    name: str, names: Sequence[str], key: str, rows: Sequence[Mapping[str, Any]], value: str,
-    caption: str, told: str,
-) -> pictures.Picture:  # fmt: skip
-    """Returns a picture of rows of dots, one for each horizon."""
-    horizons = list(dict.fromkeys(row["T"] for row in rows))
+def page(rows: Sequence[Mapping[str, Any]], key: str, value: str) -> Callable[..., None]:
+    """Returns what draws a row of dots for each ``key`` of the rows of the CSV, one for each T."""
+    names = list(dict.fromkeys(row[key] for row in rows))
     groups = {
         f"T = {common.whole(T)}": [
             (verdicts.Measured(*row[value]), row["the means"] == verdicts.HOLDS)
-            for one in names
+            for name in names
             for row in rows
-            if row["T"] == T and row[key] == one
+            if (row["T"], row[key]) == (T, name)
         ]
-        for T in horizons
+        for T in dict.fromkeys(row["T"] for row in rows)
     }
 
-    def page(page: pictures.Page) -> None:
-        lines = sum(1 + name.count("\n") for name in names)
-        height = 0.55 + 0.2 * lines
+    def draw(page: pictures.Page) -> None:
+        height = 0.55 + 0.2 * sum(1 + name.count("\n") for name in names)
         axes = page.panels([""], [""], "share of instances (%)", height=height)
-        handles = dots(axes[0, 0], names, groups)
         grey = {"ls": "none", "marker": "o", "ms": 3.6, "color": "0.3"}
         page.handles = [
-            *handles,
+            *dots(axes[0, 0], names, groups),
             Line2D([], [], label="true of the means", **grey),
             Line2D([], [], label="not, or open", mfc="white", mew=0.8, **grey),
         ]
 
-    return pictures.Picture(name, page, caption, told + ".", rows)
+    return draw
+
+
+verdict_page = functools.partial(page, key="sentence", value="share of single runs")
+instance_page = functools.partial(page, key="row", value="share of instances")
 
 
 # --- instances fixed one by one -----------------------------------------------------------------
@@ -323,7 +321,6 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
         for row in rows
         if row["tolerance"] == TOLERANCE
     ]
-    names = list(dict.fromkeys(row["row"] for row in drawn))
     told = f"Instances of which both hold within {100 * TOLERANCE:g} %: {_numbers(rows, TOLERANCE)}"
     loose = max(TOLERANCES)
     others, open_ = _numbers(rows, loose), _undecided(rows, TOLERANCE)
@@ -339,4 +336,4 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
         f"means over all. {common.leaks({'CDP-MAB': fmab.cdp_mab(EPSILON)}, AGENTS)}. {told}. "
         f"{open_}Within {100 * loose:g} %: {others}.{''.join(f' {text}.' for text in missing)}"
     )
-    return [_dotted("maps_instances", names, "row", drawn, "share of instances", caption, told)]
+    return [pictures.Picture("maps_instances", instance_page(drawn), caption, f"{told}.", drawn)]

@@ -23,7 +23,6 @@ they ask `fmab.sweep`, `gaps_of` and `Exchange.on` as always, and are answered a
 from __future__ import annotations
 
 import copy
-import csv
 import functools
 import itertools
 import re
@@ -557,17 +556,14 @@ def read(folder: Path) -> list[Told]:
     path = folder / f"{NAME}.csv"
     if not path.exists():
         return []
-    with path.open(encoding="utf-8") as file:
-        return [
-            Told(
-                Sentence(*(row[name] for name in Sentence._fields)),
-                row["T"],
-                Reading(*(row[name] for name in Reading._fields)),
-                row["verdict"],
-                int(row.get("seeds") or 0),
-            )
-            for row in csv.DictReader(file)
-        ]
+    return [told_of(row) for row in common.read_rows(path)]
+
+
+def told_of(row: Mapping[str, Any]) -> Told:
+    """Returns what a row of multiverse.csv tells."""
+    sentence = Sentence(*(row[name] for name in Sentence._fields))
+    reading = Reading(*(row[name] for name in Reading._fields))
+    return Told(sentence, row["T"], reading, row["verdict"], row.get("seeds") or 0)
 
 
 def shares(folder: Path) -> dict[Sentence, Share]:

@@ -84,6 +84,8 @@ EVERYBODY = PRIVATE | REFERENCES
 QUICK = ("ldp_ucb", "pooled")
 """Who takes part in a quick run: those that compile fast."""
 
+LOST, MORE = "points lost per rating", "more than without noise, same seeds"
+NO_NOISE = "no noise"
 Parts = Mapping[str, Mapping[float | None, xr.Dataset]]
 
 
@@ -178,36 +180,53 @@ def draw(
     """Draws points lost at each leak, and how many of them are lost to the noise."""
     told = told or told_of_shipped()
     rows = _rows(results, told.points)
-    members = [each for each in PRIVATE if any(each in parts for parts in results.values())]
-    # Of what is drawn side by side, one scale.
-    most = max(told.uniform, *(row["points lost per rating"][2] for row in rows))
+    caption, seen = words(rows, told)
+    flat = _flat(rows)
+    drawn = page(flat, told.uniform)
+    return pictures.publish(pictures.Picture(name, drawn, caption, seen, flat, flat), folder)
 
-    def page(page: pictures.Page) -> None:
+
+def page(
+    rows: Sequence[Mapping[str, Any]], uniform: float | None = None
+) -> Callable[[pictures.Page], None]:
+    """Returns what draws points lost, and how many of them to the noise, from rows of the CSV.
+
+    Args:
+        rows: All of them.
+        uniform: Points that uniform play loses; those of the shipped table by default.
+    """
+    level = told_of_shipped().uniform if uniform is None else uniform
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    private = [each.label for each in PRIVATE.values()]
+    private = [label for label in private if any(row["algorithm"] == label for row in rows)]
+    # Of what is drawn side by side, one scale.
+    most = max(level, *(row[LOST][2] for row in rows))
+
+    def draw(page: pictures.Page) -> None:
         labels = ["rating points lost for each rating", "of which to noise, paired"]
-        axes = page.panels(labels, common.titles(results), "ε of what others are told", 1.7)
-        for column, horizon in zip(axes.T, results, strict=True):
+        axes = page.panels(labels, common.titles(horizons), "ε of what others are told", 1.7)
+        for column, horizon in zip(axes.T, horizons, strict=True):
             here = [row for row in rows if row["T"] == horizon]
             page.handles = []
-            for index, each in enumerate(members):
-                own = [row for row in here if row["algorithm"] == PRIVATE[each].label]
-                own = [row for row in own if row["epsilon"] is not None]
+            for index, label in enumerate(private):
+                own = [row for row in here if row["algorithm"] == label]
+                own = [row for row in own if row["epsilon"] != NO_NOISE]
                 look = style.look(index) | {"marker": style.MARKERS[index], "ms": 3}
-                heads = ("points lost per rating", "more than without noise, same seeds")
-                for panel, head in zip(column, heads, strict=True):
+                for panel, head in zip(column, (LOST, MORE), strict=True):
                     mean, lower, upper = np.array([row[head] for row in own]).T
                     panel.vlines(LEAKS, lower, upper, color=look["color"], lw=0.8)
-                    lines = panel.plot(LEAKS, mean, label=PRIVATE[each].label, **look)
+                    lines = panel.plot(LEAKS, mean, label=label, **look)
                 page.handles = [*page.handles, *lines]
-            for index, each in enumerate(REFERENCES.values(), len(members)):
+            for index, each in enumerate(REFERENCES.values(), len(private)):
                 for row in here:
                     if row["algorithm"] == each.label:
-                        mean, lower, upper = row["points lost per rating"]
+                        mean, lower, upper = row[LOST]
                         look = style.look(index)
                         column[0].axhspan(lower, upper, color=look["color"], alpha=0.2, lw=0)
                         line = column[0].axhline(mean, label=each.label, **look)
                         page.handles = [*page.handles, line]
             look = {"color": "0.45", "lw": 0.8, "label": "uniform play"}
-            page.handles = [*page.handles, column[0].axhline(told.uniform, zorder=1, **look)]
+            page.handles = [*page.handles, column[0].axhline(level, zorder=1, **look)]
             column[0].set_ylim(0, 1.05 * most)
             pictures.line_up(column[1])
             for panel in column:
@@ -215,9 +234,7 @@ def draw(
                 panel.margins(x=0.04)
                 panel.tick_params(labelsize=FONT)
 
-    caption, seen = words(rows, told)
-    flat = _flat(rows)
-    return pictures.publish(pictures.Picture(name, page, caption, seen, flat, flat), folder)
+    return draw
 
 
 def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
@@ -259,10 +276,10 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
             leak = cells["epsilon"]
             row: dict[str, Any] = {name: cells[name] for name in ("algorithm", "others are told")}
             row |= {"T": int(cells["T"]), "seeds": int(cells["seeds"])}
-            row["epsilon"] = None if leak in ("", "no noise") else float(leak)
+            row["epsilon"] = None if leak in ("", NO_NOISE) else float(leak)
             ends = ("", ", lower", ", upper")
             lost = tuple(float(cells[f"points lost per rating{end}"]) for end in ends)
-            found.append(row | {"points lost per rating": lost})
+            found.append(row | {LOST: lost})
     return found
 
 
@@ -281,8 +298,8 @@ def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
                         "others are told": EVERYBODY[name].told,
                         "epsilon": leak,
                         "seeds": data.sizes["seed"],
-                        "points lost per rating": common.interval(lost),
-                        "more than without noise, same seeds": common.interval(lost - plain),
+                        LOST: common.interval(lost),
+                        MORE: common.interval(lost - plain),
                         "agents that play a worse arm at T": common.interval(data.agents_worse),
                     }
                 )
@@ -302,8 +319,8 @@ def _flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         own = dict(row)
         if row["epsilon"] is None:
-            own["epsilon"] = "no noise" if row["algorithm"] in private else ""
-            own["more than without noise, same seeds"] = ""
+            own["epsilon"] = NO_NOISE if row["algorithm"] in private else ""
+            own[MORE] = ""
         found.append(own)
     return found
 
@@ -314,7 +331,7 @@ def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
     last = [row for row in rows if row["T"] == horizon]
 
     def lost(row: Mapping[str, Any]) -> float:
-        return float(row["points lost per rating"][0])
+        return float(row[LOST][0])
 
     least = [min((row for row in last if row["epsilon"] == leak), key=lost) for leak in LEAKS]
     best = []
@@ -353,13 +370,13 @@ def _unlike(rows: Sequence[Mapping[str, Any]], least: Sequence[Mapping[str, Any]
         listed = " / ".join(f"{name}: {number}" for name, number in seeds.items())
         text += f" Seeds: {listed}."
     for best in least:
-        _, _, upper = best["points lost per rating"]
+        _, _, upper = best[LOST]
         close = [
             row["algorithm"]
             for row in private
             if row["epsilon"] == best["epsilon"]
             and row["algorithm"] != best["algorithm"]
-            and row["points lost per rating"][1] <= upper
+            and row[LOST][1] <= upper
         ]
         if close:
             text += (
@@ -378,11 +395,11 @@ def _paying(least: Sequence[Mapping[str, Any]], alone: Mapping[str, Any]) -> str
         least: The best row at each leak, from the smallest leak to the largest.
         alone: The row of agents who tell nobody anything.
     """
-    mean, lower, upper = alone["points lost per rating"]
-    fails = [row for row in least if row["points lost per rating"][2] >= lower]
+    mean, lower, upper = alone[LOST]
+    fails = [row for row in least if row[LOST][2] >= lower]
     if not fails:
         return f"Sharing pays at every ε: agents alone lose {mean:.3f}."
-    own, low, _ = fails[-1]["points lost per rating"]
+    own, low, _ = fails[-1][LOST]
     pays = least[least.index(fails[-1]) + 1 :]
     last = least[-1]["epsilon"]
     where = f"pays from ε = {pays[0]['epsilon']:g} on" if pays else f"does not pay at ε = {last:g}"

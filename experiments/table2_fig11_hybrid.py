@@ -9,6 +9,8 @@ the cases coincide, so what is drawn is the paired difference to case 6; costs h
 their own.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,6 @@ SHORT = {
     "case 5": "5: star, 5 × 20",
     "case 6": "6: no graph",
 }
-ENDS = ("lower", "upper")  # of a band; both are 0 where there is no difference in any seed
 CASE_2_AS_PRINTED, AGENTS_AS_PRINTED = "63,24,10,6,7:complete", 110
 SERVER_PRICE, PEER_PRICE = 50, 1
 MARKS = {
@@ -55,6 +56,9 @@ MARKS = {
     "sac": {"marker": "o", "color": style.COLOURS[1], "markersize": 6, "markerfacecolor": "none"},
 }
 METERS = {"edges": "links counted by edges", "sac": "links counted by hops to the sink"}
+
+MORE = "regret minus that of case\N{NO-BREAK SPACE}6, paired"
+page = functools.partial(differences.page_of, label=MORE, height=1.6)
 
 # Every case, paired.
 sweep = differences.swept(
@@ -107,15 +111,9 @@ def _regret(results: common.Results) -> pictures.Picture:
         regret=False,
     )
     # Cases that never wait have no difference at all.
-    same = [
-        case
-        for case in CASES
-        if case == SERVER
-        or all(not band[case][end].any() for band in every.more.values() for end in ENDS)
-    ]
-    shown = {
-        T: {c: b for c, b in bands.items() if c not in same} for T, bands in every.more.items()
-    }
+    apart = {c for bands in every.more.values() for c in differences.apart(bands)}
+    same = [case for case in CASES if case not in apart]
+    shown = {T: {c: bands[c] for c in bands if c in apart} for T, bands in every.more.items()}
     found = replace(every, more=shown)
     zero = [number_of(case) for case in same if case != SERVER]
     caption = common.caption(
@@ -137,9 +135,8 @@ def _regret(results: common.Results) -> pictures.Picture:
         f"Regret beside case 6 at T = {common.whole(found.last)}: {ends or 'no difference'}. "
         f"Cases that differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
     )
-    rows = pictures.curve_rows({"difference to case 6": every.more})
-    page = found.alone("regret minus that of case\N{NO-BREAK SPACE}6, paired", 1.6)
-    return pictures.Picture("fig11_hybrid", page, caption, alt, rows)
+    rows = every.rows("difference to case 6")
+    return pictures.Picture("fig11_hybrid", page(rows), caption, alt, rows)
 
 
 def _costs(results: common.Results) -> pictures.Picture:
@@ -155,27 +152,6 @@ def _costs(results: common.Results) -> pictures.Picture:
         }
         for horizon, data in results.items()
     }
-
-    def page(page: pictures.Page) -> None:
-        axes = page.panels(["cost at T, by case"], common.titles(results), "cost at T", 1.25)[0]
-        for panel, horizon in zip(axes, results, strict=True):
-            handles = []
-            for meter, mark in MARKS.items():
-                found = [costs[horizon][case, meter] for case in CASES]
-                mean, low, high = zip(*found, strict=True)
-                panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
-                handles += panel.plot(
-                    mean, range(len(CASES)), ls="none", label=METERS[meter], **mark
-                )
-            panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
-            panel.margins(x=0.06)
-            named = page.narrow or panel is axes[0]
-            panel.set_yticks(
-                range(len(CASES)), list(SHORT.values()) if named else [""] * len(CASES)
-            )
-            low, high = panel.get_xlim()
-            panel.set_xticks([tick for tick in TICKS if low <= tick <= high])
-        page.handles = handles
 
     last = max(results)
     caption = common.caption(
@@ -211,7 +187,35 @@ def _costs(results: common.Results) -> pictures.Picture:
         for horizon, found in costs.items()
         for (case, meter), interval in found.items()
     ]
-    return pictures.Picture("fig11_hybrid_cost", page, caption, alt, rows)
+    return pictures.Picture("fig11_hybrid_cost", cost_page(rows), caption, alt, rows)
+
+
+def cost_page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws the costs from the rows of the CSV."""
+    costs: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
+    for row in rows:
+        point = row["mean"], row["lower"], row["upper"]
+        costs[row["T"]].setdefault(row["quantity"], []).append(point)
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(["cost at T, by case"], common.titles(costs), "cost at T", 1.25)[0]
+        for panel, found in zip(axes, costs.values(), strict=True):
+            page.handles = []
+            for (meter, mark), points in zip(MARKS.items(), found.values(), strict=True):
+                mean, low, high = zip(*points, strict=True)
+                panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
+                page.handles += panel.plot(
+                    mean, range(len(CASES)), ls="none", label=METERS[meter], **mark
+                )
+            panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
+            panel.margins(x=0.06)
+            named = page.narrow or panel is axes[0]
+            words = list(SHORT.values()) if named else [""] * len(CASES)
+            panel.set_yticks(range(len(CASES)), words)
+            low, high = panel.get_xlim()
+            panel.set_xticks([tick for tick in TICKS if low <= tick <= high])
+
+    return draw
 
 
 def _table(results: common.Results, folder: Path) -> list[Path]:

@@ -51,7 +51,7 @@ def test_the_gallery_shows_every_figure_with_its_words(site):
     wanted = {
         path.stem
         for path in (ROOT / "figures").glob("*.png")
-        if not path.stem.endswith("_column") and path.with_suffix(".md").is_file()
+        if path.with_suffix(".md").is_file()
     }
     assert set(shown) == wanted
     assert min(map(len, shown.values())) > 20

@@ -523,7 +523,7 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     gaps, _ = maps_gaps.draw_gaps(results)
     (instances,) = maps_shares.draw_instances(results)
     written = {path.name for path in pictures.publish(gaps, tmp_path)}
-    assert {"maps_gap_regret.png", "maps_gap_regret_column.pdf", "maps_gap_regret.md"} <= written
+    assert {"maps_gap_regret.png", "maps_gap_regret.csv", "maps_gap_regret.md"} <= written
     rows = rows_of(tmp_path / "maps_gap_regret.csv")
     data = results[1000]["gaps"].isel(time=-1)
     without = maps_pairs.regret_without(results[1000]["pairs"])

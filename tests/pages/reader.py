@@ -583,7 +583,7 @@ def picture(name, folder, text):
     lines = text.split("\n")
     shown = re.fullmatch(r"!\[(.*)\]\((.*)\.png\)", lines[0])
     assert shown and shown[2] == name and lines[4] == f"What is to be seen: {shown[1]}"
-    links = re.findall(r"\((arena[^)]*?)(?:_column)?\.(?:png|pdf|csv)\)", text)
+    links = re.findall(r"\((arena[^)]*?)\.(?:png|csv)\)", text)
     assert set(links) <= {name}, links
     caption = lines[2]
     assert f", {at} slots, " in caption, f"the caption is not of {at}"

@@ -352,9 +352,7 @@ BROKEN = {
         "a panel": put(
             "(?<=to )whoever sees actions alone,", "whoever reads single messages,", count=0
         ),
-        "a picture of another page": put(
-            "arena_leak_T1e6_column", "arena_leak_T1e5_column", count=0
-        ),
+        "a picture of another page": put(r"arena_leak_T1e6\.csv", "arena_leak_T1e5.csv", count=0),
     },
     "arena_differ_T1e4.md": {"the largest": put(" / uniform play(?=, )", " / UCB1", count=0)},
     "arena_differ_T1e5.md": {
