@@ -24,13 +24,11 @@ from experiments.arena import (
     tails,
 )
 from experiments.arena_fronts import (
-    FAR_NOTE,
     HORIZON,
     LOST,
     NOW,
     Data,
     Point,
-    below,
     best_by_year,
     by_trust,
     capped,
@@ -59,10 +57,11 @@ def judge(data: Data, folder: Path) -> list[Path]:
     for horizon, own in data.own.items():
         parts, dials = data.arena[horizon], own["dials"]
         written += draw(parts, dials, horizon, folder)
-        rows = capped(parts, dials, horizon)
-        written += common.save_table(rows, folder, "arena_caps", below(parts, dials))
+        tables = {"caps": capped(parts, dials, horizon)}
         if own["far"]:
-            written += common.save_table(far_rows(own["far"]), folder, "arena_far", FAR_NOTE)
+            tables["far"] = far_rows(own["far"])
+        for name, rows in tables.items():
+            written.append(common.save_rows(rows, folder / f"arena_{name}.csv"))
     return written
 
 

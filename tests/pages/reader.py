@@ -93,7 +93,7 @@ def rows_of(path):
 # --- the arena ---
 
 BITS = {1, 7, 64}
-# Parts of ARENA.md that have a page of their own, by the start of their heads.
+# Parts of ARENA.md whose table is a CSV as well, by the start of their heads.
 BESIDE = {"Who sees what": "arena_ledger", "The authors' own settings": "arena_settings"}
 BESIDE |= {"What is possible": "arena_caps", "In the long run": "arena_far"}
 # Every view has a sentence at each of these leaks.
@@ -128,23 +128,6 @@ def arena(folder, text):
                 if name == "arena_settings":
                     _settings(told)
     assert all(len(numbers) == 1 for numbers in bits.values()), bits
-
-
-def sections(folder):
-    """Holds the files beside ARENA.md that have a part of it."""
-    parts = _parts((folder / "ARENA.md").read_text("utf-8"))
-    beside = {power: f"arena_T1e{power}.md" for power in range(4, 10)}
-    beside = {p: name for p, name in beside.items() if (folder / name).exists()}
-    beside = {f"T = 10{str(power).translate(_RAISE)}": name for power, name in beside.items()}
-    assert set(beside) <= set(dict(parts)), beside
-    for head, body in parts:
-        if head.startswith("T = "):
-            own = (folder / beside[head]).read_text("utf-8")
-            assert own.strip() == f"## {head}\n{body}".strip()
-        for start, name in BESIDE.items():
-            if head.startswith(start):
-                own = (folder / f"{name}.md").read_text("utf-8")
-                assert tables(own.split("\n")) == tables(body.split("\n")), name
 
 
 def _parts(text):
@@ -600,7 +583,7 @@ def picture(name, folder, text):
     else:
         _same_rows(table, [row for row in beside if not row.get("why not run")])
     # The page of the horizon says who was not run, and why; so does the caption.
-    section = (folder / f"arena_T1e{power}.md").read_text("utf-8")
+    section = dict(_parts((folder / "ARENA.md").read_text("utf-8")))[at]
     about = "Where agents differ" if what == "differ" else "Of all"
     (line,) = re.findall(rf"^\* {about}, .*$", section, flags=re.M)
     pool = list(rows.values())
@@ -1179,12 +1162,10 @@ def pages(folder):
     found |= {name: functools.partial(picture, stem) for name, stem in stems.items()}
     drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
     found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
-    parts = {path.name for path in folder.glob("arena_T1e*.md")}
-    parts |= {f"{name}.md" for name in BESIDE.values()}
     return found | {
         path.name: functools.partial(table, path.name)
         for path in sorted(folder.glob("*.md"))
-        if path.name not in {*found, *parts} and "\n|--" in path.read_text("utf-8")
+        if path.name not in found and "\n|--" in path.read_text("utf-8")
     }
 
 
@@ -1200,8 +1181,6 @@ def fault_of(name, folder, page=None):
     try:
         text = (folder / name).read_text("utf-8") if page is None else page
         pages(folder)[name](folder, text)
-        if name == "ARENA.md" and page is None:
-            sections(folder)
     except (AssertionError, KeyError, ValueError):
         return traceback.format_exc()
     return ""
