@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.card.page import Points
 from experiments.card.standings import Run, Standings
 from experiments.card.suites import Group
 from experiments.several import Entrant, Least, Place, least, mean_with_ends, places
@@ -40,7 +39,6 @@ class Ranking:
     equal_entrants: int
     least: Least  # who has the least regret, and how much more the others have
     best: Run
-    points: Points
 
     @property
     def rank(self) -> str:
@@ -91,7 +89,6 @@ def rank_run(
         equal_entrants=len(frugal),
         least=first,
         best=runs[first.best],
-        points={n: (float(r.links.mean()), float(r.regret.mean())) for n, r in runs.items()},
     )
 
 
