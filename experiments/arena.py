@@ -30,7 +30,7 @@ import fmab_jax as fmab
 from experiments import common, several
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
-from fmab_jax.analysis import costs, statements, theory
+from fmab_jax.analysis import costs, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 
@@ -553,10 +553,9 @@ def entrant(name: str, data: xr.Dataset) -> several.Entrant:
     return several.Entrant(entry.label, trusted(name), told, regret, question=_question(data))
 
 
-def _question(data: xr.Dataset) -> statements.Question:
+def _question(data: xr.Dataset) -> tuple[Any, ...]:
     """Returns what a run was asked, as far as all of a part are asked the same."""
-    seed = data.attrs.get("root_seed")
-    return statements.Question(int(data.time.values[-1]), None if seed is None else int(seed))
+    return int(data.time.values[-1]), data.attrs.get("root_seed")
 
 
 def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[several.Entrant]:

@@ -109,7 +109,7 @@ def _ends(
         entrants: Who takes part.
         more: What else is to be said of one, by label.
     """
-    places = several.places(entrants, common.LEVEL, unlike=True)
+    places = several.Ranks(entrants, common.LEVEL, unlike=True).places
     order = sorted(entrants, key=lambda each: each.regret.mean())
 
     def named(ends: Sequence[several.Entrant]) -> str:
@@ -371,7 +371,7 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
             entrants = matched(view, leak, parts)
             if not entrants:
                 continue
-            places = several.places(entrants, common.LEVEL)
+            places = several.Ranks(entrants, common.LEVEL).places
             start = {"view": what.who, "accountant": what.leak, "ε": leak}
             for each in entrants:
                 first, last = places[each.label][:2]
@@ -494,10 +494,11 @@ def _draw_leaks(
     for view in members:
         best = []
         for leak in (LEAKS[0], 1.0, LEAKS[-1]):
-            least = several.least("", matched(view, leak, parts), {}, common.LEVEL)
-            means = {each.label: each.mean for each in least.participants}
+            entrants = matched(view, leak, parts)
+            means = {each.label: each.regret.mean() for each in entrants}
+            places = several.Ranks(entrants, common.LEVEL).places
             named = " / ".join(
-                f"{label} ({means[label]:,.0f})" for label in (least.best, *least.alike)
+                f"{label} ({means[label]:,.0f})" for label in places if places[label].first == 1
             )
             best.append(f"{named} at ε = {leak:g}")
         listed.append(f"to {VIEWS[view].who}, {', '.join(best)}")

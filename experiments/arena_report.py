@@ -1,8 +1,7 @@
 """Writes ARENA.md: who wins where, from the same simulations as the figures, and what was read how.
 
-Every number and every "wins" is computed: each two are compared on the seeds that both have, by the
-interval of the paired difference, simultaneous over all pairs. Who has the least regret, and who
-cannot be told from it, are those whose places start with the first. Only those are ranked that are
+Every number and every place is computed: each two are compared on the seeds that both have, by the
+interval of the paired difference, simultaneous over all pairs. Only those are ranked that are
 trusted alike and are covered by the same epsilon.
 """
 
@@ -25,7 +24,7 @@ from experiments import (
     common,
     several,
 )
-from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
+from experiments.arena import LEAKS, LINE_UP, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
@@ -33,7 +32,6 @@ from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import graphs
 from fmab_jax.files import whole_file
 
-_, DIFFER = SPREADS
 STAND_INS = (
     "Where agents are alone and alike and are simulated in slots or episodes, "
     f"{arena.STAND_INS} agents are run, and their regret and the agents that play a worse arm are "
@@ -140,10 +138,7 @@ def _horizon(
     )
     return [
         *(f"## T = {whole(horizon)}", "", *common.table_lines(rows), "", TABLE, ""),
-        "**Who wins where.** Intervals of differences are paired, seed by seed, and simultaneous "
-        "over all pairs of a comparison (Bonferroni); each two are compared on the seeds that both "
-        "have. Means are over all seeds of each.",
-        *("", *_winners(horizon, parts), ""),
+        *_useless(horizon, parts["a"]),
         *_at_matched_trust(horizon, parts, folder),
         f"{'; '.join(listed)}.",
     ]
@@ -191,7 +186,7 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for names in _groups(parts).values():
         entrants = [arena.entrant(name, parts[name]) for name in names]
-        places = several.places(entrants, common.LEVEL)
+        places = several.Ranks(entrants, common.LEVEL).places
         common_seeds = min(len(each.regret) for each in entrants)
         own = []
         for name, entrant in zip(names, entrants, strict=True):
@@ -220,56 +215,22 @@ def leak_of(name: str) -> str:
     return leak["actions"] if leak["messages"] == costs.NOTHING else leak["messages"]
 
 
-def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
-    """Returns sentences, each about one comparison."""
-    lines = []
-    at = f"T = {whole(horizon)}"
-    runs = parts["a"]
-    lines.append(_least(f"Of all, {at}", list(LINE_UP), runs, unlike=True))
-    for (trust, leak), names in _groups(LINE_UP).items():
-        if sum(name in runs for name in names) > 1:
-            of = "actions" if trust == TRUST["alone"] else "messages"
-            told = leak if leak == "no bound" else f"ε = {leak}"
-            lines.append(_least(f"Trusted: {trust}; {of}: {told}, {at}", names, runs))
-    if (play := runs.get("uniform_play")) is not None:
-        base = play.regret.isel(time=-1).values
-        useless: dict[str, list[str]] = {"surely": [], "open": []}
-        for name, data in runs.items():
-            values = data.regret.isel(time=-1).values
-            shared = min(len(values), len(base))
-            _, low, high = common.interval(values[:shared] - 0.95 * base[:shared])
-            if name != "uniform_play" and high > 0:
-                useless["surely" if low > 0 else "open"].append(LINE_UP[name].label)
-        surely, open_ = (" / ".join(labels) or "nobody" for labels in useless.values())
-        missing = arena.not_run(arena.absent(LINE_UP, runs))
-        start = f"* Surely within 5 % of uniform play, or worse, {at}"
-        lines.append(f"{start}: {surely}; not decided: {open_}. {missing}".rstrip())
-    differ = {name: data for (name, words), data in parts["c"].items() if words == DIFFER}
-    if differ:
-        about = f"Where agents differ, {at}"
-        lines.append(_least(about, list(LINE_UP), differ, unlike=True, differ=True))
-    return lines
-
-
-def _least(
-    about: str,
-    names: Sequence[str],
-    runs: Mapping[str, Any],
-    *,
-    unlike: bool = False,
-    differ: bool = False,
-) -> str:
-    """Returns who of the contestants has the least regret, as a line of a list."""
-    entrants = [arena.entrant(name, runs[name]) for name in names if name in runs]
-    if not unlike:
-        # Those that tell nobody anything are compared by what their actions leak.
-        entrants = [
-            each._replace(leak=leak_of(name))
-            for name, each in zip((n for n in names if n in runs), entrants, strict=True)
-        ]
-    missing = arena.absent(names, runs, differ)
-    found = several.least(about, entrants, missing, common.LEVEL, unlike=unlike)
-    return f"* {found.sentence}"
+def _useless(horizon: int, runs: Mapping[str, Any]) -> list[str]:
+    """Says who does no better than uniform play, and who was not run."""
+    if (play := runs.get("uniform_play")) is None:
+        return []
+    base = play.regret.isel(time=-1).values
+    useless: dict[str, list[str]] = {"surely": [], "open": []}
+    for name, data in runs.items():
+        values = data.regret.isel(time=-1).values
+        shared = min(len(values), len(base))
+        _, low, high = common.interval(values[:shared] - 0.95 * base[:shared])
+        if name != "uniform_play" and high > 0:
+            useless["surely" if low > 0 else "open"].append(LINE_UP[name].label)
+    surely, open_ = (" / ".join(labels) or "nobody" for labels in useless.values())
+    missing = arena.not_run(arena.absent(LINE_UP, runs))
+    start = f"Surely within 5 % of uniform play, or worse, T = {whole(horizon)}"
+    return [f"{start}: {surely}; not decided: {open_}. {missing}".rstrip(), ""]
 
 
 def noted(what: arena.View, folder: Path) -> str:
@@ -321,7 +282,7 @@ def _shown(path: Path) -> str:
 def _at_matched_trust(
     horizon: int, parts: Mapping[str, Mapping[Any, Any]], folder: Path
 ) -> list[str]:
-    """Returns a table for each view, and who has the least regret at some leaks."""
+    """Returns a table for each view, and who is better than agents who tell nobody anything."""
     at, runs = f"T = {whole(horizon)}", parts["b"]
     lines = [
         f"**At matched trust, {at}.** All of a column are covered by the same ε of one reward, "
@@ -339,17 +300,15 @@ def _at_matched_trust(
         note = noted(what, folder)
         lines += [f"View: **{what.who}**; accountant: {what.leak}. {note}", ""]
         lines += [*common.table_lines(rows), ""]
-        for leak in arena.TOLD:
-            about = f"At matched trust, {at}"
-            entrants = arena.matched(view, leak, runs)
-            if not entrants:
-                continue
-            missing = arena.absent_of_view(view, leak, runs)
-            found = several.least(about, entrants, missing, common.LEVEL)
-            lines.append(f"* {found.sentence}")
-            if view != "actions" and YARDSTICK in parts["a"]:
-                lines[-1] += f" {_yardstick(entrants, parts['a'][YARDSTICK])}"
-        lines.append("")
+        if missing := arena.not_run(arena.absent_of_view(view, LEAKS[0], runs)):
+            lines += [missing, ""]
+        if view != "actions" and YARDSTICK in parts["a"]:
+            lines += [
+                f"* ε = {leak:g}: {_yardstick(entrants, parts['a'][YARDSTICK])}"
+                for leak in arena.TOLD
+                if (entrants := arena.matched(view, leak, runs))
+            ]
+            lines.append("")
     return lines
 
 

@@ -45,7 +45,6 @@ from fmab_jax.algorithms.base import Algorithm, known, load_plugin, named
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
-from fmab_jax.analysis.statements import interval_text
 from fmab_jax.analysis.words import quantity, short, whole, written
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal, count, refuse
@@ -291,7 +290,7 @@ def _ranks(results: Sequence[Result]) -> list[str]:
     return [
         _table("Ranks by regret at T", results, lambda ranking: ranking.rank),
         _table("Ranks at equal links", results, lambda ranking: ranking.rank_at_equal_links),
-        _table("Who has the least regret", results, lambda ranking: ranking.least.best),
+        _table("Who has the least regret", results, lambda ranking: ranking.leader),
         items(about),
         paragraph(note),
     ]
@@ -325,7 +324,7 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
     for ranking in result.rankings:
         group, run, best = ranking.group, ranking.run, ranking.best
         head = group.view, "–" if group == UNBOUNDED else f"{group.leak:g}"
-        call, leader = contestant.write_call(result.plan.values[group]), ranking.least.best
+        call, leader = contestant.write_call(result.plan.values[group]), ranking.leader
         best_call = call
         if leader != label:
             values = standings.table[suite.name, leader].values
@@ -334,7 +333,7 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
         bits = write_mean(run.bits), write_mean(best.bits)
         regrets.append(
             (*head, call, ranking.rank, write_mean(run.regret))
-            + (leader, best_call, interval_text(ranking.least.mean), ranking.more)
+            + (leader, best_call, write_mean(best.regret), ranking.more)
             + (_write_bound(standings, result, ranking),)
         )
         costs.append(
