@@ -145,7 +145,7 @@ def run(
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{FIGURES.get(name, name)}")
-    if name in ("maps", "multiverse", "claims"):
+    if name in ("multiverse", "claims"):
         # They judge what the others have simulated, and some sweeps of their own.
         data = experiment.Data(
             lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
