@@ -380,7 +380,7 @@ def _late(algorithm: Any, late: Mapping[Any, Any]) -> Any:
 
 def sentence_of(row: Any) -> Sentence:
     """Returns the sentence of a row, measured or settled."""
-    return Sentence(row.section, row.quote, getattr(row, "measured", None) or row.why)
+    return Sentence(row.section, row.quote, row.words)
 
 
 def outcome_of(findings: Sequence[Finding]) -> Outcome:
@@ -529,7 +529,7 @@ def _settled(world: Callable[[Reading], World]) -> Iterator[Told]:
             own = world(BASE._replace(meter=meter))
             own.asked.clear()
             with own.entered():
-                found[meter] = outcome_of(row.judge(None))
+                found[meter] = outcome_of(row.judged(None))
             if not own.asked & meters:
                 break
         if len(set(found.values())) > 1:

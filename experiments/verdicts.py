@@ -146,18 +146,25 @@ class Row(NamedTuple):
     Attributes:
         section: Where it stands.
         quote: A few of its words, as the LaTeX has them.
-        measured: What is measured, and what counts as agreement.
-        judge: Returns the findings, from the data.
+        words: What is measured, and what counts as agreement; what settles a sentence; what a slip
+            of the print means; why a sentence is not judged.
+        judge: Returns the findings, from the data; None for a sentence that is not judged.
         see: The figure, table or function behind it.
         note: What a reader should know besides.
     """
 
     section: str
     quote: str
-    measured: str
-    judge: Callable[[Any], list[Finding]]
-    see: str
+    words: str
+    judge: Callable[[Any], list[Finding]] | None = None
+    see: str = ""
     note: str = ""
+
+    def judged(self, data: Any) -> list[Finding]:
+        """Returns the findings; of a sentence that is not judged, why it is not."""
+        if self.judge is None:
+            return [Finding("", self.words, (UNJUDGED,) * 3)]
+        return self.judge(data)
 
 
 class Data:
@@ -580,53 +587,9 @@ def _written(found: Measured, unit: str) -> str:
     return f"{text} ± {half:,.{digits}f}"
 
 
-class Settled(NamedTuple):
-    """A sentence that arithmetic settles: no simulation could turn it.
-
-    Attributes:
-        section: Where it stands.
-        quote: A few of its words, as the LaTeX has them.
-        why: What settles it.
-        check: Returns what was computed, without intervals.
-    """
-
-    section: str
-    quote: str
-    why: str
-    check: Callable[[], list[Finding]]
-
-    def judge(self, data: Any = None) -> list[Finding]:
-        """Returns what was computed, whatever the data."""
-        return self.check()
-
-    def verdict(self) -> tuple[str, str]:
-        """Returns what was computed, and the verdict."""
-        found = self.check()
-        return lines_of(found), stated_of(found)
-
-
-class Misprint(NamedTuple):
-    """A slip of the print: what is meant is judged elsewhere, or follows all the same.
-
-    Attributes:
-        section: Where it stands.
-        quote: A few of its words, as the LaTeX has them.
-        meant: What has to stand there, and what hangs on it.
-        judge: Returns what the print says beside what follows, from the data.
-    """
-
-    section: str
-    quote: str
-    meant: str
-    judge: Callable[[Any], list[Finding]]
-
-
-class Unmeasured(NamedTuple):
-    """A sentence that is not judged, and why."""
-
-    section: str
-    quote: str
-    why: str
+def settled(section: str, quote: str, words: str, check: Callable[[], list[Finding]]) -> Row:
+    """Returns a sentence that arithmetic settles: no data could turn it."""
+    return Row(section, quote, words, lambda data: check())
 
 
 def lines_of(findings: Sequence[Finding], between: str = "; ") -> str:

@@ -30,7 +30,7 @@ from experiments import (
     pictures,
     verdicts,
 )
-from experiments.verdicts import Finding, Measured, Misprint, Row, Settled, Unmeasured
+from experiments.verdicts import Finding, Measured, Row, settled
 
 Replace = Callable[[Any, str, Any], None]
 
@@ -154,24 +154,24 @@ BOUNDS = [
     ], "theory"),
 ]  # fmt: skip
 SETTLED = [
-    Settled("V-B", "has the smallest cost", "Links.", lambda: [
+    settled("V-B", "has the smallest cost", "Links.", lambda: [
         verdicts.ordered("ring", step=verdicts.exact(11.755)),
         verdicts.ordered("star", step=verdicts.exact(-0.02)),
         verdicts.ordered("complete", step=verdicts.exact(24.0)),
     ]),
-    Settled("V-C", "is at most one", "A sum.", lambda: [
+    settled("V-C", "is at most one", "A sum.", lambda: [
         verdicts.at_most("", 1.0, sum=verdicts.exact(1.448)),
     ]),
-    Settled("VI-A", "and so it is", "By construction.", lambda: [
+    settled("VI-A", "and so it is", "By construction.", lambda: [
         Finding("", "by construction", (verdicts.HOLDS,) * 3),
     ]),
 ]  # fmt: skip
 MISPRINTS = [
-    Misprint("IV-B", "has a factor of 16", "128 for 16.", lambda data: [
+    Row("IV-B", "has a factor of 16", "128 for 16.", lambda data: [
         verdicts.misprint("constant", 16.0, follows=verdicts.exact(128)),
     ]),
 ]  # fmt: skip
-UNMEASURED = [Unmeasured("III-B", "we reasonably assume", "An assumption.")]
+UNMEASURED = [Row("III-B", "we reasonably assume", "An assumption.")]
 
 
 def write_claims(folder, replace):
