@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -145,11 +146,10 @@ def run(
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{FIGURES.get(name, name)}")
+    load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
     if name in ("multiverse", "claims"):
         # They judge what the others have simulated, and some sweeps of their own.
-        data = experiment.Data(
-            lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
-        )
+        data = experiment.Data(load.__wrapped__, horizons, seeds, runs)
         more: tuple[Any, ...] = ()
         if name == "claims":
             more = (import_module("experiments.multiverse").shares(folder),)
@@ -161,8 +161,7 @@ def run(
         own = folder.resolve() == (experiment.ROOT / "figures").resolve()
         simulated, written = 0.0, experiment.judge(folder) if own else []
     elif name in ("arena_fronts", "arena_report"):
-        data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs, quick))
-        simulated, written = 0.0, experiment.judge(data, folder)
+        simulated, written = 0.0, experiment.judge(load, folder)
     else:
         results = results_of(name, horizons, seeds, runs, quick)
         simulated = time.perf_counter() - began

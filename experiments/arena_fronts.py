@@ -150,14 +150,6 @@ class Point(NamedTuple):
         }
 
 
-class Data:
-    """What the fronts are made of: results of `arena` and of the dials, by horizon."""
-
-    def __init__(self, results: Callable[[str], Mapping[int, Any]]) -> None:
-        self.arena = results("arena")
-        self.own = results("arena_fronts")
-
-
 def horizons(given: Sequence[int]) -> list[int]:
     """Returns the horizon of the fronts; the longest that is given, where it is not among them."""
     return [HORIZON if HORIZON in given else max(given)]
@@ -431,11 +423,11 @@ def far_rows(far: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["regret at T"][0])
 
 
-def sections(data: Data) -> list[str]:
+def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
     """Returns what ARENA.md says of the fronts."""
     lines: list[str] = []
-    for horizon, own in data.own.items():
-        parts = data.arena[horizon]
+    for horizon, own in fronts.items():
+        parts = arena_[horizon]
         rows = capped(parts, own["dials"], horizon)
         lines += [f"## What is possible, T = {whole(horizon)}", ""]
         lines += [

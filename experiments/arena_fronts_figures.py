@@ -27,7 +27,6 @@ from experiments.arena_fronts import (
     HORIZON,
     LOST,
     NOW,
-    Data,
     Point,
     best_by_year,
     by_trust,
@@ -44,6 +43,7 @@ from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
 Rows = Sequence[Mapping[str, Any]]
+Load = Callable[[str], Mapping[int, Any]]  # results of an experiment, by horizon
 # As a lower bound is drawn.
 BOUND: Any = (0, (4, 1.5))
 BARS = "bars: pointwise 95 % confidence intervals (Student t)"
@@ -51,11 +51,11 @@ BARS = "bars: pointwise 95 % confidence intervals (Student t)"
 BESIDE = ("kl_se", "kl_se_split")
 
 
-def judge(data: Data, folder: Path) -> list[Path]:
+def judge(load: Load, folder: Path) -> list[Path]:
     """Draws the fronts, the front over the years and what a radius costs, a table beside each."""
     written: list[Path] = []
-    for horizon, own in data.own.items():
-        parts, dials = data.arena[horizon], own["dials"]
+    for horizon, own in load("arena_fronts").items():
+        parts, dials = load("arena")[horizon], own["dials"]
         written += draw(parts, dials, horizon, folder)
         tables = {"caps": capped(parts, dials, horizon)}
         if own["far"]:

@@ -48,18 +48,10 @@ _LEDGER_NOTES = (
 )
 
 
-class Data:
-    """What the report is about: results of `arena` and `arena_settings`, by horizon."""
-
-    def __init__(self, results: Callable[[str], Mapping[int, Any]]) -> None:
-        self.arena = results("arena")
-        self.settings = results("arena_settings")
-        self.fronts = arena_fronts.Data(results)
-
-
-def judge(data: Data, folder: Path) -> list[Path]:
-    """Writes ARENA.md, and its tables as CSV."""
-    tables = {f"arena_T{common.power(T)}": _rows(parts["a"]) for T, parts in data.arena.items()}
+def judge(load: Callable[[str], Mapping[int, Any]], folder: Path) -> list[Path]:
+    """Writes ARENA.md, and its tables as CSV, from what `load` has of an experiment, by horizon."""
+    found, settings = load("arena"), load("arena_settings")
+    tables = {f"arena_T{common.power(T)}": _rows(parts["a"]) for T, parts in found.items()}
     ledger = _ledger()
     folder.mkdir(parents=True, exist_ok=True)
     written = [
@@ -76,9 +68,9 @@ def judge(data: Data, folder: Path) -> list[Path]:
         f"over seeds (Student t). {STAND_INS}",
         "",
     ]
-    for (T, parts), (name, rows) in zip(data.arena.items(), tables.items(), strict=True):
+    for (T, parts), (name, rows) in zip(found.items(), tables.items(), strict=True):
         lines += [*_horizon(T, parts, rows, name.removeprefix("arena_"), folder), ""]
-    lines += arena_fronts.sections(data.fronts)
+    lines += arena_fronts.sections(found, load("arena_fronts"))
     lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]
     lines += ["## Who takes part", "", READ, "", *common.table_lines(_sources()), ""]
     lines += [
@@ -91,7 +83,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         "",
         "## The authors' own settings",
         "",
-        *arena_settings.section(data.settings),
+        *arena_settings.section(settings),
     ]
     with whole_file(folder / "ARENA.md") as temporary:
         temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")

@@ -12,7 +12,6 @@ python -m experiments.ratings ml.npz --seeds 200 --horizon 1e4 --figures mine
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -181,9 +180,8 @@ def draw(
     told = told or told_of_shipped()
     rows = _rows(results, told.points)
     caption, seen = words(rows, told)
-    flat = _flat(rows)
-    drawn = page(flat, told.uniform)
-    return pictures.publish(pictures.Picture(name, drawn, caption, seen, flat, flat), folder)
+    drawn = page(rows, told.uniform)
+    return pictures.publish(pictures.Picture(name, drawn, caption, seen, rows, rows), folder)
 
 
 def page(
@@ -238,11 +236,7 @@ def page(
 
 
 def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
-    """Returns the caption, and what is to be seen, of rows as `_rows` and `read_rows` return them.
-
-    Nothing but the rows and the problem is needed, so that words can be written again without a
-    simulation.
-    """
+    """Returns the caption, and what is to be seen, of the rows of the CSV."""
     horizons = list(dict.fromkeys(row["T"] for row in rows))
     labels = [each.label for each in EVERYBODY.values()]
     most = max(row["seeds"] for row in rows)
@@ -268,27 +262,13 @@ def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
     return caption, _seen(rows, told.uniform)
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Returns the rows that `draw` has written as CSV, with every number that words need."""
-    found = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for cells in csv.DictReader(file):
-            leak = cells["epsilon"]
-            row: dict[str, Any] = {name: cells[name] for name in ("algorithm", "others are told")}
-            row |= {"T": int(cells["T"]), "seeds": int(cells["seeds"])}
-            row["epsilon"] = None if leak in ("", NO_NOISE) else float(leak)
-            ends = ("", ", lower", ", upper")
-            lost = tuple(float(cells[f"points lost per rating{end}"]) for end in ends)
-            found.append(row | {LOST: lost})
-    return found
-
-
 def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
-    """Returns a row for each horizon, contestant and leak; without noise, the leak is None."""
+    """Returns a row for each horizon, contestant and leak, which is a word where there is none."""
     rows = []
     for horizon, parts in results.items():
         for name, by_leak in parts.items():
             plain = _lost(by_leak[None], horizon, points)
+            none = NO_NOISE if name in PRIVATE else ""
             for leak, data in by_leak.items():
                 lost = _lost(data, horizon, points)
                 rows.append(
@@ -296,10 +276,10 @@ def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
                         "T": horizon,
                         "algorithm": EVERYBODY[name].label,
                         "others are told": EVERYBODY[name].told,
-                        "epsilon": leak,
+                        "epsilon": none if leak is None else leak,
                         "seeds": data.sizes["seed"],
                         LOST: common.interval(lost),
-                        MORE: common.interval(lost - plain),
+                        MORE: "" if leak is None else common.interval(lost - plain),
                         "agents that play a worse arm at T": common.interval(data.agents_worse),
                     }
                 )
@@ -310,19 +290,6 @@ def _lost(data: xr.Dataset, horizon: int, points: float) -> np.ndarray:
     """Returns, by seed, the rating points that are lost for each rating."""
     regret = data.regret.isel(time=-1).values
     return np.asarray(regret * points / (horizon * int(data.attrs["agents"])), np.float64)
-
-
-def _flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the rows as they are written: no leak has words, no difference is no number."""
-    private = {each.label for each in PRIVATE.values()}
-    found = []
-    for row in rows:
-        own = dict(row)
-        if row["epsilon"] is None:
-            own["epsilon"] = NO_NOISE if row["algorithm"] in private else ""
-            own[MORE] = ""
-        found.append(own)
-    return found
 
 
 def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
@@ -359,7 +326,7 @@ def _unlike(rows: Sequence[Mapping[str, Any]], least: Sequence[Mapping[str, Any]
         rows: All rows of one horizon.
         least: The best row at each leak.
     """
-    private = [row for row in rows if row["epsilon"] is not None]
+    private = [row for row in rows if row["epsilon"] not in ("", NO_NOISE)]
     told = {row["algorithm"]: row["others are told"] for row in private}
     seeds = {row["algorithm"]: whole(row["seeds"]) for row in private}
     text = ""

@@ -741,7 +741,7 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     results = {"arena": {10**4: found, 10**5: found}}
     results["arena_settings"] = {10**6: {"fed1-M1-f138": None}}
     results["arena_fronts"] = {10**5: {"dials": {}, "far": {}}}
-    arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
+    arena_report.judge(results.__getitem__, tmp_path)
     page = (tmp_path / "ARENA.md").read_text("utf-8")
     for end, part in itertools.product(("T1e4", "T1e5"), ("regret", "links", "leak", "differ")):
         assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in page

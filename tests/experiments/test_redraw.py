@@ -8,7 +8,7 @@ from legibility import published
 from pages import writers
 from refusals import refused
 
-from experiments import arena_figures, arena_fronts, arena_fronts_figures, common, pictures, redraw
+from experiments import arena_figures, arena_fronts_figures, common, pictures, redraw
 
 FIGURES = Path(common.__file__).parents[1] / "figures"
 
@@ -58,7 +58,7 @@ def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path, narrow):
     found = writers.parts(10**4)
     arena_figures.draw({10**4: found}, tmp_path)
     results = {"arena": {10**5: found}, "arena_fronts": {10**5: {"dials": {}, "far": {}}}}
-    arena_fronts_figures.judge(arena_fronts.Data(results.__getitem__), tmp_path)
+    arena_fronts_figures.judge(results.__getitem__, tmp_path)
     for picture in kept.values():
         common.save_rows(picture.rows, tmp_path / f"{picture.name}.csv")
     for name, picture in kept.items():

@@ -19,7 +19,6 @@ import fmab_jax as fmab
 from experiments import (
     arena,
     arena_figures,
-    arena_fronts,
     arena_fronts_figures,
     arena_report,
     arena_settings,
@@ -270,8 +269,8 @@ def write_arena(folder, replace):
     }
     arena_figures.draw(results["arena"], folder)
     arena_settings.draw(results["arena_settings"], folder)
-    arena_fronts_figures.judge(arena_fronts.Data(results.__getitem__), folder)
-    arena_report.judge(arena_report.Data(results.__getitem__), folder)
+    arena_fronts_figures.judge(results.__getitem__, folder)
+    arena_report.judge(results.__getitem__, folder)
 
 
 class Blank(pictures.Page):
