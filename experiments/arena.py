@@ -81,17 +81,11 @@ SHARES = {
 
 
 class Entry(NamedTuple):
-    """A contestant.
+    """A contestant."""
 
-    Attributes:
-        label: In figures and tables.
-        algorithm: As its authors would set it, at epsilon = 1 where it is private.
-        trust: Who is trusted, a key of `TRUST`.
-    """
-
-    label: str
-    algorithm: Any
-    trust: str
+    label: str  # in figures and tables
+    algorithm: Any  # as its authors would set it, at epsilon = 1 where it is private
+    trust: str  # who is trusted, a key of `TRUST`
 
     @property
     def steps(self) -> bool:
@@ -233,21 +227,14 @@ def _pooled(**own: Any) -> Callable[[float], Any]:
 
 
 class View(NamedTuple):
-    """Whose view is matched: all that take part are covered by the same epsilon there.
+    """Whose view is matched: all that take part are covered by the same epsilon there."""
 
-    Attributes:
-        sees: What is seen.
-        accountant: In which sense the leak is counted: "pure", or up to which delta.
-        makers: Who takes part, by contestant: what runs at a leak.
-        absent: Why other private contestants take no part, by contestant.
-        note: What to know besides; with what a message leaks where the sum over ``all`` agents, or
-            over those of a ``star``, leaks 1, and what one of ``bits`` does.
-    """
-
-    sees: str
-    accountant: str | float
-    makers: dict[str, Callable[[float], Any]]
-    absent: dict[str, str]
+    sees: str  # what is seen
+    accountant: str | float  # in which sense the leak is counted: "pure", or up to which delta
+    makers: dict[str, Callable[[float], Any]]  # who takes part, by contestant: what runs at a leak
+    absent: dict[str, str]  # why other private contestants take no part, by contestant
+    # what to know besides; with what a message leaks where the sum over ``all`` agents, or over
+    # those of a ``star``, leaks 1, and what one of ``bits`` does
     note: str
 
     @property

@@ -53,29 +53,17 @@ CHECKED = {
 
 
 class Setting(NamedTuple):
-    """One run of somebody's setting.
+    """One run of somebody's setting."""
 
-    Attributes:
-        who: Whose.
-        what: In words.
-        algorithm: What is run.
-        problem: On what.
-        horizon: Theirs.
-        seeds: Theirs.
-        known: What is known of their result.
-        priced: Whether links count as regret, one each, as in that paper.
-        each: Whether regret is told per agent, as in that paper.
-    """
-
-    who: str
-    what: str
-    algorithm: Any
-    problem: Any
-    horizon: int
-    seeds: int
-    known: str
-    priced: bool = False
-    each: bool = False
+    who: str  # whose
+    what: str  # in words
+    algorithm: Any  # what is run
+    problem: Any  # on what
+    horizon: int  # theirs
+    seeds: int  # theirs
+    known: str  # what is known of their result
+    priced: bool = False  # whether links count as regret, one each, as in that paper
+    each: bool = False  # whether regret is told per agent, as in that paper
 
 
 def fed1_means(agents: int) -> np.ndarray:

@@ -45,18 +45,13 @@ def swept(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Data
 
 @dataclass(frozen=True)
 class Differences:
-    """Paired differences of regret to a reference, over the logarithm of time.
+    """Paired differences of regret to a reference, over the logarithm of time."""
 
-    Attributes:
-        results: What they are of, by horizon.
-        more: Their bands.
-        levels: Regret at T of the references, with intervals; their mean is 100 %.
-        regret: Bands of regret itself, where it is drawn above the differences.
-    """
-
-    results: common.Results
-    more: Bands
+    results: common.Results  # what they are of, by horizon
+    more: Bands  # their bands
+    # regret at T of the references, with intervals; their mean is 100 %
     levels: dict[int, dict[str, seen.Point]]
+    # bands of regret itself, where it is drawn above the differences
     regret: Bands = field(default_factory=dict)
 
     @property

@@ -149,15 +149,10 @@ class Sentence(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a reading says of a sentence.
+    """What a reading says of a sentence."""
 
-    Attributes:
-        verdict: One of `KINDS`; "" where nothing is counted.
-        numbers: What it was found from, to be compared with that of other readings.
-    """
-
-    verdict: str
-    numbers: tuple[Any, ...]
+    verdict: str  # one of `KINDS`; "" where nothing is counted
+    numbers: tuple[Any, ...]  # what it was found from, to be compared with that of other readings
 
 
 class Told(NamedTuple):
@@ -179,15 +174,10 @@ class Told(NamedTuple):
 
 
 class Share(NamedTuple):
-    """In how many of its readings a sentence holds, for the column of CLAIMS.md.
+    """In how many of its readings a sentence holds, for the column of CLAIMS.md."""
 
-    Attributes:
-        text: All kinds, and the seeds: "holds in 9 of 12 readings, not decided in 3; 200 seeds".
-        own: The verdicts in CLAIMS.md's own reading, by T, or `ANY`.
-    """
-
-    text: str
-    own: Mapping[str, str]
+    text: str  # all kinds, and the seeds: "holds in 9 of 12 readings, not decided in 3; 200 seeds"
+    own: Mapping[str, str]  # the verdicts in CLAIMS.md's own reading, by T, or `ANY`
 
     def beside(self, findings: Sequence[Finding]) -> str:
         """Returns the text, to be written beside what CLAIMS.md found itself.

@@ -92,17 +92,11 @@ class Numbers:
 
 
 class Block(NamedTuple):
-    """A part of a page.
+    """A part of a page."""
 
-    Attributes:
-        page: Its path from the root.
-        name: In the comment that begins it.
-        write: Returns its text.
-    """
-
-    page: str
-    name: str
-    write: Callable[[Numbers], str]
+    page: str  # its path from the root
+    name: str  # in the comment that begins it
+    write: Callable[[Numbers], str]  # returns its text
 
 
 def measured(row: Mapping[str, str]) -> Measured:

@@ -217,22 +217,14 @@ def faint(effects: Iterable[tuple[float, Sequence[float]]]) -> bool:
 
 
 class Picture(NamedTuple):
-    """A figure with its words and numbers.
+    """A figure with its words and numbers."""
 
-    Attributes:
-        name: Of its files, without an ending.
-        draw: Draws on a page; called once for each width.
-        caption: Setting, horizon, seeds, and which kind of band is shown.
-        alt: What is to be seen, for who does not see it: one to three sentences.
-        rows: Every number that is drawn, a row for each point.
-        table: What is written below the words as a table; none for no table.
-    """
-
-    name: str
-    draw: Callable[[Page], None]
-    caption: str
-    alt: str
-    rows: Sequence[Mapping[str, Any]]
+    name: str  # of its files, without an ending
+    draw: Callable[[Page], None]  # draws on a page; called once for each width
+    caption: str  # setting, horizon, seeds, and which kind of band is shown
+    alt: str  # what is to be seen, for who does not see it: one to three sentences
+    rows: Sequence[Mapping[str, Any]]  # every number that is drawn, a row for each point
+    # what is written below the words as a table; none for no table
     table: Sequence[Mapping[str, Any]] = ()
 
 

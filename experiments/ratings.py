@@ -36,17 +36,11 @@ LONG, LONGEST = 10**4, 10**5
 
 
 class Contestant(NamedTuple):
-    """Somebody who is run at every leak, or whom others are compared with.
+    """Somebody who is run at every leak, or whom others are compared with."""
 
-    Attributes:
-        label: In figures and tables.
-        maker: Returns the algorithm at a leak; None, without noise.
-        told: What others are told.
-    """
-
-    label: str
-    maker: Callable[[float | None], Any]
-    told: str
+    label: str  # in figures and tables
+    maker: Callable[[float | None], Any]  # returns the algorithm at a leak; None, without noise
+    told: str  # what others are told
 
     @property
     def steps(self) -> bool:
@@ -131,17 +125,11 @@ def sweep(
 
 
 class _Told(NamedTuple):
-    """What is said of the problem.
+    """What is said of the problem."""
 
-    Attributes:
-        points: Rating points of one unit of reward.
-        uniform: Rating points that uniform play loses for each rating, exactly.
-        words: The setting.
-    """
-
-    points: float
-    uniform: float
-    words: str
+    points: float  # rating points of one unit of reward
+    uniform: float  # rating points that uniform play loses for each rating, exactly
+    words: str  # the setting
 
 
 def told_of(problem: fmab.Problem, words: str) -> _Told:

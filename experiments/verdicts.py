@@ -95,28 +95,20 @@ class Measured(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What was found under one condition, such as "T = 10⁴".
+    """What was found under one condition, such as "T = 10⁴"."""
 
-    Attributes:
-        condition: Under which.
-        told: What was measured, in words.
-        verdicts: At half the tolerance, at it, and at twice of it; alike where there is none.
-        numbers: What was measured, by name; the rule is applied to each of them.
-        counted: Whether it is part of the row's verdict.
-        rule: By which of the rules it was judged.
-        against: What the numbers are held against; NaN where the rule has no such number.
-        besides: What is told besides, by name.
-        seeds: Of a number under a condition: how many seeds met it, of how many.
-    """
-
-    condition: str
-    told: str
+    condition: str  # under which
+    told: str  # what was measured, in words
+    # at half the tolerance, at it, and at twice of it; alike where there is none
     verdicts: tuple[str, str, str]
+    # what was measured, by name; the rule is applied to each of them
     numbers: dict[str, Measured] = {}
-    counted: bool = True
-    rule: str = ""
+    counted: bool = True  # whether it is part of the row's verdict
+    rule: str = ""  # by which of the rules it was judged
+    # what the numbers are held against; NaN where the rule has no such number
     against: float = math.nan
-    besides: dict[str, Measured] = {}
+    besides: dict[str, Measured] = {}  # what is told besides, by name
+    # of a number under a condition: how many seeds met it, of how many
     seeds: dict[str, tuple[int, int]] = {}
 
     @property
@@ -141,24 +133,17 @@ class Finding(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One sentence of the paper.
+    """One sentence of the paper."""
 
-    Attributes:
-        section: Where it stands.
-        quote: A few of its words, as the LaTeX has them.
-        words: What is measured, and what counts as agreement; what settles a sentence; what a slip
-            of the print means; why a sentence is not judged.
-        judge: Returns the findings, from the data; None for a sentence that is not judged.
-        see: The figure, table or function behind it.
-        note: What a reader should know besides.
-    """
-
-    section: str
-    quote: str
+    section: str  # where it stands
+    quote: str  # A few of its words, as the LaTeX has them
+    # what is measured, and what counts as agreement; what settles a sentence; what a slip of the
+    # print means; why a sentence is not judged
     words: str
+    # returns the findings, from the data; None for a sentence that is not judged
     judge: Callable[[Any], list[Finding]] | None = None
-    see: str = ""
-    note: str = ""
+    see: str = ""  # the figure, table or function behind it
+    note: str = ""  # what a reader should know besides
 
     def judged(self, data: Any) -> list[Finding]:
         """Returns the findings; of a sentence that is not judged, why it is not."""
