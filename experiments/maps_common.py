@@ -11,8 +11,7 @@ import xarray as xr
 from matplotlib.ticker import NullLocator
 
 import fmab_jax as fmab
-from experiments import common, pictures, verdicts
-from fmab_jax.analysis.bands import lost_interval
+from experiments import common, pictures
 from fmab_jax.analysis.words import written
 
 AGENTS, ARMS, EPSILON = 50, 100, 1
@@ -86,13 +85,6 @@ def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **nam
             panel.xaxis.set_minor_locator(NullLocator())
 
     page.fit = write
-
-
-def share_of(events: Any) -> verdicts.Measured:
-    """Returns the share of seeds that something befell, with its Clopper-Pearson interval."""
-    events = np.asarray(events, bool)
-    interval = lost_interval(int(events.sum()), events.size, common.LEVEL)
-    return verdicts.Measured(float(events.mean()), *interval)
 
 
 def end(data: xr.Dataset, **cell: Any) -> np.ndarray:

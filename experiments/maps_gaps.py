@@ -24,7 +24,6 @@ from experiments.maps_common import (
     caption,
     name_ticks,
     run_paper,
-    share_of,
 )
 from experiments.maps_pairs import regret_without
 from experiments.verdicts import TOLERANCE, Measured
@@ -94,6 +93,11 @@ def listed(labels: Sequence[str], holds: np.ndarray) -> str:
     return " and ".join(told) or "no gap"
 
 
+def share_of(events: Any) -> tuple[float, ...]:
+    """Returns the share of seeds that something befell, with its Clopper-Pearson interval."""
+    return tuple(verdicts.share(events, common.LEVEL))
+
+
 def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[str, Any]]:
     """Returns every cell: regret against no budget, budgets spent, worse arms, sentences."""
     last = data.isel(time=-1).load()
@@ -109,8 +113,8 @@ def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[s
                 "R": int(budget),
                 "regret": common.interval(cell.regret.values),
                 "over no budget": tuple(verdicts.ratio(cell.regret.values, without)),
-                "spends the budget": tuple(share_of(cell.rounds_made.values == budget)),
-                "commits to a worse arm": tuple(share_of(cell.worse_arm_played.values)),
+                "spends the budget": share_of(cell.rounds_made.values == budget),
+                "commits to a worse arm": share_of(cell.worse_arm_played.values),
             }
             for words, found in measured.items():
                 row[f"{words}: excess"] = tuple(found[place])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments import common
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.errors import real, refuse
@@ -103,7 +104,7 @@ class Ranks:
     def more(self, one: str, other: str) -> Interval:
         """Returns how much more regret one has than another, seed by seed, with its interval."""
         mine, theirs = self._common(one, other)
-        return mean_with_ends(mine - theirs, self.level)
+        return common.interval(mine - theirs, self.level)
 
     def percent(self, one: str, other: str) -> Interval:
         """Returns the same in per cent of the other's mean (Fieller, paired); NaN for no end."""
@@ -141,14 +142,6 @@ def _check(entrants: Sequence[Entrant], level: float, unlike: bool) -> None:
     if len(terms) > 1 and not unlike:
         remedy = "compare those of one trust and leak, or pass unlike=True"
         refuse("entrants", terms, "alike in whom they trust and what they leak", remedy)
-
-
-def mean_with_ends(values: np.ndarray, level: float) -> Interval:
-    """Returns the mean over seeds, at least two, with the ends of its interval (Student t)."""
-    middle = float(values.mean())
-    error = float(values.std(ddof=1)) / math.sqrt(len(values))
-    half = student_quantile(len(values) - 1, level) * error
-    return middle, middle - half, middle + half
 
 
 def interval_text(numbers: Interval) -> str:

@@ -30,6 +30,7 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
+from experiments import common
 from fmab_jax.analysis.bands import fieller, lost_interval, student_quantile
 
 LEVEL = 0.99
@@ -189,15 +190,13 @@ class Data:
 
 def mean(values: Any) -> Measured:
     """Returns the mean over seeds (Student t)."""
-    values = np.asarray(values, np.float64)
-    half = student_quantile(values.size - 1, LEVEL) * values.std(ddof=1) / math.sqrt(values.size)
-    return Measured(values.mean(), values.mean() - half, values.mean() + half)
+    return Measured(*common.interval(values, LEVEL))
 
 
-def share(happened: Any) -> Measured:
+def share(happened: Any, level: float = LEVEL) -> Measured:
     """Returns the share of seeds for which something happened (Clopper-Pearson)."""
     happened = np.asarray(happened, bool)
-    return Measured(happened.mean(), *lost_interval(int(happened.sum()), happened.size, LEVEL))
+    return Measured(happened.mean(), *lost_interval(int(happened.sum()), happened.size, level))
 
 
 def ratio(first: Any, second: Any) -> Measured:

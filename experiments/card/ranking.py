@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments import common
 from experiments.card.standings import Run, Standings
 from experiments.card.suites import Group
-from experiments.several import Entrant, Place, Ranks, interval_text, mean_with_ends
+from experiments.several import Entrant, Place, Ranks, interval_text
 from fmab_jax.analysis.bands import lost_interval
 
 LEVEL = 0.95
@@ -22,7 +23,7 @@ SLACK = 1.1
 
 def write_mean(values: np.ndarray) -> str:
     """Writes the mean over seeds with its interval."""
-    return interval_text(mean_with_ends(values, LEVEL))
+    return interval_text(common.interval(values, LEVEL))
 
 
 @dataclass(frozen=True)
