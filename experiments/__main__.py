@@ -3,7 +3,7 @@
 python -m experiments                                    all of them: T = 10^4, 10^5, 10^6
 python -m experiments fig04 fig10 --seeds 200 --horizon 1e4
 python -m experiments --quick                            all of them, roughly, in minutes
-python -m experiments redraw                             pictures anew, from the numbers beside them
+python -m experiments redraw --pdf                       pictures for print, from their numbers
 python -m experiments card mine.py                       where an algorithm of your own stands
 
 Simulations are kept in runs/experiments, so that a second run only draws.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -50,8 +51,6 @@ NAMES = (
     "ratings",
     "pages",
 )
-# What is not run with all: it draws what has been drawn anew.
-BESIDES = ("redraw",)
 # What is drawn elsewhere than it is simulated.
 FIGURES = {name: f"{name}_figures" for name in ("arena", "arena_fronts", "multiverse")}
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
@@ -60,7 +59,7 @@ QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 def chosen(given: str) -> str:
     """Returns the experiment that a full or short name ("fig04", "table2", "fig11") means."""
     known = {short: name for name in NAMES for short in name.split("_") if short[-1].isdigit()}
-    known |= {name: name for name in (*NAMES, *BESIDES)}
+    known |= {name: name for name in NAMES}
     if given not in known:
         near = difflib.get_close_matches(given, known, n=1, cutoff=0)
         first = {name: name.partition("_")[0] for name in NAMES}
@@ -73,10 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if words[:1] == ["card"]:
-            from experiments.card import card
-
-            card.main(words[1:])
+        if words[:1] in (["card"], ["redraw"]):
+            command = "card.card" if words[0] == "card" else "redraw"
+            import_module(f"experiments.{command}").main(words[1:])
         else:
             run_experiments(words)
     except Refusal as error:
@@ -148,26 +146,22 @@ def run(
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{FIGURES.get(name, name)}")
-    if name in ("maps", "multiverse", "claims"):
+    load = functools.cache(lambda other: results_of(other, horizons, seeds, runs, quick))
+    if name in ("multiverse", "claims"):
         # They judge what the others have simulated, and some sweeps of their own.
-        data = experiment.Data(
-            lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
-        )
+        data = experiment.Data(load.__wrapped__, horizons, seeds, runs)
         more: tuple[Any, ...] = ()
         if name == "claims":
             more = (import_module("experiments.multiverse").shares(folder),)
         elif quick and name == "multiverse":
             more = (import_module("experiments.multiverse").QUICK,)
         simulated, written = 0.0, experiment.judge(data, folder, *more)
-    elif name in BESIDES:
-        simulated, written = 0.0, experiment.judge(folder)
     elif name == "pages":
         # Only what was drawn into figures/ is told on the pages.
         own = folder.resolve() == (experiment.ROOT / "figures").resolve()
         simulated, written = 0.0, experiment.judge(folder) if own else []
     elif name in ("arena_fronts", "arena_report"):
-        data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs, quick))
-        simulated, written = 0.0, experiment.judge(data, folder)
+        simulated, written = 0.0, experiment.judge(load, folder)
     else:
         results = results_of(name, horizons, seeds, runs, quick)
         simulated = time.perf_counter() - began

@@ -29,7 +29,7 @@ from scipy.optimize import brentq
 import fmab_jax as fmab
 from experiments import common, several
 from fmab_jax.algorithms.base import ACTIONS
-from fmab_jax.analysis import costs, statements, theory
+from fmab_jax.analysis import costs, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import ledgers
@@ -82,17 +82,11 @@ SHARES = {
 
 
 class Entry(NamedTuple):
-    """A contestant.
+    """A contestant."""
 
-    Attributes:
-        label: In figures and tables.
-        algorithm: As its authors would set it, at epsilon = 1 where it is private.
-        trust: Who is trusted, a key of `TRUST`.
-    """
-
-    label: str
-    algorithm: Any
-    trust: str
+    label: str  # in figures and tables
+    algorithm: Any  # as its authors would set it, at epsilon = 1 where it is private
+    trust: str  # who is trusted, a key of `TRUST`
 
     @property
     def steps(self) -> bool:
@@ -234,21 +228,14 @@ def _pooled(**own: Any) -> Callable[[float], Any]:
 
 
 class View(NamedTuple):
-    """Whose view is matched: all that take part are covered by the same epsilon there.
+    """Whose view is matched: all that take part are covered by the same epsilon there."""
 
-    Attributes:
-        sees: What is seen.
-        accountant: In which sense the leak is counted: "pure", or up to which delta.
-        makers: Who takes part, by contestant: what runs at a leak.
-        absent: Why other private contestants take no part, by contestant.
-        note: What to know besides; with what a message leaks where the sum over ``all`` agents, or
-            over those of a ``star``, leaks 1, and what one of ``bits`` does.
-    """
-
-    sees: str
-    accountant: str | float
-    makers: dict[str, Callable[[float], Any]]
-    absent: dict[str, str]
+    sees: str  # what is seen
+    accountant: str | float  # in which sense the leak is counted: "pure", or up to which delta
+    makers: dict[str, Callable[[float], Any]]  # who takes part, by contestant: what runs at a leak
+    absent: dict[str, str]  # why other private contestants take no part, by contestant
+    # what to know besides; with what a message leaks where the sum over ``all`` agents, or over
+    # those of a ``star``, leaks 1, and what one of ``bits`` does
     note: str
 
     @property
@@ -554,10 +541,9 @@ def entrant(name: str, data: xr.Dataset) -> several.Entrant:
     return several.Entrant(entry.label, trusted(name), told, regret, question=_question(data))
 
 
-def _question(data: xr.Dataset) -> statements.Question:
+def _question(data: xr.Dataset) -> tuple[Any, ...]:
     """Returns what a run was asked, as far as all of a part are asked the same."""
-    seed = data.attrs.get("root_seed")
-    return statements.Question(int(data.time.values[-1]), None if seed is None else int(seed))
+    return int(data.time.values[-1]), data.attrs.get("root_seed")
 
 
 def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[several.Entrant]:

@@ -109,7 +109,7 @@ def _ends(
         entrants: Who takes part.
         more: What else is to be said of one, by label.
     """
-    places = several.places(entrants, common.LEVEL, unlike=True)
+    places = several.Ranks(entrants, common.LEVEL, unlike=True).places
     order = sorted(entrants, key=lambda each: each.regret.mean())
 
     def named(ends: Sequence[several.Entrant]) -> str:
@@ -371,7 +371,7 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
             entrants = matched(view, leak, parts)
             if not entrants:
                 continue
-            places = several.places(entrants, common.LEVEL)
+            places = several.Ranks(entrants, common.LEVEL).places
             start = {"view": what.who, "accountant": what.leak, "ε": leak}
             for each in entrants:
                 first, last = places[each.label][:2]
@@ -494,10 +494,11 @@ def _draw_leaks(
     for view in members:
         best = []
         for leak in (LEAKS[0], 1.0, LEAKS[-1]):
-            least = several.least("", matched(view, leak, parts), {}, common.LEVEL)
-            means = {each.label: each.mean for each in least.participants}
+            entrants = matched(view, leak, parts)
+            means = {each.label: each.regret.mean() for each in entrants}
+            places = several.Ranks(entrants, common.LEVEL).places
             named = " / ".join(
-                f"{label} ({means[label]:,.0f})" for label in (least.best, *least.alike)
+                f"{label} ({means[label]:,.0f})" for label in places if places[label].first == 1
             )
             best.append(f"{named} at ε = {leak:g}")
         listed.append(f"to {VIEWS[view].who}, {', '.join(best)}")
@@ -517,20 +518,6 @@ def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: st
         for words in SPREADS
     }
     order = sorted(members, key=lambda each: -found[each, "agents differ"][0])
-
-    def page(page: pictures.Page) -> None:
-        (panel,) = page.places(1, height=0.5 + 0.16 * len(members))
-        for index, words in enumerate(SPREADS):
-            places = np.arange(len(order)) + 0.15 * (1 - 2 * index)
-            mean, lower, upper = np.array([found[each, words] for each in order]).T
-            color, marker = style.COLOURS[index], style.MARKERS[index]
-            panel.hlines(places, lower, upper, color=color, linewidth=0.8)
-            look = {"color": color, "marker": marker, "markersize": 3, "linestyle": "none"}
-            page.handles = [*page.handles, *panel.plot(mean, places, label=words, **look)]
-        panel.set_xscale("log")
-        panel.set_yticks(np.arange(len(order)), [LINE_UP[each].label for each in order])
-        panel.margins(x=0.03)
-        panel.set_xlabel(REGRET, labelpad=2)
 
     table = [
         {
@@ -556,4 +543,26 @@ def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: st
         f"Where agents differ, the least mean regret is that of {least}; the largest is that of "
         f"{most}. {APART}"
     )
+    page = spreads_page(table)
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
+
+
+def spreads_page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret with agents alike and different, a row for each contestant."""
+    order = rows[::-1]
+
+    def draw(page: pictures.Page) -> None:
+        (panel,) = page.places(1, height=0.5 + 0.16 * len(order))
+        for index, words in enumerate(SPREADS):
+            places = np.arange(len(order)) + 0.15 * (1 - 2 * index)
+            mean, lower, upper = np.array([row[words] for row in order]).T
+            color, marker = style.COLOURS[index], style.MARKERS[index]
+            panel.hlines(places, lower, upper, color=color, linewidth=0.8)
+            look = {"color": color, "marker": marker, "markersize": 3, "linestyle": "none"}
+            page.handles = [*page.handles, *panel.plot(mean, places, label=words, **look)]
+        panel.set_xscale("log")
+        panel.set_yticks(np.arange(len(order)), [row["algorithm"] for row in order])
+        panel.margins(x=0.03)
+        panel.set_xlabel(REGRET, labelpad=2)
+
+    return draw

@@ -53,17 +53,12 @@ LOST = "seeds that lost the best arm"
 
 
 class Dial(NamedTuple):
-    """A contestant that is run at several places of its dial.
+    """A contestant that is run at several places of its dial."""
 
-    Attributes:
-        name: A key of `LINE_UP`.
-        maker: Returns the algorithm at a leak, with other values of the dial's parameters.
-        places: Their values; all combinations are run.
-    """
-
-    name: str
+    name: str  # A key of `LINE_UP`
+    # returns the algorithm at a leak, with other values of the dial's parameters
     maker: Callable[..., Any]
-    places: Mapping[str, Sequence[Any]]
+    places: Mapping[str, Sequence[Any]]  # their values; all combinations are run
 
 
 def _message(leak: float, **own: Any) -> Any:
@@ -110,23 +105,14 @@ CAPS = (
 
 
 class Point(NamedTuple):
-    """One configuration at one leak.
+    """One configuration at one leak."""
 
-    Attributes:
-        name: A key of `LINE_UP`.
-        settings: The places of its dial, in words; "" for the arena's own.
-        regret: [seed] at T, over all agents.
-        links: [seed].
-        bits: [seed].
-        lost: Seeds in which somebody has dropped every best arm.
-    """
-
-    name: str
-    settings: str
-    regret: np.ndarray
-    links: np.ndarray
-    bits: np.ndarray
-    lost: int
+    name: str  # A key of `LINE_UP`
+    settings: str  # the places of its dial, in words; "" for the arena's own
+    regret: np.ndarray  # [seed] at T, over all agents
+    links: np.ndarray  # [seed]
+    bits: np.ndarray  # [seed]
+    lost: int  # seeds in which somebody has dropped every best arm
 
     @property
     def label(self) -> str:
@@ -148,14 +134,6 @@ class Point(NamedTuple):
             LOST: self.lost,
             "links at T": common.interval(self.links),
         }
-
-
-class Data:
-    """What the fronts are made of: results of `arena` and of the dials, by horizon."""
-
-    def __init__(self, results: Callable[[str], Mapping[int, Any]]) -> None:
-        self.arena = results("arena")
-        self.own = results("arena_fronts")
 
 
 def horizons(given: Sequence[int]) -> list[int]:
@@ -431,11 +409,11 @@ def far_rows(far: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["regret at T"][0])
 
 
-def sections(data: Data) -> list[str]:
+def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
     """Returns what ARENA.md says of the fronts."""
     lines: list[str] = []
-    for horizon, own in data.own.items():
-        parts = data.arena[horizon]
+    for horizon, own in fronts.items():
+        parts = arena_[horizon]
         rows = capped(parts, own["dials"], horizon)
         lines += [f"## What is possible, T = {whole(horizon)}", ""]
         lines += [

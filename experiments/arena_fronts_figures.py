@@ -24,12 +24,10 @@ from experiments.arena import (
     tails,
 )
 from experiments.arena_fronts import (
-    FAR_NOTE,
+    HORIZON,
     LOST,
     NOW,
-    Data,
     Point,
-    below,
     best_by_year,
     by_trust,
     capped,
@@ -44,6 +42,8 @@ from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
+Rows = Sequence[Mapping[str, Any]]
+Load = Callable[[str], Mapping[int, Any]]  # results of an experiment, by horizon
 # As a lower bound is drawn.
 BOUND: Any = (0, (4, 1.5))
 BARS = "bars: pointwise 95 % confidence intervals (Student t)"
@@ -51,16 +51,17 @@ BARS = "bars: pointwise 95 % confidence intervals (Student t)"
 BESIDE = ("kl_se", "kl_se_split")
 
 
-def judge(data: Data, folder: Path) -> list[Path]:
+def judge(load: Load, folder: Path) -> list[Path]:
     """Draws the fronts, the front over the years and what a radius costs, a table beside each."""
     written: list[Path] = []
-    for horizon, own in data.own.items():
-        parts, dials = data.arena[horizon], own["dials"]
+    for horizon, own in load("arena_fronts").items():
+        parts, dials = load("arena")[horizon], own["dials"]
         written += draw(parts, dials, horizon, folder)
-        rows = capped(parts, dials, horizon)
-        written += common.save_table(rows, folder, "arena_caps", below(parts, dials))
+        tables = {"caps": capped(parts, dials, horizon)}
         if own["far"]:
-            written += common.save_table(far_rows(own["far"]), folder, "arena_far", FAR_NOTE)
+            tables["far"] = far_rows(own["far"])
+        for name, rows in tables.items():
+            written.append(common.save_rows(rows, folder / f"arena_{name}.csv"))
     return written
 
 
@@ -204,44 +205,6 @@ def _draw_radius(
     """Regret at T of CDP-MAB over the factor of its radius, and KL-SE beside it."""
     rows = radius_rows(parts, dials, horizon)
     told = [leak for leak in TOLD if radii(parts["b"], dials, leak)]
-    # Of what is drawn side by side, one scale.
-    low = 0.7 * min(least_possible(leak, horizon) for leak in told)
-    high = 1.4 * max(row["regret at T"][2] for row in rows)
-
-    def page(page: pictures.Page) -> None:
-        panels = page.places(len(told), across=min(3, len(told)), height=2.4)
-        for panel, leak in zip(panels, told, strict=True):
-            here = [row for row in rows if row["ε"] == f"{leak:g}"]
-            own = [row for row in here if row["factor of the radius"] != ""]
-            x = [row["factor of the radius"] for row in own]
-            mean, lower, upper = np.array([row["regret at T"] for row in own]).T
-            color = style.look(0)["color"]
-            panel.vlines(x, lower, upper, color=color, lw=0.8)
-            panel.plot(x, mean, color=color, lw=0.9)
-            for kept, face in ((True, color), (False, "white")):
-                at = [i for i, row in enumerate(own) if (not row[LOST]) == kept]
-                look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
-                panel.plot([x[i] for i in at], mean[at], marker="o", **look)
-            for index, row in enumerate((r for r in here if r not in own), 1):
-                panel.axhline(row["regret at T"][0], label=row["algorithm"], **style.look(index))
-            panel.axhline(least_possible(leak, horizon), color="0.35", ls=BOUND, lw=0.9)
-            panel.set(xscale="log", yscale="log", xlim=(0.088, 1.14), ylim=(low, high))
-            panel.set_xticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
-            panel.xaxis.set_minor_locator(NullLocator())
-            panel.set_title(f"leak {leak:g}", fontsize=FONT, pad=3, loc="left")
-            panel.set_xlabel("factor of the radius", labelpad=2)
-            panel.set_ylabel("regret at T", labelpad=2)
-        color = style.look(0)["color"]
-        page.handles = [
-            Line2D([], [], marker="o", ms=4, color=color, lw=0.9, label="CDP-MAB, no seed lost"),
-            Line2D([], [], marker="o", ms=4, color=color, mfc="white", lw=0.9, label="some lost"),
-            *(
-                Line2D([], [], label=LINE_UP[name].label, **style.look(index))
-                for index, name in enumerate(BESIDE, 1)
-            ),
-            Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
-        ]
-
     seeds = [row["seeds"] for row in rows]
     caption = (
         f"{_setting(horizon, seeds)}. CDP-MAB with its confidence radius multiplied by a factor, "
@@ -262,50 +225,59 @@ def _draw_radius(
             f"{len(own[best].regret):,} seeds lost the best arm"
         )
     alt = f"Regret of CDP-MAB: {'; '.join(ends)}."
+    page = radius_page(rows, horizon)
     picture = pictures.Picture("arena_radius", page, caption, alt, rows, rows)
     return pictures.publish(picture, folder)
+
+
+def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret over the factor of the radius from the rows of the CSV."""
+    own: dict[float, list[Any]] = {float(row["ε"]): [] for row in rows}
+    beside: dict[float, list[Any]] = {leak: [] for leak in own}
+    for row in rows:
+        (beside if row["factor of the radius"] == "" else own)[float(row["ε"])].append(row)
+    # Of what is drawn side by side, one scale.
+    low = 0.7 * min(least_possible(leak, horizon) for leak in own)
+    high = 1.4 * max(row["regret at T"][2] for row in rows)
+    color = style.look(0)["color"]
+
+    def draw(page: pictures.Page) -> None:
+        panels = page.places(len(own), across=min(3, len(own)), height=2.4)
+        for panel, (leak, here) in zip(panels, own.items(), strict=True):
+            x = [row["factor of the radius"] for row in here]
+            mean, lower, upper = np.array([row["regret at T"] for row in here]).T
+            panel.vlines(x, lower, upper, color=color, lw=0.8)
+            panel.plot(x, mean, color=color, lw=0.9)
+            for whole_, face in ((True, color), (False, "white")):
+                at = [i for i, row in enumerate(here) if (not row[LOST]) == whole_]
+                look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
+                panel.plot([x[i] for i in at], mean[at], marker="o", **look)
+            for index, row in enumerate(beside[leak], 1):
+                panel.axhline(row["regret at T"][0], label=row["algorithm"], **style.look(index))
+            panel.axhline(least_possible(leak, horizon), color="0.35", ls=BOUND, lw=0.9)
+            panel.set(xscale="log", yscale="log", xlim=(0.088, 1.14), ylim=(low, high))
+            panel.set_xticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
+            panel.xaxis.set_minor_locator(NullLocator())
+            panel.set_title(f"leak {leak:g}", fontsize=FONT, pad=3, loc="left")
+            panel.set_xlabel("factor of the radius", labelpad=2)
+            panel.set_ylabel("regret at T", labelpad=2)
+        page.handles = [
+            Line2D([], [], marker="o", ms=4, color=color, lw=0.9, label="CDP-MAB, no seed lost"),
+            Line2D([], [], marker="o", ms=4, color=color, mfc="white", lw=0.9, label="some lost"),
+            *(
+                Line2D([], [], label=LINE_UP[name].label, **style.look(index))
+                for index, name in enumerate(BESIDE, 1)
+            ),
+            Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
+        ]
+
+    return draw
 
 
 def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Path]:
     """The least regret that was possible in a year, by what is trusted."""
     groups = by_trust(parts)
     best = {told: best_by_year(runs) for told, runs in groups.items()}
-    first = min(steps[0][0] for steps in best.values())
-    bounds = {"any algorithm": None, "any with actions of ε = 1": 1.0}
-
-    def page(page: pictures.Page) -> None:
-        (panel,) = page.places(1, height=3.4)
-        notes: list[Note] = []
-        lines: list[list[tuple[float, float]]] = []
-        for index, (told, steps) in enumerate(best.items()):
-            own = style.look(index)
-            years, means = [s[0] for s in steps], [s[2] for s in steps]
-            panel.plot([*years, NOW + 0.5], [*means, means[-1]], drawstyle="steps-post", **own)
-            until = [*years[1:], NOW + 0.5]
-            at = zip(years, until, means, strict=True)
-            lines.append([end for a, b, mean in at for end in ((a, mean), (b, mean))])
-            panel.plot(years, means, style.MARKERS[index], ms=3, color=own["color"])
-            notes += [
-                Note((when, mean), LINE_UP[name].label, own["color"]) for when, name, mean in steps
-            ]
-            own |= {"marker": style.MARKERS[index], "markersize": 3, "label": told}
-            page.handles = [*page.handles, Line2D([], [], **own)]
-        for words, epsilon in bounds.items():
-            dash = "-" if epsilon is None else BOUND
-            look: dict[str, Any] = {"color": "0.6", "linestyle": dash, "linewidth": 0.9}
-            panel.axhline(least_possible(epsilon, horizon), **look)
-            label = f"lower bound in the end: {words}"
-            page.handles = [*page.handles, Line2D([], [], label=label, **look)]
-        panel.set_yscale("log")
-        panel.set_xlim(first - 1, NOW + 1)
-        panel.margins(y=0.08)
-        panel.set_xlabel("year of publication", labelpad=2)
-        panel.set_ylabel("least regret at T so far", labelpad=2)
-        ends = first - 1, NOW + 1
-        for epsilon in bounds.values():
-            lines.append([(x, least_possible(epsilon, horizon)) for x in ends])
-        page.fit = lambda: write_beside(panel, notes, lines, crowded=True)
-
     rows = []
     for told, steps in best.items():
         for when, name, _ in steps:
@@ -330,5 +302,46 @@ def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Pa
         for told, steps in best.items()
     )
     alt = f"The least regret at T = {whole(horizon)}, first and last of each line. {listed}."
-    picture = pictures.Picture("arena_years", page, caption, alt, rows, rows)
+    picture = pictures.Picture("arena_years", years_page(rows, horizon), caption, alt, rows, rows)
     return pictures.publish(picture, folder)
+
+
+def years_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], None]:
+    """Returns what draws the least regret by year from the rows of the CSV, a line for a trust."""
+    best: dict[str, list[tuple[int, float, str]]] = {}
+    for row in rows:
+        step = row["year"], row["regret at T"][0], row["algorithm"]
+        best.setdefault(row["trust"], []).append(step)
+    ends = min(row["year"] for row in rows) - 1, NOW + 1
+    bounds = {"any algorithm": None, "any with actions of ε = 1": 1.0}
+
+    def draw(page: pictures.Page) -> None:
+        (panel,) = page.places(1, height=3.4)
+        notes: list[Note] = []
+        lines: list[list[tuple[float, float]]] = []
+        for index, (told, steps) in enumerate(best.items()):
+            look = style.look(index)
+            years, means, _ = zip(*steps, strict=True)
+            panel.plot([*years, NOW + 0.5], [*means, means[-1]], drawstyle="steps-post", **look)
+            at = zip(years, [*years[1:], NOW + 0.5], means, strict=True)
+            lines.append([end for a, b, mean in at for end in ((a, mean), (b, mean))])
+            panel.plot(years, means, style.MARKERS[index], ms=3, color=look["color"])
+            notes += [Note((year, mean), label, look["color"]) for year, mean, label in steps]
+            look |= {"marker": style.MARKERS[index], "markersize": 3, "label": told}
+            page.handles = [*page.handles, Line2D([], [], **look)]
+        for words, epsilon in bounds.items():
+            bound = least_possible(epsilon, horizon)
+            dash = "-" if epsilon is None else BOUND
+            grey: dict[str, Any] = {"color": "0.6", "linestyle": dash, "linewidth": 0.9}
+            panel.axhline(bound, **grey)
+            label = f"lower bound in the end: {words}"
+            page.handles = [*page.handles, Line2D([], [], label=label, **grey)]
+            lines.append([(x, bound) for x in ends])
+        panel.set_yscale("log")
+        panel.set_xlim(*ends)
+        panel.margins(y=0.08)
+        panel.set_xlabel("year of publication", labelpad=2)
+        panel.set_ylabel("least regret at T so far", labelpad=2)
+        page.fit = lambda: write_beside(panel, notes, lines, crowded=True)
+
+    return draw

@@ -6,7 +6,7 @@ numbers and waits; a simulation on the paper's instance tells what waits cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,22 +111,6 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         for measure, of in drawn.items()
     }
 
-    def page(page: pictures.Page) -> None:
-        axes = page.panels(list(drawn), GRAPHS, "agents M", 1.2)
-        for row, values in zip(axes, found.values(), strict=True):
-            for panel, name in zip(row, GRAPHS, strict=True):
-                page.handles = []
-                for words, own in zip(every[name, SIZES[0]], LOOKS, strict=True):
-                    line = [values[name, agents][words] for agents in SIZES]
-                    page.handles += panel.plot(SIZES, line, label=spoken(words), **own)
-                panel.set(xscale="log", yscale="log", xlim=(0.8 * SIZES[0], 1.25 * SIZES[-1]))
-                panel.set_xticks(SIZES[::2])
-            # One scale for a quantity on all graphs.
-            low = min(panel.get_ylim()[0] for panel in row)
-            high = max(panel.get_ylim()[1] for panel in row)
-            for panel in row:
-                panel.set_ylim(low, high)
-
     caption = (
         "One round of DDP-MAB over four graphs; nothing is random but the random graph (connected, "
         "edge probability 2 log M / M, one seed) and the pairs of gossip (one seed). Links: edges "
@@ -146,8 +130,35 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         for (name, agents), protocols in every.items()
         for words in protocols
     ]
-    picture = pictures.Picture("arena_protocols", page, f"{caption}.", alt, rows, rows)
+    picture = pictures.Picture("arena_protocols", page(rows), f"{caption}.", alt, rows, rows)
     return pictures.publish(picture, folder) + _draw_prices(results, folder)
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws a round over M from the rows of the CSV, a column for each graph."""
+    measures = [head for head in rows[0] if head.endswith(" of a round")]
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(measures, GRAPHS, "agents M", 1.2)
+        for line, measure in zip(axes, measures, strict=True):
+            for panel, name in zip(line, GRAPHS, strict=True):
+                here = [row for row in rows if row["graph"] == name]
+                page.handles = []
+                for protocol, look in zip(
+                    dict.fromkeys(r["protocol"] for r in here), LOOKS, strict=True
+                ):
+                    own = [row for row in here if row["protocol"] == protocol]
+                    points = [row["M"] for row in own], [row[measure] for row in own]
+                    page.handles += panel.plot(*points, label=protocol, **look)
+                panel.set(xscale="log", yscale="log", xlim=(0.8 * SIZES[0], 1.25 * SIZES[-1]))
+                panel.set_xticks(SIZES[::2])
+            # One scale for a quantity on all graphs.
+            low = min(panel.get_ylim()[0] for panel in line)
+            high = max(panel.get_ylim()[1] for panel in line)
+            for panel in line:
+                panel.set_ylim(low, high)
+
+    return draw
 
 
 Measure = Mapping[tuple[str, int], Mapping[str, int]]

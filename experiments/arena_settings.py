@@ -53,29 +53,17 @@ CHECKED = {
 
 
 class Setting(NamedTuple):
-    """One run of somebody's setting.
+    """One run of somebody's setting."""
 
-    Attributes:
-        who: Whose.
-        what: In words.
-        algorithm: What is run.
-        problem: On what.
-        horizon: Theirs.
-        seeds: Theirs.
-        known: What is known of their result.
-        priced: Whether links count as regret, one each, as in that paper.
-        each: Whether regret is told per agent, as in that paper.
-    """
-
-    who: str
-    what: str
-    algorithm: Any
-    problem: Any
-    horizon: int
-    seeds: int
-    known: str
-    priced: bool = False
-    each: bool = False
+    who: str  # whose
+    what: str  # in words
+    algorithm: Any  # what is run
+    problem: Any  # on what
+    horizon: int  # theirs
+    seeds: int  # theirs
+    known: str  # what is known of their result
+    priced: bool = False  # whether links count as regret, one each, as in that paper
+    each: bool = False  # whether regret is told per agent, as in that paper
 
 
 def fed1_means(agents: int) -> np.ndarray:
@@ -216,30 +204,29 @@ def sweep(
     return found
 
 
+NOTES = (
+    "Regret at T: sum over agents, or of one agent where the paper has it so; mean over seeds "
+    "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
+    "counts as one more regret; known then is regret with links / links. Known: what the "
+    "source, or somebody who ran its code, tells; LCC-UCB's paper shows medians. Instances "
+    "that a source draws at random are drawn anew here. Agrees: numbers that are known are met "
+    f"within {100 * NEAR:g} %, or within twice the ± that is known of them; a ratio that is "
+    f"read off a picture, within {100 * READ_OFF:g} %."
+)
+
+
 def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
-    """Writes the table, a row for each setting."""
-    notes = (
-        "Regret at T: sum over agents, or of one agent where the paper has it so; mean over seeds "
-        "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
-        "counts as one more regret; known then is regret with links / links. Known: what the "
-        "source, or somebody who ran its code, tells; LCC-UCB's paper shows medians. Instances "
-        "that a source draws at random are drawn anew here. Agrees: numbers that are known are met "
-        f"within {100 * NEAR:g} %, or within twice the ± that is known of them; a ratio that is "
-        f"read off a picture, within {100 * READ_OFF:g} %."
-    )
-    return common.save_table(_rows(results), folder, "arena_settings", notes)
+    """Writes the table, a row for each setting; ARENA.md shows it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [common.save_rows(_rows(results), folder / "arena_settings.csv")]
 
 
-def table(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """Returns the table in Markdown."""
-    return common.table_lines(_rows(results))
-
-
-def not_run(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """Returns a paragraph that names the settings without a row, if there are any."""
+def section(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """Returns the table in Markdown, how it is read, and the settings without a row."""
     (found,) = results.values()
     missing = [name for name in settings() if name not in found]
-    return [f"Not run: {', '.join(missing)}.", ""] if missing else []
+    not_run = [f"Not run: {', '.join(missing)}.", ""] * bool(missing)
+    return [*common.table_lines(_rows(results)), "", NOTES, "", *not_run]
 
 
 def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:

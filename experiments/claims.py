@@ -68,7 +68,7 @@ def judge(
         "settled by arithmetic": SETTLED,
         "misprints": MISPRINTS,
     }
-    found = {name: [row.judge(data) for row in listed] for name, listed in rows.items()}
+    found = {name: [row.judged(data) for row in listed] for name, listed in rows.items()}
     folder.mkdir(parents=True, exist_ok=True)
     page, table = folder / "CLAIMS.md", folder / "claims.csv"
     measured, bounds, settled, misprints = found.values()
@@ -84,7 +84,7 @@ def judge(
             "Settled by arithmetic",
             "Nothing is measured here: these follow from definitions, or contradict them. They are computed exactly.",
             ("section", "the paper's words", "what settles it", "computed", "verdict"),
-            _rows(SETTLED, [each.why for each in SETTLED], settled),
+            _rows(SETTLED, settled),
         ),
         _section(
             "Misprints",
@@ -97,7 +97,7 @@ def judge(
                 "printed, and what follows",
                 "verdict",
             ),
-            _rows(MISPRINTS, [each.meant for each in MISPRINTS], misprints),
+            _rows(MISPRINTS, misprints),
         ),
         _unmeasured(),
     ]
@@ -109,10 +109,8 @@ def judge(
         for name, listed in rows.items()
         for row, findings in zip(listed, found[name], strict=True)
     ]
-    unjudged = [
-        Judged(UNJUDGED, row, [Finding("", row.why, (UNJUDGED,) * 3)]) for row in UNMEASURED
-    ]
-    _write([*judged, *unjudged], table)
+    judged += [Judged(UNJUDGED, row, row.judged(data)) for row in UNMEASURED]
+    _write(judged, table)
     return [page, table]
 
 
@@ -180,21 +178,19 @@ def _table(
     """Returns heads and cells of sentences that runs judge."""
     heads = ["section", "the paper's words", "measured", "found", "verdict", "see"]
     heads += ["[readings](multiverse.md)"] if readings else []
-    whats = [row.measured + f"<br>{row.note}" * bool(row.note) for row in rows]
     told = []
-    for row, findings, cells in zip(rows, found, _rows(rows, whats, found), strict=True):
+    for row, findings, cells in zip(rows, found, _rows(rows, found), strict=True):
         cells += (row.see,)
         if readings:
-            share = readings.get((row.section, row.quote, row.measured))
+            share = readings.get((row.section, row.quote, row.words))
             cells += (share.beside(findings) if share else "",)
         told.append(cells)
     return heads, told
 
 
-def _rows(
-    rows: Sequence[Any], whats: Sequence[str], found: Sequence[list[Finding]]
-) -> list[tuple[str, ...]]:
-    """Returns the cells of judged sentences; `whats` says of each what it is judged by."""
+def _rows(rows: Sequence[Row], found: Sequence[list[Finding]]) -> list[tuple[str, ...]]:
+    """Returns the cells of judged sentences."""
+    whats = [row.words + f"<br>{row.note}" * bool(row.note) for row in rows]
     return [
         (row.section, quoted(row.quote), what, lines_of(findings, "<br>"), verdict_of(findings))
         for row, what, findings in zip(rows, whats, found, strict=True)
@@ -202,7 +198,7 @@ def _rows(
 
 
 def _unmeasured() -> list[str]:
-    rows = [(each.section, quoted(each.quote), each.why) for each in UNMEASURED]
+    rows = [(each.section, quoted(each.quote), each.words) for each in UNMEASURED]
     return _section("Not judged, and why", "", ("section", "the paper's words", "why"), rows)
 
 

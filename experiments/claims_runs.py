@@ -41,16 +41,11 @@ def gaps_of(problem: problems.Problem, instances: int) -> np.ndarray:
 
 
 class Epochs(NamedTuple):
-    """What Algorithm 1 did on some instances.
+    """What Algorithm 1 did on some instances."""
 
-    Attributes:
-        gone: [instance, arm] pulls of an agent when the arm left; 0 if it did not.
-        regret: [instance] at T, summed over agents.
-        failed: [instance] whether an aggregate was ever farther than C(r) from its arm's mean.
-    """
-
-    gone: np.ndarray
-    regret: np.ndarray
+    gone: np.ndarray  # [instance, arm] pulls of an agent when the arm left; 0 if it did not
+    regret: np.ndarray  # [instance] at T, summed over agents
+    # [instance] whether an aggregate was ever farther than C(r) from its arm's mean
     failed: np.ndarray
 
 

@@ -58,9 +58,10 @@ def power(horizon: int) -> str:
     return short if float(short) == horizon else str(horizon)
 
 
-def titles(results: Results) -> list[str]:
+def titles(results: Iterable[int]) -> list[str]:
     """Names the horizons of the columns of a figure, where there are several."""
-    return [f"T = {whole(T)} slots" if len(results) > 1 else "" for T in results]
+    horizons = list(results)
+    return [f"T = {whole(T)} slots" if len(horizons) > 1 else "" for T in horizons]
 
 
 def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> list[Any]:
@@ -255,6 +256,35 @@ def save_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
         writer.writeheader()
         writer.writerows(flat)
     return path
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Reads rows of a CSV as `save_rows` was given them: numbers, and intervals in one value."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [_joined(row) for row in csv.DictReader(file)]
+
+
+def _joined(row: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for head, text in row.items():
+        ends = (f"{head}, lower", f"{head}, upper")
+        if ends[0] in row and text:
+            found[head] = tuple(float(row[name]) for name in (head, *ends))
+        elif not head.endswith((", lower", ", upper")):
+            found[head] = _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    """Returns what a cell holds: a truth value, a number, or else its words."""
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,8 +1,11 @@
-"""The skeleton of the figures of regret: one sweep, and curves beside one of them, paired."""
+"""The skeleton of the figures of regret: one sweep, and curves beside one of them, paired.
+
+A figure states its sweep, its curves and its words. Its picture is drawn from the rows of its CSV.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,10 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import common, pictures, seen
 
+Rows = Sequence[Mapping[str, Any]]
 Bands = dict[int, dict[str, xr.Dataset]]  # by horizon and label
+# What rows are about, besides differences: curves, and what 100 % is where these are not drawn.
+REGRET, AT_END = "regret", "regret at T"
 
 
 def swept(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Dataset]:
@@ -31,39 +37,32 @@ def swept(algorithm: Any, problem: Any, **options: Any) -> Callable[..., xr.Data
         store: Path | None = None,
         quick: Mapping[str, Any] | None = None,
     ) -> xr.Dataset:
-        return fmab.sweep(
-            algorithm,
-            problem,
-            horizon=horizon,
-            seeds=seeds,
-            times=common.slots(horizon),
-            store=store,
-            **options | dict(quick or {}),
-        )
+        own = {"horizon": horizon, "seeds": seeds, "times": common.slots(horizon), "store": store}
+        return fmab.sweep(algorithm, problem, **own, **options | dict(quick or {}))
 
     return sweep
 
 
 @dataclass(frozen=True)
 class Differences:
-    """Paired differences of regret to a reference, over the logarithm of time.
+    """Paired differences of regret to a reference, over the logarithm of time."""
 
-    Attributes:
-        results: What they are of, by horizon.
-        more: Their bands.
-        references: Mean regret of the reference at T, by horizon.
-        regret: Bands of regret itself, where it is drawn above the differences.
-    """
-
-    results: common.Results
-    more: Bands
-    references: dict[int, float]
+    results: common.Results  # what they are of, by horizon
+    more: Bands  # their bands
+    # regret at T of the references, with intervals; their mean is 100 %
+    levels: dict[int, dict[str, seen.Point]]
+    # bands of regret itself, where it is drawn above the differences
     regret: Bands = field(default_factory=dict)
 
     @property
     def last(self) -> int:
         """The longest horizon, of which words tell."""
         return max(self.results)
+
+    @property
+    def references(self) -> dict[int, float]:
+        """Mean regret of the references at T, by horizon."""
+        return {T: _middle(points.values()) for T, points in self.levels.items()}
 
     def ends(self) -> dict[int, dict[str, seen.Point]]:
         """Returns the differences at T with their intervals, by horizon and label."""
@@ -97,64 +96,136 @@ class Differences:
         """Says what the axis on the right is per cent of, where there is one; or ""."""
         return pictures.in_percent(self.references.values(), self.more.values(), of)
 
-    def below_regret(
-        self, label: str, leaks: Sequence[str] = (), near: float | None = None
-    ) -> Callable[[pictures.Page], None]:
-        """Returns what draws regret over time, and differences in a second row.
+    def rows(self, quantity: str) -> list[dict[str, Any]]:
+        """Returns all that is drawn, and the references at T: rows of the CSV."""
+        at_end = [
+            {"quantity": AT_END, "T": T, "curve": label, "slot": T}
+            | dict(zip(("mean", "lower", "upper"), point, strict=True))
+            for T, points in self.levels.items()
+            for label, point in points.items()
+            if not self.regret
+        ]
+        return at_end + pictures.curve_rows({REGRET: self.regret, quantity: self.more})
 
-        Args:
-            label: What the second row shows.
-            leaks: What the legend says besides of each curve.
-            near: Differences below it are on a linear scale, where curves are orders of magnitude
-                apart; None for linear axes.
-        """
 
-        def draw(page: pictures.Page) -> None:
-            axes = page.panels(["regret, sum over agents", label], common.titles(self.results))
-            for (top, bottom), horizon in zip(axes.T, self.results, strict=True):
-                page.handles = common.draw_bands(top, self.regret[horizon])
-                pictures.draw_difference(bottom, self.more[horizon])
-                if near is None:
-                    top.set(xlim=0, ylim=0)
-                    continue
-                top.set(xlim=0, yscale="log")
-                bottom.set_yscale("symlog", linthresh=near, linscale=0.4)
-                least = min(float(band["lower"].min()) for band in self.more[horizon].values())
-                bottom.set_ylim(min(-0.3 * near, 1.5 * least))
-            if leaks:
-                page.handles = pictures.relabelled(page.handles, leaks)
-            if near is None:
-                self._percent(page, axes[1])
+def _middle(points: Iterable[Sequence[float]]) -> float:
+    return float(np.mean([point[0] for point in points]))
 
-        return draw
 
-    def alone(
-        self, label: str, height: float = 1.9, looks: Sequence[Mapping[str, Any]] = ()
-    ) -> Callable[[pictures.Page], None]:
-        """Returns what draws differences alone.
+def beside(
+    results: common.Results,
+    reference: str,
+    curves_of: Callable[[xr.Dataset], Mapping[str, xr.DataArray]],
+    regret: bool = True,
+) -> Differences:
+    """Returns the differences of curves to one of them.
 
-        Args:
-            label: What they are.
-            height: Of a panel, in inches.
-            looks: Of the curves; the usual ones by default.
-        """
+    Args:
+        results: By horizon.
+        reference: Label of the curve that the others are beside.
+        curves_of: Returns the curves of results, by label.
+        regret: Whether regret itself is drawn.
+    """
+    curves = {T: curves_of(data) for T, data in results.items()}
+    return Differences(
+        results,
+        {T: common.difference_bands(each, reference) for T, each in curves.items()},
+        {
+            T: {reference: common.interval(each[reference].isel(time=-1))}
+            for T, each in curves.items()
+        },
+        {T: common.paired_bands(each, reference) for T, each in curves.items() if regret},
+    )
 
-        def draw(page: pictures.Page) -> None:
-            axes = page.panels([label], common.titles(self.results), height=height)[0]
-            for panel, bands in zip(axes, self.more.values(), strict=True):
-                if not looks:
-                    page.handles = pictures.draw_difference(panel, bands)
-                    continue
-                page.handles = []
-                for (name, band), own in zip(bands.items(), looks, strict=True):
-                    page.handles += pictures.draw_difference(panel, {name: band}, **own)
-            self._percent(page, axes)
 
-        return draw
+# --- pictures, from rows ------------------------------------------------------------------------
 
-    def _percent(self, page: pictures.Page, panels: np.ndarray) -> None:
-        ends = [pictures.ends(bands) for bands in self.more.values()]
-        page.percent(list(panels), self.references.values(), ends)
+
+def bands_of(rows: Rows, quantity: str) -> Bands:
+    """Returns the bands of a quantity, by horizon and label."""
+    points: dict[int, dict[str, list[Any]]] = {int(row["T"]): {} for row in rows}
+    for row in rows:
+        if row["quantity"] == quantity:
+            ends = (row["slot"], row["mean"], row["lower"], row["upper"])
+            points[int(row["T"])].setdefault(row["curve"], []).append(ends)
+    return {
+        T: {label: _band(each) for label, each in curves.items()} for T, curves in points.items()
+    }
+
+
+def _band(points: Sequence[Any]) -> xr.Dataset:
+    time, *values = np.array(points, np.float64).T
+    named = zip(("mean", "lower", "upper"), values, strict=True)
+    return xr.Dataset({n: ("time", v) for n, v in named}, {"time": time.astype(np.int64)})
+
+
+def page_of(
+    rows: Rows,
+    label: str,
+    height: float = 1.45,
+    near: float | None = None,
+    looks: Sequence[Mapping[str, Any]] = (),
+) -> Callable[[pictures.Page], None]:
+    """Returns what draws differences over the logarithm of time, below regret where there is some.
+
+    Args:
+        rows: As `Differences.rows` returns them; a curve's leak is told in the legend.
+        label: Of the differences.
+        height: Of a panel, in inches.
+        near: Differences below it are on a linear scale, where curves are orders of magnitude
+            apart; None for linear axes.
+        looks: Of the differences; the usual ones by default.
+    """
+    quantity = next(row["quantity"] for row in rows[::-1])
+    regret, at_end, more = (bands_of(rows, each) for each in (REGRET, AT_END, quantity))
+    drawn = {T: bands if looks else apart(bands) for T, bands in more.items()}
+    both = any(regret.values())
+    ends = [pictures.ends(bands) for bands in drawn.values()]
+    # Without rows of their own, the references are the curves that have no difference.
+    levels = [
+        _middle(map(pictures.end_of, at_end[T].values()))
+        if at_end[T]
+        else _middle(pictures.end_of(b) for name, b in regret[T].items() if name not in more[T])
+        for T in more
+    ]
+    leaks = list({row["curve"]: row["leak"] for row in rows if "leak" in row}.values())
+
+    def draw(page: pictures.Page) -> None:
+        labels = [*["regret, sum over agents"] * both, label]
+        axes = page.panels(labels, common.titles(more), height=height)
+        for column, T in zip(axes.T, more, strict=True):
+            page.handles = _curves(column[-1], drawn[T], looks)
+            if near is not None:
+                column[-1].set_yscale("symlog", linthresh=near, linscale=0.4)
+                least = min(float(band["lower"].min()) for band in drawn[T].values())
+                column[-1].set_ylim(min(-0.3 * near, 1.5 * least))
+            if both:
+                page.handles = common.draw_bands(column[0], regret[T])
+                column[0].set(xlim=0, **{"ylim": 0} if near is None else {"yscale": "log"})
+        if leaks:
+            page.handles = pictures.relabelled(page.handles, leaks)
+        if near is None:
+            page.percent(list(axes[-1]), levels, ends)
+
+    return draw
+
+
+def apart(bands: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+    """Leaves out the curves that are 0 in every seed."""
+    return {
+        name: band for name, band in bands.items() if band["lower"].any() or band["upper"].any()
+    }
+
+
+def _curves(
+    panel: Any, bands: Mapping[str, xr.Dataset], looks: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    if not looks:
+        return pictures.draw_difference(panel, bands)
+    handles = []
+    for (name, band), look in zip(bands.items(), looks, strict=True):
+        handles += pictures.draw_difference(panel, {name: band}, **look)
+    return handles
 
 
 def row_beside(
@@ -177,26 +248,3 @@ def row_beside(
         "leak": common.leak_text(common.leak_of(algorithm, agents)),
         "lost the best arm": int(cell.best_arm_lost.sum()),
     }
-
-
-def beside(
-    results: common.Results,
-    reference: str,
-    curves_of: Callable[[xr.Dataset], Mapping[str, xr.DataArray]],
-    regret: bool = True,
-) -> Differences:
-    """Returns the differences of curves to one of them.
-
-    Args:
-        results: By horizon.
-        reference: Label of the curve that the others are beside.
-        curves_of: Returns the curves of results, by label.
-        regret: Whether regret itself is drawn.
-    """
-    curves = {T: curves_of(data) for T, data in results.items()}
-    return Differences(
-        results,
-        {T: common.difference_bands(each, reference) for T, each in curves.items()},
-        {T: float(each[reference].isel(time=-1).mean()) for T, each in curves.items()},
-        {T: common.paired_bands(each, reference) for T, each in curves.items() if regret},
-    )

@@ -5,6 +5,7 @@ its noise here, beside a run that has none. The second row is what privacy costs
 difference to no noise.
 """
 
+import functools
 from pathlib import Path
 
 import xarray as xr
@@ -14,6 +15,8 @@ from experiments import common, differences, pictures, seen
 
 AGENTS, ARMS = 50, 100
 EPSILONS = [0.1, 0.3, 0.5, 1, None]
+
+page = functools.partial(differences.page_of, label="price of privacy, paired")
 
 # Every epsilon at p = 1, without a round budget.
 sweep = differences.swept(fmab.cdp_mab, fmab.Problem.uniform(AGENTS, ARMS), epsilon=EPSILONS)
@@ -50,9 +53,8 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         + f" to {found.references[last]:,.0f}. From the smallest ε to the largest, "
         f"what it adds {seen.course(list(adds.values()))}."
     )
-    rows = pictures.curve_rows({"regret": found.regret, "price of privacy": found.more})
-    page = found.below_regret("price of privacy, paired")
-    picture = pictures.Picture("fig04_epsilon", page, caption, alt, rows)
+    rows = found.rows("price of privacy")
+    picture = pictures.Picture("fig04_epsilon", page(rows), caption, alt, rows)
     return pictures.publish(picture, folder)
 
 

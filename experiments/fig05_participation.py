@@ -5,6 +5,7 @@ as in its figure 7. The second row is what the reports that are not sent cost: t
 to p = 1.
 """
 
+import functools
 from pathlib import Path
 
 import fmab_jax as fmab
@@ -13,6 +14,8 @@ from experiments import common, differences, pictures
 AGENTS, ARMS = 50, 100
 EPSILON = 1
 PARTICIPATIONS = [0.2, 0.4, 0.6, 0.8, 1]
+
+page = functools.partial(differences.page_of, label="more than with p = 1, paired")
 
 # Every p, without a round budget.
 sweep = differences.swept(
@@ -49,12 +52,8 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"From the smallest p to p = 1, the leak of a message is {', '.join(leaks)}."
     )
     told = dict(zip(members, leaks, strict=True))
-    rows = [
-        row | {"leak": told[row["curve"]]}
-        for row in pictures.curve_rows({"regret": found.regret, "difference to p = 1": found.more})
-    ]
-    page = found.below_regret("more than with p = 1, paired", leaks)
-    picture = pictures.Picture("fig05_participation", page, caption, alt, rows)
+    rows = [row | {"leak": told[row["curve"]]} for row in found.rows("difference to p = 1")]
+    picture = pictures.Picture("fig05_participation", page(rows), caption, alt, rows)
     return pictures.publish(picture, folder)
 
 

@@ -7,6 +7,7 @@ R = 4 makes the steps of the doubling schedule; and that schedule, without a bud
 picture of its own, whose second row is the paired difference to no budget.
 """
 
+import functools
 from pathlib import Path
 
 import fmab_jax as fmab
@@ -20,6 +21,10 @@ GAPS = {"Δ: smallest gap (oracle)": None, "Δ = 1/16": 1 / 16}
 FILES = dict(zip(GAPS, ("_smallest_gap", ""), strict=True))
 NO_BUDGET = "no budget"
 NEAR = 1000  # differences below it lie on a linear scale where the others are logarithmic
+
+MORE = "more than with no budget, paired"
+page = functools.partial(differences.page_of, label=MORE)
+oracle_page = functools.partial(page, near=NEAR)
 
 # Every R with both gaps, at p = 1.
 sweep = differences.swept(
@@ -60,10 +65,10 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         f"of no budget: {found.told('{mean:+,.0f} at {label}')}. From the smallest R to the "
         f"largest, the difference {found.course()}."
     )
-    rows = pictures.curve_rows({"regret": found.regret, "difference to no budget": found.more})
-    page = found.below_regret("more than with no budget, paired", near=None if linear else NEAR)
+    rows = found.rows("difference to no budget")
+    drawn = (page if linear else oracle_page)(rows)
     name = f"fig06_rounds{FILES[gap]}"
-    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+    return pictures.publish(pictures.Picture(name, drawn, caption, alt, rows), folder)
 
 
 def name_of(rounds: int | None) -> str:

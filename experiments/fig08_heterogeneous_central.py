@@ -6,6 +6,7 @@ are alike; where they differ, single agents settle on their local best arms and 
 (spread = 1), and the caption says how many agents it misleads.
 """
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -51,15 +52,6 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         }
         for horizon, data in results.items()
     }
-
-    def page(page: pictures.Page) -> None:
-        axes = page.panels(["regret, sum over agents"], common.titles(results), height=1.9)[0]
-        for panel, horizon in zip(axes, results, strict=True):
-            page.handles = []
-            for (label, band), own in zip(regret[horizon].items(), LOOKS, strict=True):
-                page.handles += common.draw_bands(panel, {label: band}, **own)
-            panel.set(xscale="log", yscale="log")
-
     apart = []
     for bands in regret.values():
         alike, other = (pictures.end_of(bands[f"CDP-MAB, {spread}"])[0] for spread in SPREADS)
@@ -84,5 +76,20 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         + f". The two means of CDP-MAB differ by {seen.most(apart)} at every T drawn."
     )
     rows = pictures.curve_rows({"regret": regret})
-    name = "fig08_heterogeneous_central"
-    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+    picture = pictures.Picture("fig08_heterogeneous_central", page(rows), caption, alt, rows)
+    return pictures.publish(picture, folder)
+
+
+def page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret over time from the rows of the CSV."""
+    regret = differences.bands_of(rows, differences.REGRET)
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(["regret, sum over agents"], common.titles(regret), height=1.9)[0]
+        for panel, bands in zip(axes, regret.values(), strict=True):
+            page.handles = []
+            for (label, band), look in zip(bands.items(), LOOKS, strict=True):
+                page.handles += common.draw_bands(panel, {label: band}, **look)
+            panel.set(xscale="log", yscale="log")
+
+    return draw

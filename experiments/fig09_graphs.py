@@ -1,6 +1,8 @@
 """Figure 9: the four kinds of graph, drawn for five agents."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 
@@ -15,26 +17,6 @@ GRAPHS = {"complete": "complete", "star": "star", "ring": "ring", "random": "ran
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the graphs; there is nothing to simulate."""
     made = {title: graphs.make(name, AGENTS) for title, name in GRAPHS.items()}
-
-    def page(page: pictures.Page) -> None:
-        page.figure.set_size_inches(page.width, 1.3 if page.narrow else 1.9)
-        for panel, (title, graph) in zip(
-            page.figure.subplots(1, len(made)), made.items(), strict=True
-        ):
-            hub = [0] if title == "star" else []
-            places = nx.circular_layout([agent for agent in graph if agent not in hub])
-            places |= {agent: (0, 0) for agent in hub}
-            color = style.COLOURS[0]
-            nx.draw_networkx_edges(graph, places, ax=panel, edge_color="0.4", width=0.8)
-            nx.draw_networkx_nodes(graph, places, ax=panel, node_color=color, node_size=28)
-            panel.set_title(
-                f"{title}\n{graph.number_of_edges()} edges\ndiameter {graphs.diameter(graph)}",
-                fontsize=style.FONT,
-                pad=2,
-            )
-            panel.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
-            panel.set_axis_off()
-
     caption = (
         f"The kinds of graph of figure 10, drawn for M = {AGENTS} agents. The random graph is "
         "Erdős–Rényi, edge probability 0.5, redrawn until connected, always the same. "
@@ -56,4 +38,33 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         for title, graph in made.items()
         for first, second in graph.edges
     ]
-    return pictures.publish(pictures.Picture("fig09_graphs", page, caption, alt, rows), folder)
+    picture = pictures.Picture("fig09_graphs", page(rows), caption, alt, rows)
+    return pictures.publish(picture, folder)
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws the graphs from the rows of the CSV, an edge each."""
+    edges: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for row in rows:
+        ends = row["from agent"] - 1, row["to agent"] - 1
+        edges.setdefault((row["graph"], row["edges"], row["diameter"]), []).append(ends)
+
+    def draw(page: pictures.Page) -> None:
+        page.figure.set_size_inches(page.width, 1.3 if page.narrow else 1.9)
+        panels = page.figure.subplots(1, len(edges))
+        for panel, ((title, number, diameter), pairs) in zip(panels, edges.items(), strict=True):
+            graph = nx.Graph()
+            graph.add_nodes_from(range(AGENTS))
+            graph.add_edges_from(pairs)
+            hub = [0] if title == "star" else []
+            places = nx.circular_layout([agent for agent in graph if agent not in hub])
+            places |= {agent: (0, 0) for agent in hub}
+            color = style.COLOURS[0]
+            nx.draw_networkx_edges(graph, places, ax=panel, edge_color="0.4", width=0.8)
+            nx.draw_networkx_nodes(graph, places, ax=panel, node_color=color, node_size=28)
+            words = f"{title}\n{number} edges\ndiameter {diameter}"
+            panel.set_title(words, fontsize=style.FONT, pad=2)
+            panel.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
+            panel.set_axis_off()
+
+    return draw

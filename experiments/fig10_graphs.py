@@ -7,6 +7,7 @@ paper's random graph is not specified: connected Erdos-Renyi with edge probabili
 same in all runs.
 """
 
+import functools
 from pathlib import Path
 
 import fmab_jax as fmab
@@ -18,6 +19,9 @@ AGENTS, ARMS = 50, 100
 EPSILON = 1
 COMPLETE = "complete"
 GRAPHS = [COMPLETE, "star", "ring", "random"]
+
+MORE = "regret minus that on the complete graph, paired"
+page = functools.partial(differences.page_of, label=MORE, height=1.9)
 
 # Every graph, paired.
 sweep = differences.swept(
@@ -56,6 +60,6 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"{seen.sides(found.every(), 'differences at T')}. They are {seen.most(shares)} of the "
         "regret on the complete graph."
     )
-    rows = pictures.curve_rows({"difference to the complete graph": found.more})
-    page = found.alone("regret minus that on the complete graph, paired")
-    return pictures.publish(pictures.Picture("fig10_graphs", page, caption, alt, rows), folder)
+    rows = found.rows("difference to the complete graph")
+    picture = pictures.Picture("fig10_graphs", page(rows), caption, alt, rows)
+    return pictures.publish(picture, folder)

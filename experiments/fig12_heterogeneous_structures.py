@@ -30,6 +30,9 @@ LOOKS = [
     for stroke in range(len(SPREADS))
     for colour in (1, 2)
 ]
+page = functools.partial(
+    differences.page_of, label="regret minus that of CDP-MAB, paired", height=1.9, looks=LOOKS
+)
 
 
 def study(algorithms: Mapping[str, Any], spreads: Any) -> Callable[..., xr.Dataset]:
@@ -58,7 +61,6 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         )
         for spread in SPREADS
     }
-    server = {T: d.regret.sel(algorithm="CDP").isel(time=-1) for T, d in results.items()}
     found = differences.Differences(
         results,
         {
@@ -70,7 +72,10 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             for T in results
         },
         # Of both reward structures, whose means are close.
-        {T: float(each.mean()) for T, each in server.items()},
+        {
+            T: {f"CDP-MAB, {spread}": rewards[spread].levels[T]["CDP"] for spread in SPREADS}
+            for T in results
+        },
     )
 
     share = common.disagreement(AGENTS, ARMS, SPREADS["heterogeneous"])
@@ -100,10 +105,9 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"{seen.sides(found.every(), 'differences at T')}. Where agents differ it is larger, "
         f"beyond both bands, in {seen.tally(larger, 'pairs of a structure and a T')}."
     )
-    rows = pictures.curve_rows({"difference to CDP-MAB": found.more})
-    page = found.alone("regret minus that of CDP-MAB, paired", looks=LOOKS)
-    name = "fig12_heterogeneous_structures"
-    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+    rows = found.rows("difference to CDP-MAB")
+    picture = pictures.Picture("fig12_heterogeneous_structures", page(rows), caption, alt, rows)
+    return pictures.publish(picture, folder)
 
 
 def _curves(data: xr.Dataset, spread: str) -> dict[str, xr.DataArray]:

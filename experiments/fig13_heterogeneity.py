@@ -4,7 +4,11 @@ Its axis is what the spread of the means does: the share of agents whose own bes
 best on average. The setting is that of figure 12, with agents alone besides.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
@@ -26,6 +30,7 @@ ALGORITHMS = {
     "HDP": fmab.hdp_mab,
 }
 WAITING = ("DDP", "HDP")
+MORE = "difference to CDP-MAB at T"
 SPREADS = (0, 0.25, 0.5, 0.75, 1)
 # Quickly, those of figure 12: their programs are compiled already.
 QUICK = {"spread": [0, 1]}
@@ -39,53 +44,34 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     drawn = next(iter(results.values())).sizes["spread"]
     spreads = SPREADS if drawn == len(SPREADS) else QUICK["spread"]
     shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in spreads]
-    more, levels, references = {}, [], {}
+    rows, levels = [], []
     for horizon, data in results.items():
         last = data.regret.isel(time=-1).load()
         server = last.sel(algorithm="CDP")
-        levels.append(f"{min(server.mean('seed')):,.0f} to {max(server.mean('seed')):,.0f}")
-        references[horizon] = float(server.mean())
-        levels[-1] += f" (T = {common.whole(horizon)})"
-        more[horizon] = {
-            name: [common.interval(row) for row in (last.sel(algorithm=name) - server).values]
-            for name in ALGORITHMS
-            if name != "CDP"
-        }
-
-    # Of those that wait, at the points of each horizon.
-    waiting = [[point[0] for name in WAITING for point in each[name]] for each in more.values()]
-
-    def page(page: pictures.Page) -> None:
-        labels = [
-            "DDP-MAB and HDP-MAB: more than CDP-MAB at T",
-            "agents alone: more than CDP-MAB at T",
-        ]
-        x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
-        axes = page.panels(labels, common.titles(results), x)
-        for column, found in zip(axes.T, more.values(), strict=True):
-            page.handles = []
-            lowest = [0.0, 0.0]
-            for place, name in ((0, "DDP"), (0, "HDP"), (1, "Single")):
-                own = {"marker": "o", "ms": 2.5, "label": NAMES[name]} | style.look(
-                    len(page.handles)
-                )
-                mean, lower, upper = zip(*found[name], strict=True)
-                column[place].vlines(shares, lower, upper, color=own["color"], lw=1)
-                page.handles += column[place].plot(shares, mean, **own)
-                lowest[place] = min(lowest[place], *lower)
-            for panel, least in zip(column, lowest, strict=True):
-                pictures.line_up(panel)
-                panel.set_ylim(1.05 * least)
-                panel.margins(x=0.04)
-        page.percent(list(axes[0]), references.values(), waiting)
-
+        means = server.mean("seed").values.tolist()
+        at = f"T = {common.whole(horizon)}"
+        levels.append(f"{min(means):,.0f} to {max(means):,.0f} ({at})")
+        for name in ALGORITHMS:
+            more = last.sel(algorithm=name) - server
+            rows += [
+                {
+                    "T": horizon,
+                    "curve": NAMES[name],
+                    "spread": spread,
+                    "agents misled (%)": share,
+                    MORE: common.interval(more.values[place]),
+                    "CDP-MAB at T": means[place],
+                }
+                for place, (spread, share) in enumerate(zip(spreads, shares, strict=True))
+                if name != "CDP"
+            ]
     caption = common.caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
         common.renamed(results, algorithm=NAMES),
         "Differences to CDP-MAB on the same rewards, seed by seed",
         f"Mean regret of CDP-MAB at T over the points: {', '.join(levels)}"
         + ". Axis on the right: per cent of its mean over the points"
-        * pictures.faint(zip(references.values(), waiting, strict=True)),
+        * pictures.faint(zip(*_waiting(rows), strict=True)),
         "Horizontal axis: agents whose own best arm is not the best on average. From left to right "
         f"the perturbation of the means is {', '.join(f'{spread:g}' for spread in spreads)} times "
         "the widest one that keeps means in [0, 1] and sums to zero over the agents",
@@ -96,21 +82,64 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         bars="Points: means over the seeds; bars",
     )
     told = [
-        f"At T = {common.whole(horizon)}: "
-        + "; ".join(f"{NAMES[name]} {seen.course(points)}" for name, points in found.items())
-        for horizon, found in more.items()
+        f"At T = {common.whole(T)}: "
+        + "; ".join(f"{n} {seen.course([p[1] for p in points])}" for n, points in curves.items())
+        for T, curves in _curves(rows).items()
     ]
-    every = [point for found in more.values() for points in found.values() for point in points]
     alt = (
         "Regret beyond that of CDP-MAB, from the first to the last share of misled agents. "
-        f"{'. '.join(told)}. {seen.sides(every, 'points')}."
+        f"{'. '.join(told)}. {seen.sides((row[MORE] for row in rows), 'points')}."
     )
-    rows = [
-        {"T": horizon, "curve": NAMES[name], "spread": spread, "agents misled (%)": share}
-        | {"difference to CDP-MAB at T": interval}
-        for horizon, found in more.items()
-        for name, intervals in found.items()
-        for spread, share, interval in zip(spreads, shares, intervals, strict=True)
-    ]
-    picture = pictures.Picture("fig13_heterogeneity", page, caption, alt, rows)
+    picture = pictures.Picture("fig13_heterogeneity", page(rows), caption, alt, rows)
     return pictures.publish(picture, folder)
+
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def _curves(rows: Rows) -> dict[int, dict[str, list[tuple[float, seen.Point]]]]:
+    """Returns the share of misled agents and the difference at each point, by T and curve."""
+    found: dict[int, dict[str, list[tuple[float, seen.Point]]]] = {row["T"]: {} for row in rows}
+    for row in rows:
+        point = row["agents misled (%)"], row[MORE]
+        found[row["T"]].setdefault(row["curve"], []).append(point)
+    return found
+
+
+def _waiting(rows: Rows) -> tuple[list[float], list[list[float]]]:
+    """Returns by T what 100 % is, and all differences of those that wait."""
+    of = {T: [row for row in rows if row["T"] == T] for T in dict.fromkeys(r["T"] for r in rows)}
+    levels = [float(np.mean([row["CDP-MAB at T"] for row in each])) for each in of.values()]
+    waiting = [NAMES[name] for name in WAITING]
+    return levels, [[r[MORE][0] for r in each if r["curve"] in waiting] for each in of.values()]
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws the differences with their intervals from the rows of the CSV."""
+    places = {NAMES["DDP"]: 0, NAMES["HDP"]: 0, NAMES["Single"]: 1}
+    found = _curves(rows)
+
+    def draw(page: pictures.Page) -> None:
+        labels = [
+            "DDP-MAB and HDP-MAB: more than CDP-MAB at T",
+            "agents alone: more than CDP-MAB at T",
+        ]
+        x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
+        axes = page.panels(labels, common.titles(found), x)
+        for column, curves in zip(axes.T, found.values(), strict=True):
+            page.handles = []
+            lowest = [0.0, 0.0]
+            for index, (name, place) in enumerate(places.items()):
+                look = {"marker": "o", "ms": 2.5, "label": name} | style.look(index)
+                shares, points = zip(*curves[name], strict=True)
+                mean, lower, upper = zip(*points, strict=True)
+                column[place].vlines(shares, lower, upper, color=look["color"], lw=1)
+                page.handles += column[place].plot(shares, mean, **look)
+                lowest[place] = min(lowest[place], *lower)
+            for panel, least in zip(column, lowest, strict=True):
+                pictures.line_up(panel)
+                panel.set_ylim(1.05 * least)
+                panel.margins(x=0.04)
+        page.percent(list(axes[0]), *_waiting(rows))
+
+    return draw

@@ -37,33 +37,20 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class LikelihoodBounds(NamedTuple):
-    """Upper bounds on expectations at the horizon, summed over agents.
+    """Upper bounds on expectations at the horizon, summed over agents."""
 
-    Attributes:
-        regret: The sum of the five parts below, at most agents x horizon x the largest gap.
-        regret_exploration: Of epochs, while a best arm is in play.
-        regret_rounding: Of slots that are left over where agents share the arms out.
-        regret_waiting: Of slots in which agents wait for messages.
-        regret_commitment: Of playing the best aggregate once a round budget is spent.
-        regret_failure: ``best_arm_lost`` x agents x horizon x largest gap.
-        rounds: Completed rounds.
-        rounds_surely: Completed rounds that the budget and the horizon have room for.
-        links: ``rounds`` times the links of a round, by the name of each of the exchange's meters.
-        best_arm_lost: Probability that no best arm is left at the horizon.
-        epsilon_message: What all messages together leak of one reward.
-    """
-
-    regret: float
-    regret_exploration: float
-    regret_rounding: float
-    regret_waiting: float
-    regret_commitment: float
-    regret_failure: float
-    rounds: float
-    rounds_surely: float
+    regret: float  # the sum of the five parts below, at most agents x horizon x the largest gap
+    regret_exploration: float  # of epochs, while a best arm is in play
+    regret_rounding: float  # of slots that are left over where agents share the arms out
+    regret_waiting: float  # of slots in which agents wait for messages
+    regret_commitment: float  # of playing the best aggregate once a round budget is spent
+    regret_failure: float  # ``best_arm_lost`` x agents x horizon x largest gap
+    rounds: float  # completed rounds
+    rounds_surely: float  # completed rounds that the budget and the horizon have room for
+    # ``rounds`` times the links of a round, by the name of each of the exchange's meters
     links: dict[str, float]
-    best_arm_lost: float
-    epsilon_message: float
+    best_arm_lost: float  # probability that no best arm is left at the horizon
+    epsilon_message: float  # what all messages together leak of one reward
 
 
 def likelihood_bounds(

@@ -1,13 +1,13 @@
 """Maps instead of points: where the paper's sentences hold, and where they stop.
 
 Over the gap that a budgeted schedule is built for; over participation and budget; over what a
-message leaks; over the number of agents and the diameter of their graph; over both regimes of
-privacy; and over single instances.
+message leaks; over the number of agents and the diameter of their graph; and over both regimes of
+privacy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import xarray as xr
@@ -16,10 +16,8 @@ from experiments import (
     maps_gaps,
     maps_pairs,
     maps_regimes,
-    maps_shares,
     maps_waits,
     pictures,
-    verdicts,
 )
 
 # Part: what runs it, and whether its horizon is its own, so that one run serves all.
@@ -31,13 +29,11 @@ PARTS: dict[str, tuple[Callable[[int, int, Path | None], xr.Dataset], bool]] = {
     "peers": (maps_regimes.sweep_peers, False),
     "sizes": (maps_waits.sweep_sizes, False),
     "diameters": (maps_waits.sweep_diameters, False),
-    "instances": (maps_shares.sweep_instances, False),
     "exponents": (maps_regimes.sweep_exponents, True),
     "shares": (maps_regimes.sweep_shares, True),
 }
 # Quickly, what few programs can compute: maps without these parts have fewer curves, or are left.
 QUICK = ("gaps", "pairs", "leaks")
-Data = verdicts.Data
 
 
 def sweep(
@@ -52,19 +48,16 @@ def sweep(
     return found
 
 
-def judge(data: Data, folder: Path) -> list[Path]:
+def draw(results: Mapping[int, Mapping[str, xr.Dataset]], folder: Path) -> list[Path]:
     """Draws every map that there are results for."""
-    results = data.load("maps")
     parts = set.intersection(*(set(found) for found in results.values()))
     # Picture: the parts that it cannot be drawn without.
     drawn = [
         (maps_gaps.draw_gaps, {"gaps", "pairs"}),
-        (maps_shares.draw_instances, {"gaps", "pairs"}),
         (maps_pairs.draw_pairs, {"pairs"}),
         (maps_regimes.draw_leaks, {"leaks"}),
         (maps_waits.draw_waits, {"sizes", "diameters"}),
         (maps_regimes.draw_exponents, {"exponents"}),
     ]
     made = [picture for draw, needed in drawn if needed <= parts for picture in draw(results)]
-    made += maps_shares.draw_verdicts(data)
     return [path for picture in made for path in pictures.publish(picture, folder)]

@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 import fmab_jax as fmab
-from experiments import common, pictures, verdicts
-from fmab_jax.analysis.bands import lost_interval
+from experiments import common, pictures
 from fmab_jax.analysis.words import written
-from fmab_jax.plots import style
 
 AGENTS, ARMS, EPSILON = 50, 100, 1
 # One size for all sweeps, so that those of one kind share a program.
@@ -90,51 +87,6 @@ def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **nam
     page.fit = write
 
 
-def share_of(events: Any) -> verdicts.Measured:
-    """Returns the share of seeds that something befell, with its Clopper-Pearson interval."""
-    events = np.asarray(events, bool)
-    interval = lost_interval(int(events.sum()), events.size, common.LEVEL)
-    return verdicts.Measured(float(events.mean()), *interval)
-
-
 def end(data: xr.Dataset, **cell: Any) -> np.ndarray:
     """Returns the regret at T of one cell, [seed] or with the dimensions that are left."""
     return data.regret.sel(cell).isel(time=-1).values
-
-
-def dots(
-    axes: Axes,
-    names: Sequence[str],
-    groups: Mapping[str, Sequence[tuple[verdicts.Measured, bool]]],
-) -> list[Any]:
-    """Draws a row of shares for each name: a dot for each group, full where a flag is set.
-
-    Args:
-        axes: To draw on.
-        names: Of the rows, from top to bottom.
-        groups: [name] share with its interval, and the flag, by the legend's label.
-
-    Returns:
-        The legend's entries.
-    """
-    handles = []
-    for index, (label, cells) in enumerate(groups.items()):
-        colour, marker = style.COLOURS[index], style.MARKERS[index]
-        # Groups stand below each other within a row.
-        shift = 0.24 * (index - (len(groups) - 1) / 2)
-        for row, (share, flag) in enumerate(cells):
-            place = row + shift
-            axes.hlines(place, 100 * share.lower, 100 * share.upper, color=colour, linewidth=0.9)
-            face = colour if flag else "white"
-            axes.plot(
-                100 * share.estimate, place, marker, color=colour, ms=3.6, mfc=face, mew=0.8,
-                clip_on=False, zorder=3,
-            )  # fmt: skip
-        handles += axes.plot([], [], marker, color=colour, ms=3.6, label=label)
-    axes.set_yticks(range(len(names)), names)
-    # Where all shares are small, they are looked at closely.
-    most = max(100 * share.upper for cells in groups.values() for share, _ in cells)
-    axes.set(xlim=(0, 100 if most > 50 else 1.1 * most), ylim=(len(names) - 0.4, -0.6))
-    # Beside dots at 0.
-    axes.tick_params(axis="y", length=0, pad=5)
-    return handles

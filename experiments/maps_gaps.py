@@ -7,7 +7,7 @@ gap: "R = 5 is close to figure 4", and "R = 4 and 5 almost the same".
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from experiments.maps_common import (
     caption,
     name_ticks,
     run_paper,
-    share_of,
 )
 from experiments.maps_pairs import regret_without
 from experiments.verdicts import TOLERANCE, Measured
@@ -94,6 +93,11 @@ def listed(labels: Sequence[str], holds: np.ndarray) -> str:
     return " and ".join(told) or "no gap"
 
 
+def share_of(events: Any) -> tuple[float, ...]:
+    """Returns the share of seeds that something befell, with its Clopper-Pearson interval."""
+    return tuple(verdicts.share(events, common.LEVEL))
+
+
 def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[str, Any]]:
     """Returns every cell: regret against no budget, budgets spent, worse arms, sentences."""
     last = data.isel(time=-1).load()
@@ -109,8 +113,8 @@ def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[s
                 "R": int(budget),
                 "regret": common.interval(cell.regret.values),
                 "over no budget": tuple(verdicts.ratio(cell.regret.values, without)),
-                "spends the budget": tuple(share_of(cell.rounds_made.values == budget)),
-                "commits to a worse arm": tuple(share_of(cell.worse_arm_played.values)),
+                "spends the budget": share_of(cell.rounds_made.values == budget),
+                "commits to a worse arm": share_of(cell.worse_arm_played.values),
             }
             for words, found in measured.items():
                 row[f"{words}: excess"] = tuple(found[place])
@@ -127,65 +131,10 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
         T: gap_rows(T, found["gaps"], regret_without(found["pairs"]))
         for T, found in results.items()
     }
-    first = next(iter(results.values()))["gaps"]
-    labels, budgets = first.schedule_gap.values.tolist(), first.rounds.values.tolist()
-    gaps = np.array([float(label) for label in labels if label != ORACLE])
-    # The oracle's gap differs from seed to seed: its points stand left of the axis' numbers.
-    beside = gaps[0] * 0.6
+    labels = list(dict.fromkeys(row["gap"] for each in rows.values() for row in each))
+    budgets = list(dict.fromkeys(row["R"] for each in rows.values() for row in each))
+    gaps = [float(label) for label in labels if label != ORACLE]
     holds = {T: held_rows(each, TOLERANCE) for T, each in rows.items()}
-    marks = dict(zip([*SENTENCES, BOTH], ("0.15", "0.55", "#D55E00"), strict=True))
-
-    def lines(axes: Any, horizon: int, quantity: str, budgets: Sequence[int]) -> list[Any]:
-        handles = []
-        for budget in budgets:
-            own = style.look(budgets.index(budget))
-            cells = [row for row in rows[horizon] if row["R"] == budget]
-            drawn = [row[quantity] for row in cells if row["gap"] != ORACLE]
-            mean, low, high = np.array(drawn).T
-            axes.fill_between(gaps, low, high, color=own["color"], alpha=0.2, linewidth=0)
-            handles += axes.plot(gaps, mean, label=f"R = {budget}", **own)
-            (oracle,) = (row[quantity] for row in cells if row["gap"] == ORACLE)
-            axes.plot(beside, oracle[0], "o", color=own["color"], markersize=2.5)
-            axes.vlines(beside, oracle[1], oracle[2], color=own["color"], linewidth=0.8)
-        axes.set(xscale="log", xlim=(beside / 1.25, gaps[-1] * 1.1))
-        axes.axvline(gaps[0] / 1.25, color="0.6", linewidth=0.5)
-        return handles
-
-    ticks = [number for number in (0.01, 0.1, 1) if gaps[0] <= number <= gaps[-1]]
-
-    def regret(page: pictures.Page) -> None:
-        axes = page.panels(["regret / no budget"], common.titles(results), GAP_AXIS)
-        for panel, horizon in zip(axes[0], results, strict=True):
-            handles = lines(panel, horizon, "over no budget", budgets)
-            panel.set(yscale="log")
-            panel.axhline(1, color="0.4", linewidth=0.5, zorder=0.5)
-            # By the means: where few seeds are run, an interval may reach 0.
-            means = np.log([row["over no budget"][0] for row in rows[horizon]])
-            low, high = means.min(), means.max() + 0.15 * np.ptp(means)
-            # Room below the curves, a line there for each sentence.
-            panel.set_ylim(np.exp(low - 0.4 * (high - low)), np.exp(high))
-            for place, (words, colour) in enumerate(marks.items()):
-                _mark(panel, labels, holds[horizon][words], 0.16 - 0.06 * place, colour, beside)
-        bars = [
-            Line2D([], [], color=colour, lw=2.5, label=f"{words} (within {100 * TOLERANCE:g} %)")
-            for words, colour in marks.items()
-            if any(each[words].any() for each in holds.values())
-        ]
-        page.handles = [handles, bars]
-        name_ticks(page, axes, ticks, oracle=beside)
-
-    def events(page: pictures.Page) -> None:
-        told = ["budget spent (%)", "worse arm (%)"]
-        axes = page.panels(told, common.titles(results), GAP_AXIS)
-        for column, horizon in zip(axes.T, results, strict=True):
-            for panel, quantity in zip(
-                column, ("spends the budget", "commits to a worse arm"), strict=True
-            ):
-                page.handles = lines(panel, horizon, quantity, budgets)
-                panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
-                panel.set(ylim=(-0.03, None))
-        name_ticks(page, axes, ticks, oracle=beside)
-
     setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1"
     data = {T: [found["gaps"]] for T, found in results.items()}
     leak = common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS)
@@ -210,7 +159,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
     return [
         pictures.Picture(
             "maps_gap_regret",
-            regret,
+            regret_page(every),
             caption(
                 setting,
                 data,
@@ -226,7 +175,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
         ),
         pictures.Picture(
             "maps_gap_events",
-            events,
+            events_page(every),
             caption(
                 setting,
                 data,
@@ -250,6 +199,94 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
 
 
 GAP_AXIS = "gap Δ of the schedule"
+Rows = Sequence[Mapping[str, Any]]
+
+
+def _by_horizon(rows: Rows) -> dict[int, list[Mapping[str, Any]]]:
+    return {T: [row for row in rows if row["T"] == T] for T in dict.fromkeys(r["T"] for r in rows)}
+
+
+class _Gaps:
+    """The horizontal axis of both pictures: gaps, and the oracle's at their left."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.labels = list(dict.fromkeys(row["gap"] for row in rows))
+        self.budgets = list(dict.fromkeys(row["R"] for row in rows))
+        self.gaps = np.array([float(label) for label in self.labels if label != ORACLE])
+        # The oracle's gap differs from seed to seed: its points stand left of the axis' numbers.
+        self.beside = self.gaps[0] * 0.6
+
+    def lines(self, axes: Any, rows: Rows, quantity: str) -> list[Any]:
+        """Draws a quantity of one horizon over the gap, a line for each budget."""
+        handles = []
+        for index, budget in enumerate(self.budgets):
+            look = style.look(index)
+            cells = [row for row in rows if row["R"] == budget]
+            mean, low, high = np.array([r[quantity] for r in cells if r["gap"] != ORACLE]).T
+            axes.fill_between(self.gaps, low, high, color=look["color"], alpha=0.2, linewidth=0)
+            handles += axes.plot(self.gaps, mean, label=f"R = {budget}", **look)
+            (oracle,) = (row[quantity] for row in cells if row["gap"] == ORACLE)
+            axes.plot(self.beside, oracle[0], "o", color=look["color"], markersize=2.5)
+            axes.vlines(self.beside, oracle[1], oracle[2], color=look["color"], linewidth=0.8)
+        axes.set(xscale="log", xlim=(self.beside / 1.25, self.gaps[-1] * 1.1))
+        axes.axvline(self.gaps[0] / 1.25, color="0.6", linewidth=0.5)
+        return handles
+
+    def name(self, page: pictures.Page, axes: Any) -> None:
+        """Writes the numbers of the axis, and where the oracle's points stand."""
+        ticks = [number for number in (0.01, 0.1, 1) if self.gaps[0] <= number <= self.gaps[-1]]
+        name_ticks(page, axes, ticks, oracle=self.beside)
+
+
+def regret_page(rows: Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret against no budget from the rows of the CSV."""
+    axis, by_horizon = _Gaps(rows), _by_horizon(rows)
+    holds = {T: held_rows(each, TOLERANCE) for T, each in by_horizon.items()}
+    marks = dict(zip([*SENTENCES, BOTH], ("0.15", "0.55", "#D55E00"), strict=True))
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(["regret / no budget"], common.titles(by_horizon), GAP_AXIS)
+        for panel, (horizon, each) in zip(axes[0], by_horizon.items(), strict=True):
+            handles = axis.lines(panel, each, "over no budget")
+            panel.set(yscale="log")
+            panel.axhline(1, color="0.4", linewidth=0.5, zorder=0.5)
+            # By the means: where few seeds are run, an interval may reach 0.
+            means = np.log([row["over no budget"][0] for row in each])
+            low, high = means.min(), means.max() + 0.15 * np.ptp(means)
+            # Room below the curves, a line there for each sentence.
+            panel.set_ylim(np.exp(low - 0.4 * (high - low)), np.exp(high))
+            for place, (words, colour) in enumerate(marks.items()):
+                height = 0.16 - 0.06 * place
+                _mark(panel, axis.labels, holds[horizon][words], height, colour, axis.beside)
+        bars = [
+            Line2D([], [], color=colour, lw=2.5, label=f"{words} (within {100 * TOLERANCE:g} %)")
+            for words, colour in marks.items()
+            if any(each[words].any() for each in holds.values())
+        ]
+        page.handles = [handles, bars]
+        axis.name(page, axes)
+
+    return draw
+
+
+def events_page(rows: Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws what happens to the budget from the rows of the CSV."""
+    axis, by_horizon = _Gaps(rows), _by_horizon(rows)
+    quantities = {
+        "budget spent (%)": "spends the budget",
+        "worse arm (%)": "commits to a worse arm",
+    }
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(list(quantities), common.titles(by_horizon), GAP_AXIS)
+        for column, each in zip(axes.T, by_horizon.values(), strict=True):
+            for panel, quantity in zip(column, quantities.values(), strict=True):
+                page.handles = axis.lines(panel, each, quantity)
+                panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
+                panel.set(ylim=(-0.03, None))
+        axis.name(page, axes)
+
+    return draw
 
 
 def held_rows(rows: Sequence[Mapping[str, Any]], tolerance: float) -> dict[str, np.ndarray]:

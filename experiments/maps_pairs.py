@@ -6,7 +6,7 @@ Theorem 2 claims a factor min{M, .}, and Remark 2 the R from which communication
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ import fmab_jax as fmab
 from experiments import common, pictures, seen, verdicts
 from experiments.maps_common import AGENTS, ARMS, EPSILON, caption, run_paper
 from fmab_jax.plots import style
+
+Rows = Sequence[Mapping[str, Any]]
 
 PARTICIPATIONS = (0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
 ROUNDS = (None, 2, 3, 4, 5, 6, 7, 8)
@@ -72,71 +74,33 @@ def crossings(values: np.ndarray, level: float) -> bool:
     return bool(values.min() < level < values.max())
 
 
+def _maps(rows: Rows) -> tuple[dict[int, np.ndarray], dict[int, float | None], list[int], Any]:
+    """Returns the map [p, R] of each horizon, what agents alone have there, budgets and shares."""
+    budgeted = [row for row in rows if row["R"] != "none"]
+    budgets, shares = (list(dict.fromkeys(row[name] for row in budgeted)) for name in ("R", "p"))
+    cells: dict[int, list[float]] = {row["T"]: [] for row in rows}
+    alone: dict[int, float | None] = {}
+    for row in budgeted:
+        cells[row["T"]].append(row["over R_C"][0])
+        alone[row["T"]] = (
+            row["agents alone over R_C"][0] if "agents alone over R_C" in row else None
+        )
+    maps = {T: np.reshape(each, (len(shares), len(budgets))) for T, each in cells.items()}
+    return maps, alone, budgets, shares
+
+
 def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
     """Draws the ratio as a heat map over R and p, a panel for each horizon."""
-    rows, maps, alone = {}, {}, {}
+    rows = []
     for T, found in results.items():
         single = None
         if "alone" in found:
             single = found["alone"].regret.sel(epsilon_message=EPSILON).isel(time=-1).values
-        rows[T] = pair_rows(T, found["pairs"], single)
-        without = regret_without(found["pairs"])
-        alone[T] = None if single is None else verdicts.ratio(single, without).estimate
-        budgets = [row["R"] for row in rows[T] if row["R"] != "none"]
-        budgets = list(dict.fromkeys(budgets))
-        shares = list(dict.fromkeys(row["p"] for row in rows[T]))
-        cells = [row["over R_C"][0] for row in rows[T] if row["R"] != "none"]
-        maps[T] = np.reshape(cells, (len(shares), len(budgets)))
-    low, high = min(each.min() for each in maps.values()), max(each.max() for each in maps.values())
-    # Dark lines on dark cells, and light ones in the legend, need a border.
-    strokes = {"as agents alone": "white", f"M = {AGENTS}": "#D55E00"}
-    border = {"path_effects": [withStroke(linewidth=2.4, foreground="black")]}
-    remark_2 = {
-        "color": "black", "linestyle": (0, (4, 1.5)), "linewidth": 1.2,
-        "path_effects": [withStroke(linewidth=2.6, foreground="white")],
-    }  # fmt: skip
-    levels = {T: dict(zip(strokes, (alone[T], AGENTS), strict=True)) for T in results}
-
-    def page(page: pictures.Page) -> None:
-        axes = page.panels(["share p that reports"], common.titles(results), "round budget R")
-        for panel, horizon in zip(axes[0], results, strict=True):
-            panel.grid(False)
-            mesh = panel.pcolormesh(
-                _edges(budgets), np.exp(_edges(np.log(shares))), maps[horizon],
-                norm=LogNorm(low, high), cmap="viridis", rasterized=True,
-            )  # fmt: skip
-            panel.set(yscale="log")
-            for name, level in levels[horizon].items():
-                if level is not None and crossings(maps[horizon], level):
-                    drawn = panel.contour(
-                        budgets, shares, maps[horizon], [level], colors=strokes[name],
-                        linewidths=1.2,
-                    )  # fmt: skip
-                    drawn.set(**border)
-            fine = np.geomspace(shares[0], shares[-1], 200)
-            promised = np.array([remark(AGENTS, p, horizon) for p in fine])
-            panel.plot(promised, fine, **remark_2)
-            panel.set(xlim=(budgets[0] - 0.5, budgets[-1] + 0.5), ylim=_ends_of(shares))
-        bar = page.figure.colorbar(
-            mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
-            location="bottom" if page.narrow else "right",
-        )  # fmt: skip
-        bar.set_label("regret / no budget", fontsize=style.FONT)
-        bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
-        ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
-        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)
-        bar.ax.minorticks_off()
-        page.handles = [
-            Line2D([], [], color=colour, lw=1.2, label=name, **border)
-            for name, colour in strokes.items()
-            if any(
-                levels[T][name] is not None and crossings(maps[T], levels[T][name]) for T in results
-            )
-        ]
-        page.handles.append(Line2D([], [], label="Remark 2, to its right", **remark_2))
-
+        rows += pair_rows(T, found["pairs"], single)
+    maps, alone, _, shares = _maps(rows)
     drawn_alone = all(each is not None for each in alone.values())
-    told = [_told_pairs(T, rows[T], maps[T], alone[T]) for T in results]
+    of = {T: [row for row in rows if row["T"] == T] for T in maps}
+    told = [_told_pairs(T, of[T], maps[T], alone[T]) for T in maps]
     words = caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, oracle gap",
         {T: [found["pairs"]] for T, found in results.items()},
@@ -153,9 +117,65 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
         *seen.absent(["agents alone"], ["agents alone"] * drawn_alone),
         *told,
     )
-    every = [row for each in rows.values() for row in each]
     alt = " ".join(text + "." for text in told)
-    return [pictures.Picture("maps_pairs", page, words, alt, every)]
+    return [pictures.Picture("maps_pairs", page(rows), words, alt, rows)]
+
+
+def page(rows: Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws the heat maps from the rows of the CSV."""
+    maps, alone, budgets, shares = _maps(rows)
+    low, high = min(each.min() for each in maps.values()), max(each.max() for each in maps.values())
+    # Dark lines on dark cells, and light ones in the legend, need a border.
+    strokes = {"as agents alone": "white", f"M = {AGENTS}": "#D55E00"}
+    border = {"path_effects": [withStroke(linewidth=2.4, foreground="black")]}
+    remark_2 = {
+        "color": "black", "linestyle": (0, (4, 1.5)), "linewidth": 1.2,
+        "path_effects": [withStroke(linewidth=2.6, foreground="white")],
+    }  # fmt: skip
+    # Levels of which a contour can be drawn.
+    levels = {
+        T: {
+            name: level
+            for name, level in zip(strokes, (alone[T], AGENTS), strict=True)
+            if level is not None and crossings(maps[T], level)
+        }
+        for T in maps
+    }
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(["share p that reports"], common.titles(maps), "round budget R")
+        for panel, (horizon, ratios) in zip(axes[0], maps.items(), strict=True):
+            panel.grid(False)
+            mesh = panel.pcolormesh(
+                _edges(budgets), np.exp(_edges(np.log(shares))), ratios,
+                norm=LogNorm(low, high), cmap="viridis", rasterized=True,
+            )  # fmt: skip
+            panel.set(yscale="log")
+            for name, level in levels[horizon].items():
+                look = {"colors": strokes[name], "linewidths": 1.2}
+                panel.contour(budgets, shares, ratios, [level], **look).set(**border)
+            fine = np.geomspace(shares[0], shares[-1], 200)
+            promised = np.array([remark(AGENTS, p, horizon) for p in fine])
+            panel.plot(promised, fine, **remark_2)
+            ends = np.exp(_edges(np.log(shares)))
+            panel.set(xlim=(budgets[0] - 0.5, budgets[-1] + 0.5), ylim=(ends[0], ends[-1]))
+        bar = page.figure.colorbar(
+            mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
+            location="bottom" if page.narrow else "right",
+        )  # fmt: skip
+        bar.set_label("regret / no budget", fontsize=style.FONT)
+        bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
+        ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)
+        bar.ax.minorticks_off()
+        page.handles = [
+            Line2D([], [], color=colour, lw=1.2, label=name, **border)
+            for name, colour in strokes.items()
+            if any(name in found for found in levels.values())
+        ]
+        page.handles.append(Line2D([], [], label="Remark 2, to its right", **remark_2))
+
+    return draw
 
 
 def _told_pairs(
@@ -190,8 +210,3 @@ def _edges(places: Sequence[float] | np.ndarray) -> np.ndarray:
     places = np.asarray(places, float)
     inner = (places[1:] + places[:-1]) / 2
     return np.concatenate([[2 * places[0] - inner[0]], inner, [2 * places[-1] - inner[-1]]])
-
-
-def _ends_of(shares: Sequence[float]) -> tuple[float, float]:
-    edges = np.exp(_edges(np.log(shares)))
-    return float(edges[0]), float(edges[-1])

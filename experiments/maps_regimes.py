@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from fmab_jax.analysis.words import written
 from fmab_jax.plots import style
 
 Results = Mapping[int, Mapping[str, xr.Dataset]]
+Rows = Sequence[Mapping[str, Any]]
 
 LEAKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None)
 COMPONENTS = "5x10:star"
@@ -106,31 +107,6 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
     """Draws regret at T against what a message leaks, a curve for each structure."""
     curves = {T: leak_curves(found) for T, found in results.items()}
     rows = {T: leak_rows(T, each) for T, each in curves.items()}
-    numbers = [row["leak"] for row in next(iter(rows.values())) if row["leak"] != "none"]
-    beside = max(numbers) * 2.5
-
-    def page(page: pictures.Page) -> None:
-        axes = page.panels(
-            ["regret (sum over agents)"], common.titles(results), "leak Nε of a message"
-        )
-        for panel, horizon in zip(axes[0], results, strict=True):
-            handles = []
-            for index, name in enumerate(curves[horizon]):
-                # Three structures nearly coincide: the first ones are drawn wider, below.
-                own = style.look(index) | {"linestyle": "-", "linewidth": WIDTHS[name]}
-                own |= {"solid_capstyle": "butt"}
-                each = [r for r in rows[horizon] if r["structure"] == name]
-                places = [beside if r["leak"] == "none" else r["leak"] for r in each]
-                mean, low, high = np.array([r["regret"] for r in each]).T
-                panel.vlines(places, low, high, color=own["color"], linewidth=0.9)
-                handles += panel.plot(places[:-1], mean[:-1], label=name, **own)
-                panel.plot(places[-1], mean[-1], "D", color=own["color"], ms=2 + WIDTHS[name])
-            panel.set(xscale="log", yscale="log", xlim=(min(numbers) / 1.3, beside * 1.4))
-            panel.axvline(beside / 1.5, color="0.6", linewidth=0.5)
-        page.handles = handles
-        powers = [number for number in (0.1, 1, 10) if number in numbers]
-        name_ticks(page, axes, powers, none=beside)
-
     drawn = next(iter(curves.values()))
     ledger = "; ".join(words for name, words in STRUCTURES.items() if words and name in drawn)
     told = []
@@ -163,7 +139,38 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
         found,
     )
     every = [row for each in rows.values() for row in each]
-    return [pictures.Picture("maps_leak", page, words, f"Regret against the leak. {found}.", every)]
+    alt = f"Regret against the leak. {found}."
+    return [pictures.Picture("maps_leak", leak_page(every), words, alt, every)]
+
+
+def leak_page(rows: Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws regret against the leak from the rows of the CSV."""
+    horizons, structures = (list(dict.fromkeys(row[n] for row in rows)) for n in ("T", "structure"))
+    numbers = [row["leak"] for row in rows if row["leak"] != "none"]
+    beside = max(numbers) * 2.5
+
+    def draw(page: pictures.Page) -> None:
+        labels = ["regret (sum over agents)"]
+        axes = page.panels(labels, common.titles(horizons), "leak Nε of a message")
+        for panel, horizon in zip(axes[0], horizons, strict=True):
+            page.handles = []
+            for index, name in enumerate(structures):
+                # Three structures nearly coincide: the first ones are drawn wider, below.
+                look = style.look(index) | {"linestyle": "-", "linewidth": WIDTHS[name]}
+                look |= {"solid_capstyle": "butt"}
+                each = [r for r in rows if (r["T"], r["structure"]) == (horizon, name)]
+                places = [beside if r["leak"] == "none" else r["leak"] for r in each]
+                mean, low, high = np.array([r["regret"] for r in each]).T
+                panel.vlines(places, low, high, color=look["color"], linewidth=0.9)
+                lines = panel.plot(places[:-1], mean[:-1], label=name, **look)
+                page.handles = [*page.handles, *lines]
+                panel.plot(places[-1], mean[-1], "D", color=look["color"], ms=2 + WIDTHS[name])
+            panel.set(xscale="log", yscale="log", xlim=(min(numbers) / 1.3, beside * 1.4))
+            panel.axvline(beside / 1.5, color="0.6", linewidth=0.5)
+        powers = [number for number in (0.1, 1, 10) if number in numbers]
+        name_ticks(page, axes, powers, none=beside)
+
+    return draw
 
 
 def _told_alike(curves: Mapping[int, Mapping[str, xr.DataArray]]) -> str:
@@ -303,12 +310,40 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
     rows = exponent_rows(found)
     quantities = [name for name in REGIMES if any(row["exponent in"] == name for row in rows)]
     printed, (lowest, highest) = crossovers()
+    told = _told_exponents(rows, quantities)
+    crossing = _crossing(half_way(rows), printed)
+    text = caption(
+        f"CDP-MAB, one instance of {instance().arms} arms with smallest gap 0.1, M = {AGENTS} "
+        "agents where nothing else is said",
+        {HORIZON: [found[name] for name in ("exponents", "shares") if name in found]},
+        "Lines: logarithm of the ratio of mean regrets over that of the quantities; shaded: 99 % "
+        f"interval (delta method). In ε: neighbouring values. In M: {FEW} and {MANY} agents. In "
+        f"p: {PART:g} and 1. In log T: T = {common.whole(FAR[0])} and {common.whole(FAR[1])}",
+        "Horizontal lines: where the noise decides how long epochs are (small ε) and where the "
+        "rewards do. A gap fixes how many epochs its arm lasts, so under noise regret "
+        "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "
+        "budgets it prints the factor p^(-3/2) before both terms",
+        f"At one ε, messages leak Nε, and N differs: {_leaks()}",
+        *seen.absent(*([f"exponent in {name}" for name in each] for each in (REGIMES, quantities))),
+        f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
+        f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
+        f"{crossing}",
+        told,
+    )
+    alt = f"{told}. In ε, {crossing}."
+    return [pictures.Picture("maps_exponents", exponent_page(rows), text, alt, rows)]
+
+
+def exponent_page(rows: Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws the local exponents from the rows of the CSV."""
+    quantities = [name for name in REGIMES if any(row["exponent in"] == name for row in rows)]
+    printed, (lowest, highest) = crossovers()
     derived = {"color": "0.6", "lw": 1.6, "ls": "-"}
     as_printed = {"color": style.COLOURS[1], "lw": 0.9, "ls": (0, (4, 1.5))}
     numbers = [row["ε"] for row in rows if row["ε"] != "none"]
     beside = max(numbers) * 6
 
-    def page(page: pictures.Page) -> None:
+    def draw(page: pictures.Page) -> None:
         titles = [f"exponent in {name}" for name in quantities]
         axes = page.panels(["local exponent of regret"], titles, "privacy ε", height=1.3)
         for panel, name in zip(axes[0], quantities, strict=True):
@@ -345,27 +380,7 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
             ),
         ]  # fmt: skip
 
-    told = _told_exponents(rows, quantities)
-    crossing = _crossing(half_way(rows), printed)
-    text = caption(
-        f"CDP-MAB, one instance of {instance().arms} arms with smallest gap 0.1, M = {AGENTS} "
-        "agents where nothing else is said",
-        {HORIZON: [found[name] for name in ("exponents", "shares") if name in found]},
-        "Lines: logarithm of the ratio of mean regrets over that of the quantities; shaded: 99 % "
-        f"interval (delta method). In ε: neighbouring values. In M: {FEW} and {MANY} agents. In "
-        f"p: {PART:g} and 1. In log T: T = {common.whole(FAR[0])} and {common.whole(FAR[1])}",
-        "Horizontal lines: where the noise decides how long epochs are (small ε) and where the "
-        "rewards do. A gap fixes how many epochs its arm lasts, so under noise regret "
-        "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "
-        "budgets it prints the factor p^(-3/2) before both terms",
-        f"At one ε, messages leak Nε, and N differs: {_leaks()}",
-        *seen.absent(*([f"exponent in {name}" for name in each] for each in (REGIMES, quantities))),
-        f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
-        f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
-        f"{crossing}",
-        told,
-    )
-    return [pictures.Picture("maps_exponents", page, text, f"{told}. In ε, {crossing}.", rows)]
+    return draw
 
 
 def _leaks() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ Results = Mapping[int, Mapping[str, xr.Dataset]]
 # Of M, in groups that share a program: the larger ones would have the smaller ones padded.
 SIZES = ((5, 10, 20, 50), (100, 200))
 REACHES = (12, 6, 4, 3, 2)
+OVER = ("M", "d_G")  # what lies on the horizontal axes
 
 
 def graphs_by_diameter() -> dict[str, Any]:
@@ -138,49 +139,7 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
         T: (size_rows(T, found["sizes"]), diameter_rows(T, found["diameters"]))
         for T, found in results.items()
     }
-    # They nearly coincide: the one below is wider.
-    printed = {"color": style.COLOURS[1], "ls": "-", "lw": 2}
-    proved = {"color": "black", "ls": (0, (1, 1)), "lw": 0.9}
-
-    all_rows = {
-        place: [row for each in rows.values() for row in each[index]]
-        for index, place in enumerate(("M", "d_G"))
-    }
-
-    def page(page: pictures.Page) -> None:
-        labels = ["extra regret of the ring", f"extra regret, M = {AGENTS}"]
-        x = ["agents M", "diameter of the graph"]
-        axes = page.panels(labels, common.titles(results), x)
-        for column, horizon in zip(axes.T, results, strict=True):
-            for panel, each, place in zip(column, rows[horizon], ("M", "d_G"), strict=True):
-                places = [row[place] for row in each]
-                mean, low, high = np.array([row["extra regret"] for row in each]).T
-                panel.vlines(places, low, high, color=style.COLOURS[0], linewidth=0.9)
-                panel.plot(places, mean, "o", color=style.COLOURS[0], ms=3)
-                panel.plot(places, [row["2 M (d_G - 1)"] for row in each], **printed)
-                panel.plot(places, [row["bound on waiting"] for row in each], **proved)
-                pictures.line_up(panel)
-                panel.set_xscale("log")
-                panel.set_yscale("symlog", linthresh=30, linscale=1)
-                panel.margins(x=0.05)
-                panel.minorticks_off()
-                lowest = min(row["extra regret"][1] for row in all_rows[place])
-                panel.set_ylim(bottom=min(-15, 1.5 * lowest))
-
-        def ticks() -> None:
-            for panel in axes.flat:
-                low, high = panel.get_ylim()
-                powers = [10**n for n in range(2, 6)]
-                wanted = [-10000, -1000, -100, 0, *powers]
-                panel.set_yticks([t for t in wanted if low <= t <= high])
-
-        page.fit = ticks
-        page.handles = [
-            Line2D([], [], color=style.COLOURS[0], marker="o", ms=3, lw=0.9, label="measured"),
-            Line2D([], [], label="printed in the proof: 2 M (d_G − 1)", **printed),
-            Line2D([], [], label="proved for the waits", **proved),
-        ]
-
+    every = [row for each in rows.values() for part in each for row in part]
     told = [_told_waits(T, *each) for T, each in rows.items()]
     words = caption(
         f"DDP-MAB, K = {ARMS} arms, ε = {EPSILON:g}",
@@ -195,13 +154,56 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
         + ", ".join(
             f"{common.leak_text(common.leak_of(fmab.ddp_mab(EPSILON, graph='ring'), agents))} "
             f"(M = {agents})"
-            for agents in dict.fromkeys(row["M"] for row in all_rows["M"])
+            for agents in dict.fromkeys(row["M"] for row in every if row["over"] == "M")
         ),
         *told,
     )
-    every = [row for each in rows.values() for part in each for row in part]
     alt = " ".join(text + "." for text in told)
-    return [pictures.Picture("maps_waits", page, words, alt, every)]
+    return [pictures.Picture("maps_waits", page(every), words, alt, every)]
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
+    """Returns what draws the points and both bounds from the rows of the CSV."""
+    # They nearly coincide: the one below is wider.
+    printed = {"color": style.COLOURS[1], "ls": "-", "lw": 2}
+    proved = {"color": "black", "ls": (0, (1, 1)), "lw": 0.9}
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    lowest = {over: min(r["extra regret"][1] for r in rows if r["over"] == over) for over in OVER}
+
+    def draw(page: pictures.Page) -> None:
+        labels = ["extra regret of the ring", f"extra regret, M = {AGENTS}"]
+        x = ["agents M", "diameter of the graph"]
+        axes = page.panels(labels, common.titles(horizons), x)
+        for column, horizon in zip(axes.T, horizons, strict=True):
+            for panel, over in zip(column, OVER, strict=True):
+                each = [row for row in rows if (row["T"], row["over"]) == (horizon, over)]
+                places = [row[over] for row in each]
+                mean, low, high = np.array([row["extra regret"] for row in each]).T
+                panel.vlines(places, low, high, color=style.COLOURS[0], linewidth=0.9)
+                panel.plot(places, mean, "o", color=style.COLOURS[0], ms=3)
+                panel.plot(places, [row["2 M (d_G - 1)"] for row in each], **printed)
+                panel.plot(places, [row["bound on waiting"] for row in each], **proved)
+                pictures.line_up(panel)
+                panel.set_xscale("log")
+                panel.set_yscale("symlog", linthresh=30, linscale=1)
+                panel.margins(x=0.05)
+                panel.minorticks_off()
+                panel.set_ylim(bottom=min(-15, 1.5 * lowest[over]))
+
+        def ticks() -> None:
+            for panel in axes.flat:
+                low, high = panel.get_ylim()
+                wanted = [-10000, -1000, -100, 0, *(10**n for n in range(2, 6))]
+                panel.set_yticks([t for t in wanted if low <= t <= high])
+
+        page.fit = ticks
+        page.handles = [
+            Line2D([], [], color=style.COLOURS[0], marker="o", ms=3, lw=0.9, label="measured"),
+            Line2D([], [], label="printed in the proof: 2 M (d_G − 1)", **printed),
+            Line2D([], [], label="proved for the waits", **proved),
+        ]
+
+    return draw
 
 
 def _told_waits(

@@ -23,7 +23,6 @@ they ask `fmab.sweep`, `gaps_of` and `Exchange.on` as always, and are answered a
 from __future__ import annotations
 
 import copy
-import csv
 import functools
 import itertools
 import re
@@ -150,15 +149,10 @@ class Sentence(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a reading says of a sentence.
+    """What a reading says of a sentence."""
 
-    Attributes:
-        verdict: One of `KINDS`; "" where nothing is counted.
-        numbers: What it was found from, to be compared with that of other readings.
-    """
-
-    verdict: str
-    numbers: tuple[Any, ...]
+    verdict: str  # one of `KINDS`; "" where nothing is counted
+    numbers: tuple[Any, ...]  # what it was found from, to be compared with that of other readings
 
 
 class Told(NamedTuple):
@@ -180,15 +174,10 @@ class Told(NamedTuple):
 
 
 class Share(NamedTuple):
-    """In how many of its readings a sentence holds, for the column of CLAIMS.md.
+    """In how many of its readings a sentence holds, for the column of CLAIMS.md."""
 
-    Attributes:
-        text: All kinds, and the seeds: "holds in 9 of 12 readings, not decided in 3; 200 seeds".
-        own: The verdicts in CLAIMS.md's own reading, by T, or `ANY`.
-    """
-
-    text: str
-    own: Mapping[str, str]
+    text: str  # all kinds, and the seeds: "holds in 9 of 12 readings, not decided in 3; 200 seeds"
+    own: Mapping[str, str]  # the verdicts in CLAIMS.md's own reading, by T, or `ANY`
 
     def beside(self, findings: Sequence[Finding]) -> str:
         """Returns the text, to be written beside what CLAIMS.md found itself.
@@ -381,7 +370,7 @@ def _late(algorithm: Any, late: Mapping[Any, Any]) -> Any:
 
 def sentence_of(row: Any) -> Sentence:
     """Returns the sentence of a row, measured or settled."""
-    return Sentence(row.section, row.quote, getattr(row, "measured", None) or row.why)
+    return Sentence(row.section, row.quote, row.words)
 
 
 def outcome_of(findings: Sequence[Finding]) -> Outcome:
@@ -530,7 +519,7 @@ def _settled(world: Callable[[Reading], World]) -> Iterator[Told]:
             own = world(BASE._replace(meter=meter))
             own.asked.clear()
             with own.entered():
-                found[meter] = outcome_of(row.judge(None))
+                found[meter] = outcome_of(row.judged(None))
             if not own.asked & meters:
                 break
         if len(set(found.values())) > 1:
@@ -557,17 +546,14 @@ def read(folder: Path) -> list[Told]:
     path = folder / f"{NAME}.csv"
     if not path.exists():
         return []
-    with path.open(encoding="utf-8") as file:
-        return [
-            Told(
-                Sentence(*(row[name] for name in Sentence._fields)),
-                row["T"],
-                Reading(*(row[name] for name in Reading._fields)),
-                row["verdict"],
-                int(row.get("seeds") or 0),
-            )
-            for row in csv.DictReader(file)
-        ]
+    return [told_of(row) for row in common.read_rows(path)]
+
+
+def told_of(row: Mapping[str, Any]) -> Told:
+    """Returns what a row of multiverse.csv tells."""
+    sentence = Sentence(*(row[name] for name in Sentence._fields))
+    reading = Reading(*(row[name] for name in Reading._fields))
+    return Told(sentence, row["T"], reading, row["verdict"], row.get("seeds") or 0)
 
 
 def shares(folder: Path) -> dict[Sentence, Share]:

@@ -22,17 +22,11 @@ _PLACES = sorted(
 
 
 class Note(NamedTuple):
-    """Words that belong to a point.
+    """Words that belong to a point."""
 
-    Attributes:
-        at: The point, in the units of the axes.
-        words: What is written beside it.
-        color: Of the words.
-    """
-
-    at: tuple[float, float]
-    words: str
-    color: Any
+    at: tuple[float, float]  # the point, in the units of the axes
+    words: str  # what is written beside it
+    color: Any  # of the words
 
 
 def write_beside(

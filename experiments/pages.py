@@ -29,33 +29,23 @@ ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- written by python -m experiments pages: {} -->", "<!-- end -->"
 
 
-class Table:
-    """The rows of a CSV file in figures/."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        with (folder / f"{name}.csv").open(encoding="utf-8") as file:
-            self.rows = list(csv.DictReader(file))
-
-    def where(self, **fixed: str) -> list[dict[str, str]]:
-        """Returns the rows with these values."""
-        found = [row for row in self.rows if all(row[k] == v for k, v in fixed.items())]
-        if not found:
-            raise LookupError(f"no row with {fixed}")
-        return found
-
-
 class Numbers:
     """What the blocks are made of."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, list[dict[str, str]]] = {}
 
-    def table(self, name: str) -> Table:
-        """Returns a table of the folder."""
+    def table(self, name: str, **fixed: str) -> list[dict[str, str]]:
+        """Returns the rows of a CSV file of the folder, those with some values."""
         if name not in self._tables:
-            self._tables[name] = Table(self.folder, name)
-        return self._tables[name]
+            with (self.folder / f"{name}.csv").open(encoding="utf-8") as file:
+                self._tables[name] = list(csv.DictReader(file))
+        rows = self._tables[name]
+        found = [row for row in rows if all(row[head] == text for head, text in fixed.items())]
+        if fixed and not found:
+            raise LookupError(f"no row with {fixed}")
+        return found
 
     def claim(self, quote: str, quantity: str = "", place: int = 0) -> dict[str, Measured]:
         """Returns a measured quantity of a row of CLAIMS.md, by condition.
@@ -65,7 +55,7 @@ class Numbers:
             quantity: Which of its numbers.
             place: Which row, where several have this quotation.
         """
-        rows = self.table("claims").where(quote=quote)
+        rows = self.table("claims", quote=quote)
         number = list(dict.fromkeys(row["row"] for row in rows))[place]
         return {
             row["condition"]: measured(row)
@@ -75,7 +65,7 @@ class Numbers:
 
     def shares(self, start: str, gap: str) -> list[Measured]:
         """Returns the shares of runs of a row, by R and T, for one gap of the budget."""
-        rows = [row for row in self.table("claims").rows if row["quote"].startswith(start)]
+        rows = [row for row in self.table("claims") if row["quote"].startswith(start)]
         return [
             measured(row)
             for row in rows
@@ -86,28 +76,22 @@ class Numbers:
 
     def holds(self, quote: str) -> bool:
         """Tells whether a row of CLAIMS.md holds under every condition."""
-        rows = self.table("claims").where(quote=quote)
+        rows = self.table("claims", quote=quote)
         return all(row["verdict at stated"] == HOLDS for row in rows)
 
     def reading(self, name: str) -> dict[int, Measured]:
         """Returns a difference of readings.md, by horizon."""
-        rows = self.table("readings").where(**{"other reading": name})
+        rows = self.table("readings", **{"other reading": name})
         ends = ("difference", "difference, lower", "difference, upper")
         return {int(row["T"]): Measured(*(float(row[end]) for end in ends)) for row in rows}
 
 
 class Block(NamedTuple):
-    """A part of a page.
+    """A part of a page."""
 
-    Attributes:
-        page: Its path from the root.
-        name: In the comment that begins it.
-        write: Returns its text.
-    """
-
-    page: str
-    name: str
-    write: Callable[[Numbers], str]
+    page: str  # its path from the root
+    name: str  # in the comment that begins it
+    write: Callable[[Numbers], str]  # returns its text
 
 
 def measured(row: Mapping[str, str]) -> Measured:
@@ -158,7 +142,7 @@ def _readings(numbers: Numbers) -> str:
         numbers.reading(f"wait d_G slots, not d_G - 1: {graph}")
         for graph in ("complete", "star", "ring")
     ]
-    rows = numbers.table("readings").rows
+    rows = numbers.table("readings")
     usual = [
         float(r["regret, usual reading"]) for r in rows if r["other reading"].startswith("wait d_G")
     ]
@@ -217,7 +201,7 @@ def _found(numbers: Numbers) -> str:
     part = numbers.claim("reached $1/M$ of the single-agent performance", "of M = 5:")
     looseness = [
         measured(row).estimate
-        for row in numbers.table("claims").rows
+        for row in numbers.table("claims")
         if row["quantity"].endswith(LOOSENESS) and row["estimate"]
     ]
     lost = numbers.claim(r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$", "lost")
@@ -268,7 +252,7 @@ def _excluded(numbers: Numbers, condition: str) -> str:
     Args:
         condition: T, p and R of a pair below that R.
     """
-    rows = [row for row in numbers.table("maps_pairs").rows if row["R"] != "none"]
+    rows = [row for row in numbers.table("maps_pairs") if row["R"] != "none"]
     (own,) = (
         row
         for row in rows
@@ -289,7 +273,7 @@ def _excluded(numbers: Numbers, condition: str) -> str:
 def _noise_doubles(numbers: Numbers) -> str:
     """Says where noise doubles the regret of CDP-MAB on the paper's instance, all reporting."""
     told = []
-    rows = numbers.table("maps_leak").where(structure="CDP, p = 1")
+    rows = numbers.table("maps_leak", structure="CDP, p = 1")
     for horizon in dict.fromkeys(int(row["T"]) for row in rows):
         points = sorted(
             (float(row["leak"]) / 50, float(row["over no noise"]))
@@ -315,7 +299,7 @@ def _multiverse(numbers: Numbers) -> str:
 
 
 def _audit(numbers: Numbers) -> str:
-    rows = numbers.table("audit_mechanisms").rows
+    rows = numbers.table("audit_mechanisms")
     heads = (
         "mechanism",
         "who",
@@ -331,7 +315,7 @@ def _audit(numbers: Numbers) -> str:
 
 def _audit_runs(numbers: Numbers) -> str:
     """How many runs the rows of the audit have, and how sure all of them are."""
-    rows = numbers.table("audit_mechanisms").rows
+    rows = numbers.table("audit_mechanisms")
     runs = Counter((row["view"] == "messages", int(row["runs"])) for row in rows)
 
     def told(messages: bool) -> str:
@@ -351,7 +335,7 @@ def _audit_runs(numbers: Numbers) -> str:
 
 
 def _unseen(numbers: Numbers) -> str:
-    return "\n".join(common.table_lines(list(numbers.table("audit_unseen").rows)))
+    return "\n".join(common.table_lines(numbers.table("audit_unseen")))
 
 
 def _regret(row: Mapping[str, str]) -> str:
@@ -363,7 +347,7 @@ def _regret(row: Mapping[str, str]) -> str:
 
 def _by_leak(numbers: Numbers) -> Iterator[tuple[str, list[dict[str, str]], list[dict[str, str]]]]:
     """Yields each leak with CDP-MAB's radii, the smallest first, and who is beside them."""
-    rows = numbers.table("arena_radius").rows
+    rows = numbers.table("arena_radius")
     for leak in dict.fromkeys(row["ε"] for row in rows):
         here = [row for row in rows if row["ε"] == leak]
         own = [row for row in here if row["factor of the radius"]]
@@ -421,10 +405,10 @@ def _note_caps(numbers: Numbers) -> str:
             "CDP-MAB": row["CDP-MAB"],
             "lower bound": row["lower bound"],
         }
-        for row in numbers.table("arena_caps").rows
+        for row in numbers.table("arena_caps")
     ]
     times: dict[str, list[float]] = {}
-    for row in numbers.table("arena_caps").rows:
+    for row in numbers.table("arena_caps"):
         if found := re.search(r"with ([\d,]+) links", row["CDP-MAB"]):
             sent = float(found[1].replace(",", ""))
             cap = float(row["links, at most"].replace(",", ""))
@@ -438,7 +422,7 @@ def _note_caps(numbers: Numbers) -> str:
 
 
 def _note_years(numbers: Numbers) -> str:
-    rows, told = numbers.table("arena_years").rows, []
+    rows, told = numbers.table("arena_years"), []
     for trust in dict.fromkeys(row["trust"] for row in rows):
         steps = [
             f"{row['year']} {row['algorithm']} {_regret(row)}"
@@ -459,14 +443,14 @@ def _note_far(numbers: Numbers) -> str:
             "largest": row["largest"],
             "above 3 × the median": row["seeds above 3 × the median"],
         }
-        for row in numbers.table("arena_far").rows
+        for row in numbers.table("arena_far")
     ]
     return "\n".join(common.table_lines(rows))
 
 
 def _theory_lost(numbers: Numbers) -> str:
     """How often runs of a hard instance lost the best arm."""
-    rows = numbers.table("theory_lost").rows
+    rows = numbers.table("theory_lost")
     epsilons = list(dict.fromkeys(row["ε"] for row in rows))
     table = []
     for way in dict.fromkeys(row["way"] for row in rows):
@@ -490,7 +474,7 @@ def _theory_lost(numbers: Numbers) -> str:
 
 def _theory_regret(numbers: Numbers) -> str:
     """The bound on regret beside the regret."""
-    rows = numbers.table("theory_regret").rows
+    rows = numbers.table("theory_regret")
     ratios = {row["way"]: float(row["bound"]) / float(row["regret"]) for row in rows}
     table = [
         {
@@ -520,7 +504,7 @@ def measured_regret(row: Mapping[str, str]) -> Measured:
 
 def _theory_shown(numbers: Numbers) -> str:
     """What D_16 is beside D_infinity, and what two arms cost beside one."""
-    rows = numbers.table("theory_shown").rows
+    rows = numbers.table("theory_shown")
     (pairs,) = {row["pairs"] for row in rows}
     places = [row["ε"] for row in rows if row["ε"] != "none"]
 

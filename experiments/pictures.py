@@ -1,7 +1,7 @@
 """Figures as a journal prints them: drawn for one column and for two, words and numbers beside.
 
-A picture is drawn twice, each time for the width it is printed at. Its caption and what is to be
-seen stand in a Markdown file beside it, and every number that is drawn in a CSV file.
+Its caption and what is to be seen stand in a Markdown file beside a picture, and every number that
+is drawn in a CSV file: `redraw` draws it anew from that, for one column as well.
 """
 
 from __future__ import annotations
@@ -217,22 +217,14 @@ def faint(effects: Iterable[tuple[float, Sequence[float]]]) -> bool:
 
 
 class Picture(NamedTuple):
-    """A figure with its words and numbers.
+    """A figure with its words and numbers."""
 
-    Attributes:
-        name: Of its files, without an ending.
-        draw: Draws on a page; called once for each width.
-        caption: Setting, horizon, seeds, and which kind of band is shown.
-        alt: What is to be seen, for who does not see it: one to three sentences.
-        rows: Every number that is drawn, a row for each point.
-        table: What is written below the words as a table; none for no table.
-    """
-
-    name: str
-    draw: Callable[[Page], None]
-    caption: str
-    alt: str
-    rows: Sequence[Mapping[str, Any]]
+    name: str  # of its files, without an ending
+    draw: Callable[[Page], None]  # draws on a page; called once for each width
+    caption: str  # setting, horizon, seeds, and which kind of band is shown
+    alt: str  # what is to be seen, for who does not see it: one to three sentences
+    rows: Sequence[Mapping[str, Any]]  # every number that is drawn, a row for each point
+    # what is written below the words as a table; none for no table
     table: Sequence[Mapping[str, Any]] = ()
 
 
@@ -255,26 +247,25 @@ def fitted(draw: Callable[[Page], None], narrow: bool) -> Figure:
     raise ValueError(f"a figure is {2.54 * over:.1f} cm higher than a page: give it fewer panels")
 
 
-def draw_files(name: str, draw: Callable[[Page], None], folder: Path) -> list[Path]:
-    """Draws a picture for one column and for two (PNG and PDF)."""
+def draw_files(
+    name: str, draw: Callable[[Page], None], folder: Path, pdf: bool = False
+) -> list[Path]:
+    """Draws a picture: as PNG for two columns, or else for print.
+
+    For print it is drawn as PDF for two columns, and as PNG and PDF for one column.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for narrow in (False, True):
-        figure = fitted(draw, narrow)
-        for end in (".png", ".pdf"):
-            path = folder / f"{name}{NARROW if narrow else ''}{end}"
-            paths.append(fmab.save_figure(figure, path, overwrite=True))
-    return paths
+    ends = (".pdf", f"{NARROW}.png", f"{NARROW}.pdf") if pdf else (".png",)
+    figures = {narrow: fitted(draw, narrow) for narrow in sorted({NARROW in end for end in ends})}
+    return [
+        fmab.save_figure(figures[NARROW in end], folder / f"{name}{end}", overwrite=True)
+        for end in ends
+    ]
 
 
 def publish(picture: Picture, folder: Path) -> list[Path]:
-    """Writes a picture for one column and for two, its words and its numbers."""
+    """Writes a picture, its words and its numbers."""
     paths = draw_files(picture.name, picture.draw, folder)
-    files = (
-        f"For two columns: [PNG]({picture.name}.png), [PDF]({picture.name}.pdf). For one column of "
-        f"8.5 cm: [PNG]({picture.name}{NARROW}.png), [PDF]({picture.name}{NARROW}.pdf). "
-        f"Numbers: [CSV]({picture.name}.csv)."
-    )
     lines = [
         f"![{picture.alt}]({picture.name}.png)",
         "",
@@ -282,7 +273,8 @@ def publish(picture: Picture, folder: Path) -> list[Path]:
         "",
         f"What is to be seen: {picture.alt}",
         "",
-        files,
+        f"Numbers: [CSV]({picture.name}.csv). For print: "
+        f"`python -m experiments redraw {picture.name} --pdf`.",
     ]
     if picture.table:
         lines += ["", *common.table_lines(picture.table)]

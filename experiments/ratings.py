@@ -12,7 +12,6 @@ python -m experiments.ratings ml.npz --seeds 200 --horizon 1e4 --figures mine
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -37,17 +36,11 @@ LONG, LONGEST = 10**4, 10**5
 
 
 class Contestant(NamedTuple):
-    """Somebody who is run at every leak, or whom others are compared with.
+    """Somebody who is run at every leak, or whom others are compared with."""
 
-    Attributes:
-        label: In figures and tables.
-        maker: Returns the algorithm at a leak; None, without noise.
-        told: What others are told.
-    """
-
-    label: str
-    maker: Callable[[float | None], Any]
-    told: str
+    label: str  # in figures and tables
+    maker: Callable[[float | None], Any]  # returns the algorithm at a leak; None, without noise
+    told: str  # what others are told
 
     @property
     def steps(self) -> bool:
@@ -84,6 +77,8 @@ EVERYBODY = PRIVATE | REFERENCES
 QUICK = ("ldp_ucb", "pooled")
 """Who takes part in a quick run: those that compile fast."""
 
+LOST, MORE = "points lost per rating", "more than without noise, same seeds"
+NO_NOISE = "no noise"
 Parts = Mapping[str, Mapping[float | None, xr.Dataset]]
 
 
@@ -130,17 +125,11 @@ def sweep(
 
 
 class _Told(NamedTuple):
-    """What is said of the problem.
+    """What is said of the problem."""
 
-    Attributes:
-        points: Rating points of one unit of reward.
-        uniform: Rating points that uniform play loses for each rating, exactly.
-        words: The setting.
-    """
-
-    points: float
-    uniform: float
-    words: str
+    points: float  # rating points of one unit of reward
+    uniform: float  # rating points that uniform play loses for each rating, exactly
+    words: str  # the setting
 
 
 def told_of(problem: fmab.Problem, words: str) -> _Told:
@@ -178,36 +167,52 @@ def draw(
     """Draws points lost at each leak, and how many of them are lost to the noise."""
     told = told or told_of_shipped()
     rows = _rows(results, told.points)
-    members = [each for each in PRIVATE if any(each in parts for parts in results.values())]
-    # Of what is drawn side by side, one scale.
-    most = max(told.uniform, *(row["points lost per rating"][2] for row in rows))
+    caption, seen = words(rows, told)
+    drawn = page(rows, told.uniform)
+    return pictures.publish(pictures.Picture(name, drawn, caption, seen, rows, rows), folder)
 
-    def page(page: pictures.Page) -> None:
+
+def page(
+    rows: Sequence[Mapping[str, Any]], uniform: float | None = None
+) -> Callable[[pictures.Page], None]:
+    """Returns what draws points lost, and how many of them to the noise, from rows of the CSV.
+
+    Args:
+        rows: All of them.
+        uniform: Points that uniform play loses; those of the shipped table by default.
+    """
+    level = told_of_shipped().uniform if uniform is None else uniform
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    private = [each.label for each in PRIVATE.values()]
+    private = [label for label in private if any(row["algorithm"] == label for row in rows)]
+    # Of what is drawn side by side, one scale.
+    most = max(level, *(row[LOST][2] for row in rows))
+
+    def draw(page: pictures.Page) -> None:
         labels = ["rating points lost for each rating", "of which to noise, paired"]
-        axes = page.panels(labels, common.titles(results), "ε of what others are told", 1.7)
-        for column, horizon in zip(axes.T, results, strict=True):
+        axes = page.panels(labels, common.titles(horizons), "ε of what others are told", 1.7)
+        for column, horizon in zip(axes.T, horizons, strict=True):
             here = [row for row in rows if row["T"] == horizon]
             page.handles = []
-            for index, each in enumerate(members):
-                own = [row for row in here if row["algorithm"] == PRIVATE[each].label]
-                own = [row for row in own if row["epsilon"] is not None]
+            for index, label in enumerate(private):
+                own = [row for row in here if row["algorithm"] == label]
+                own = [row for row in own if row["epsilon"] != NO_NOISE]
                 look = style.look(index) | {"marker": style.MARKERS[index], "ms": 3}
-                heads = ("points lost per rating", "more than without noise, same seeds")
-                for panel, head in zip(column, heads, strict=True):
+                for panel, head in zip(column, (LOST, MORE), strict=True):
                     mean, lower, upper = np.array([row[head] for row in own]).T
                     panel.vlines(LEAKS, lower, upper, color=look["color"], lw=0.8)
-                    lines = panel.plot(LEAKS, mean, label=PRIVATE[each].label, **look)
+                    lines = panel.plot(LEAKS, mean, label=label, **look)
                 page.handles = [*page.handles, *lines]
-            for index, each in enumerate(REFERENCES.values(), len(members)):
+            for index, each in enumerate(REFERENCES.values(), len(private)):
                 for row in here:
                     if row["algorithm"] == each.label:
-                        mean, lower, upper = row["points lost per rating"]
+                        mean, lower, upper = row[LOST]
                         look = style.look(index)
                         column[0].axhspan(lower, upper, color=look["color"], alpha=0.2, lw=0)
                         line = column[0].axhline(mean, label=each.label, **look)
                         page.handles = [*page.handles, line]
             look = {"color": "0.45", "lw": 0.8, "label": "uniform play"}
-            page.handles = [*page.handles, column[0].axhline(told.uniform, zorder=1, **look)]
+            page.handles = [*page.handles, column[0].axhline(level, zorder=1, **look)]
             column[0].set_ylim(0, 1.05 * most)
             pictures.line_up(column[1])
             for panel in column:
@@ -215,17 +220,11 @@ def draw(
                 panel.margins(x=0.04)
                 panel.tick_params(labelsize=FONT)
 
-    caption, seen = words(rows, told)
-    flat = _flat(rows)
-    return pictures.publish(pictures.Picture(name, page, caption, seen, flat, flat), folder)
+    return draw
 
 
 def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
-    """Returns the caption, and what is to be seen, of rows as `_rows` and `read_rows` return them.
-
-    Nothing but the rows and the problem is needed, so that words can be written again without a
-    simulation.
-    """
+    """Returns the caption, and what is to be seen, of the rows of the CSV."""
     horizons = list(dict.fromkeys(row["T"] for row in rows))
     labels = [each.label for each in EVERYBODY.values()]
     most = max(row["seeds"] for row in rows)
@@ -251,27 +250,13 @@ def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
     return caption, _seen(rows, told.uniform)
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Returns the rows that `draw` has written as CSV, with every number that words need."""
-    found = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for cells in csv.DictReader(file):
-            leak = cells["epsilon"]
-            row: dict[str, Any] = {name: cells[name] for name in ("algorithm", "others are told")}
-            row |= {"T": int(cells["T"]), "seeds": int(cells["seeds"])}
-            row["epsilon"] = None if leak in ("", "no noise") else float(leak)
-            ends = ("", ", lower", ", upper")
-            lost = tuple(float(cells[f"points lost per rating{end}"]) for end in ends)
-            found.append(row | {"points lost per rating": lost})
-    return found
-
-
 def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
-    """Returns a row for each horizon, contestant and leak; without noise, the leak is None."""
+    """Returns a row for each horizon, contestant and leak, which is a word where there is none."""
     rows = []
     for horizon, parts in results.items():
         for name, by_leak in parts.items():
             plain = _lost(by_leak[None], horizon, points)
+            none = NO_NOISE if name in PRIVATE else ""
             for leak, data in by_leak.items():
                 lost = _lost(data, horizon, points)
                 rows.append(
@@ -279,10 +264,10 @@ def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
                         "T": horizon,
                         "algorithm": EVERYBODY[name].label,
                         "others are told": EVERYBODY[name].told,
-                        "epsilon": leak,
+                        "epsilon": none if leak is None else leak,
                         "seeds": data.sizes["seed"],
-                        "points lost per rating": common.interval(lost),
-                        "more than without noise, same seeds": common.interval(lost - plain),
+                        LOST: common.interval(lost),
+                        MORE: "" if leak is None else common.interval(lost - plain),
                         "agents that play a worse arm at T": common.interval(data.agents_worse),
                     }
                 )
@@ -295,26 +280,13 @@ def _lost(data: xr.Dataset, horizon: int, points: float) -> np.ndarray:
     return np.asarray(regret * points / (horizon * int(data.attrs["agents"])), np.float64)
 
 
-def _flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the rows as they are written: no leak has words, no difference is no number."""
-    private = {each.label for each in PRIVATE.values()}
-    found = []
-    for row in rows:
-        own = dict(row)
-        if row["epsilon"] is None:
-            own["epsilon"] = "no noise" if row["algorithm"] in private else ""
-            own["more than without noise, same seeds"] = ""
-        found.append(own)
-    return found
-
-
 def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
     """Says who loses least at each leak, at the longest horizon, and from where on sharing pays."""
     horizon = max(row["T"] for row in rows)
     last = [row for row in rows if row["T"] == horizon]
 
     def lost(row: Mapping[str, Any]) -> float:
-        return float(row["points lost per rating"][0])
+        return float(row[LOST][0])
 
     least = [min((row for row in last if row["epsilon"] == leak), key=lost) for leak in LEAKS]
     best = []
@@ -342,7 +314,7 @@ def _unlike(rows: Sequence[Mapping[str, Any]], least: Sequence[Mapping[str, Any]
         rows: All rows of one horizon.
         least: The best row at each leak.
     """
-    private = [row for row in rows if row["epsilon"] is not None]
+    private = [row for row in rows if row["epsilon"] not in ("", NO_NOISE)]
     told = {row["algorithm"]: row["others are told"] for row in private}
     seeds = {row["algorithm"]: whole(row["seeds"]) for row in private}
     text = ""
@@ -353,13 +325,13 @@ def _unlike(rows: Sequence[Mapping[str, Any]], least: Sequence[Mapping[str, Any]
         listed = " / ".join(f"{name}: {number}" for name, number in seeds.items())
         text += f" Seeds: {listed}."
     for best in least:
-        _, _, upper = best["points lost per rating"]
+        _, _, upper = best[LOST]
         close = [
             row["algorithm"]
             for row in private
             if row["epsilon"] == best["epsilon"]
             and row["algorithm"] != best["algorithm"]
-            and row["points lost per rating"][1] <= upper
+            and row[LOST][1] <= upper
         ]
         if close:
             text += (
@@ -378,11 +350,11 @@ def _paying(least: Sequence[Mapping[str, Any]], alone: Mapping[str, Any]) -> str
         least: The best row at each leak, from the smallest leak to the largest.
         alone: The row of agents who tell nobody anything.
     """
-    mean, lower, upper = alone["points lost per rating"]
-    fails = [row for row in least if row["points lost per rating"][2] >= lower]
+    mean, lower, upper = alone[LOST]
+    fails = [row for row in least if row[LOST][2] >= lower]
     if not fails:
         return f"Sharing pays at every ε: agents alone lose {mean:.3f}."
-    own, low, _ = fails[-1]["points lost per rating"]
+    own, low, _ = fails[-1][LOST]
     pays = least[least.index(fails[-1]) + 1 :]
     last = least[-1]["epsilon"]
     where = f"pays from ε = {pays[0]['epsilon']:g} on" if pays else f"does not pay at ε = {last:g}"

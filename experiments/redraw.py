@@ -1,41 +1,81 @@
 """Draws pictures anew from the numbers beside them: nothing is simulated, and no word changes.
 
-python -m experiments redraw          all pictures that can be drawn so
+python -m experiments redraw                          all pictures of figures/
+python -m experiments redraw fig04_epsilon            one of them
+python -m experiments redraw --pdf                    for print: PDF, and the width of one column
 """
 
 from __future__ import annotations
 
-import csv
+import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from experiments import (
     arena,
     arena_figures,
     arena_fronts,
     arena_fronts_figures,
+    arena_protocols,
+    audit,
+    common,
+    differences,
+    fig04_epsilon,
+    fig05_participation,
+    fig06_rounds,
+    fig07_tradeoff,
+    fig08_heterogeneous_central,
+    fig09_graphs,
+    fig10_graphs,
+    fig12_heterogeneous_structures,
+    fig13_heterogeneity,
+    maps_gaps,
+    maps_pairs,
+    maps_regimes,
+    maps_waits,
     multiverse,
+    multiverse_figures,
     pictures,
+    ratings,
+    table2_fig11_hybrid,
 )
-from experiments import multiverse_figures as figures
+from fmab_jax.errors import refuse
 
 Draw = Callable[[pictures.Page], None]
-ENDS = ("", ", lower", ", upper")
+Rows = Sequence[Mapping[str, Any]]
 NAMES = {entry.label: name for name, entry in arena.LINE_UP.items()}
 
 
-def judge(folder: Path) -> list[Path]:
-    """Draws every picture of a folder that a way is known for."""
-    written: list[Path] = []
-    for name in sorted(path.stem for path in folder.glob("*.csv")):
-        if any(re.fullmatch(pattern, name) for pattern in WAYS):
-            written += pictures.draw_files(name, drawing_of(folder, name), folder)
-    return written
+def main(words: Sequence[str]) -> None:
+    """Runs the command: draws the named pictures of a folder, or all."""
+    parser = argparse.ArgumentParser(
+        "python -m experiments redraw",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="PICTURE", help="such as fig04_epsilon")
+    parser.add_argument("--pdf", action="store_true", help="for print, in place of the PNG")
+    parser.add_argument("--figures", type=Path, default=Path("figures"), help="folder")
+    options = parser.parse_args(words)
+    known = [p.stem for p in sorted(options.figures.glob("*.csv")) if _way_of(p.stem)]
+    for name in options.names:
+        if name not in known:
+            refuse("picture", name, f"one of {', '.join(known)}", "leave it out for all")
+    for name in options.names or known:
+        draw = drawing_of(options.figures, name)
+        print(*pictures.draw_files(name, draw, options.figures, options.pdf), flush=True)
+
+
+def _way_of(name: str) -> tuple[Callable[..., Draw], tuple[str, ...]] | None:
+    for pattern, way in WAYS.items():
+        if found := re.fullmatch(pattern, name):
+            return way, found.groups()
+    return None
 
 
 def drawing_of(folder: Path, name: str) -> Draw:
@@ -44,83 +84,94 @@ def drawing_of(folder: Path, name: str) -> Draw:
     Raises:
         LookupError: If nothing can draw it so.
     """
-    for pattern, way in WAYS.items():
-        if found := re.fullmatch(pattern, name):
-            return way(folder, name, *found.groups())
-    raise LookupError(f"{name} cannot be drawn from its numbers alone: simulate it")
+    if (found := _way_of(name)) is None:
+        raise LookupError(f"{name} cannot be drawn from its numbers alone: simulate it")
+    way, groups = found
+    names = [name, *([BESIDE[way](name)] if way in BESIDE else [])]
+    return way(*(common.read_rows(folder / f"{each}.csv") for each in names), *groups)
 
 
-def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
-    """Returns the numbers beside a picture."""
-    with (folder / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def three(row: Mapping[str, str], head: str) -> tuple[float, ...]:
-    """Returns a mean with its interval."""
-    return tuple(float(row[f"{head}{end}"]) for end in ENDS)
-
-
-def _curves(folder: Path, name: str, power: str) -> Draw:
-    points: dict[str, list[tuple[float, ...]]] = {}
-    for row in rows_of(folder, name):
-        if row["quantity"] == "regret":
-            ends = (float(row[end]) for end in ("mean", "lower", "upper"))
-            points.setdefault(NAMES[row["curve"]], []).append((int(row["slot"]), *ends))
-    bands = {}
-    for each, own in points.items():
-        time, *values = np.array(own).T
-        named = zip(("mean", "lower", "upper"), values, strict=True)
-        bands[each] = xr.Dataset({n: ("time", v) for n, v in named}, {"time": time.astype(int)})
+def _regret(rows: Rows, power: str) -> Draw:
+    own = [row | {"T": 0, "curve": NAMES[row["curve"]]} for row in rows]
+    bands = differences.bands_of(own, differences.REGRET)[0]
     return arena_figures.curves_page(bands, int(float(power)))
 
 
-def _sent(folder: Path, name: str) -> Draw:
-    heads = ("links at T", "bits sent", "regret at T")
-    return arena_figures.sent_page(
-        {
-            NAMES[row["algorithm"]]: {head: three(row, head) for head in heads}
-            for row in rows_of(folder, name)
-        }
-    )
+def _sent(rows: Rows) -> Draw:
+    return arena_figures.sent_page({NAMES[row["algorithm"]]: row for row in rows})
 
 
-def _leaks(folder: Path, name: str, power: str) -> Draw:
+def _leaks(rows: Rows, beside: Rows, power: str) -> Draw:
     views = {what.who: view for view, what in arena.VIEWS.items()}
     found: dict[tuple[str, str], list[Any]] = {}
-    for row in rows_of(folder, name):
+    for row in rows:
         if not row["why not run"]:
-            own = found.setdefault((views[row["view"]], NAMES[row["algorithm"]]), [])
-            own.append((float(row["ε"]), *three(row, "regret at T")))
-    yardstick = None
-    for row in rows_of(folder, name.replace("leak", "links")):
-        if NAMES[row["algorithm"]] == arena.YARDSTICK:
-            yardstick = float(row["regret at T"])
-    values = {key: np.array(sorted(own))[:, 1:] for key, own in found.items()}
+            points = found.setdefault((views[row["view"]], NAMES[row["algorithm"]]), [])
+            points.append((float(row["ε"]), *row["regret at T"]))
+    quiet = [row for row in beside if NAMES[row["algorithm"]] == arena.YARDSTICK]
+    yardstick = quiet[0]["regret at T"][0] if quiet else None
+    values = {key: np.array(sorted(points))[:, 1:] for key, points in found.items()}
     return arena_figures.leaks_page(values, yardstick, int(float(power)))
 
 
-def _front(folder: Path, name: str) -> Draw:
+def _audit(rows: Rows, beside: Rows) -> Draw:
+    told = next(row for row in beside if row["mechanism"] == audit.FIRST)
+    (threshold,) = re.findall(r"(?:below|at least) (-?[\d.]+)", told["event"])
+    one: Any = SimpleNamespace(
+        claim=told["claim"], lower=told["lower bound"], threshold=float(threshold)
+    )
+    return lambda page: audit._draw(page, one, [dict(row) for row in rows])
+
+
+def _front(rows: Rows) -> Draw:
     told: dict[float, list[arena_fronts.Point]] = {}
-    for row in rows_of(folder, name):
-        numbers = (np.array([float(row[h])]) for h in ("regret at T", "links at T", "bits sent"))
-        each = arena_fronts.Point(
-            NAMES[row["algorithm"]], row["settings"], *numbers, int(row[arena_fronts.LOST])
-        )
-        told.setdefault(float(row["ε"]), []).append(each)
+    for row in rows:
+        means = (np.array([row[head][0]]) for head in ("regret at T", "links at T", "bits sent"))
+        name, lost = NAMES[row["algorithm"]], row[arena_fronts.LOST]
+        point = arena_fronts.Point(name, row["settings"], *means, lost)
+        told.setdefault(float(row["ε"]), []).append(point)
     return arena_fronts_figures.front_page(told, arena_fronts.HORIZON)
 
 
-def _bars(folder: Path, name: str) -> Draw:
-    told = multiverse.read(folder)
-    order = figures.ordered(dict.fromkeys(each.sentence for each in told))
-    return figures.bars_page(order, multiverse.counts_of(told))
+def _bars(rows: Rows) -> Draw:
+    told = [multiverse.told_of(row) for row in rows]
+    order = multiverse_figures.ordered(dict.fromkeys(each.sentence for each in told))
+    return multiverse_figures.bars_page(order, multiverse.counts_of(told))
 
 
+# What else is read, by its name.
+BESIDE: Mapping[Any, Callable[[str], str]] = {
+    _leaks: lambda name: name.replace("leak", "links"),
+    _audit: lambda name: "audit_mechanisms",
+}
 WAYS: Mapping[str, Callable[..., Draw]] = {
-    r"arena_regret_T(\d.*)": _curves,
+    "fig04_epsilon": fig04_epsilon.page,
+    "fig05_participation": fig05_participation.page,
+    "fig06_rounds": fig06_rounds.page,
+    "fig06_rounds_smallest_gap": fig06_rounds.oracle_page,
+    "fig07_tradeoff(?:_smallest_gap)?": fig07_tradeoff.page,
+    "fig08_heterogeneous_central": fig08_heterogeneous_central.page,
+    "fig09_graphs": fig09_graphs.page,
+    "fig10_graphs": fig10_graphs.page,
+    "fig11_hybrid": table2_fig11_hybrid.page,
+    "fig11_hybrid_cost": table2_fig11_hybrid.cost_page,
+    "fig12_heterogeneous_structures": fig12_heterogeneous_structures.page,
+    "fig13_heterogeneity": fig13_heterogeneity.page,
+    "maps_gap_regret": maps_gaps.regret_page,
+    "maps_gap_events": maps_gaps.events_page,
+    "maps_pairs": maps_pairs.page,
+    "maps_leak": maps_regimes.leak_page,
+    "maps_exponents": maps_regimes.exponent_page,
+    "maps_waits": maps_waits.page,
+    multiverse.NAME: _bars,
+    r"arena_regret_T(\d.*)": _regret,
     r"arena_links_T\d.*": _sent,
     r"arena_leak_T(\d.*)": _leaks,
+    r"arena_differ_T\d.*": arena_figures.spreads_page,
     r"arena_front_(?:messages|sums|actions)": _front,
-    multiverse.NAME: _bars,
+    "arena_radius": arena_fronts_figures.radius_page,
+    "arena_years": arena_fronts_figures.years_page,
+    "arena_protocols": arena_protocols.page,
+    "ratings_leak": ratings.page,
+    "audit": _audit,
 }

@@ -9,9 +9,13 @@ the cases coincide, so what is drawn is the paired difference to case 6; costs h
 their own.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, differences, pictures, seen
@@ -47,7 +51,6 @@ SHORT = {
     "case 5": "5: star, 5 × 20",
     "case 6": "6: no graph",
 }
-ENDS = ("lower", "upper")  # of a band; both are 0 where there is no difference in any seed
 CASE_2_AS_PRINTED, AGENTS_AS_PRINTED = "63,24,10,6,7:complete", 110
 SERVER_PRICE, PEER_PRICE = 50, 1
 MARKS = {
@@ -55,6 +58,9 @@ MARKS = {
     "sac": {"marker": "o", "color": style.COLOURS[1], "markersize": 6, "markerfacecolor": "none"},
 }
 METERS = {"edges": "links counted by edges", "sac": "links counted by hops to the sink"}
+
+MORE = "regret minus that of case\N{NO-BREAK SPACE}6, paired"
+page = functools.partial(differences.page_of, label=MORE, height=1.6)
 
 # Every case, paired.
 sweep = differences.swept(
@@ -73,17 +79,14 @@ def round_cost(facts: exchange.Exchange, meter: str) -> int:
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws differences over time and costs, and writes the table."""
-    return [*_figures(results, folder), *_table(results, folder)]
+    rows = [row for T, data in results.items() for row in _rows(T, data.isel(time=-1))]
+    pair = _regret(results), _costs(results, rows)
+    written = [path for picture in pair for path in pictures.publish(picture, folder)]
+    return [*written, *_table(results, rows, folder)]
 
 
 def _members() -> dict[str, Any]:
     return {case: fmab.hdp_mab(EPSILON, components=spec) for case, spec in CASES.items()}
-
-
-def _figures(results: common.Results, folder: Path) -> list[Path]:
-    """Draws two pictures: differences of regret over time, and costs."""
-    pair = _regret(results), _costs(results)
-    return [path for picture in pair for path in pictures.publish(picture, folder)]
 
 
 def _setting() -> str:
@@ -107,15 +110,9 @@ def _regret(results: common.Results) -> pictures.Picture:
         regret=False,
     )
     # Cases that never wait have no difference at all.
-    same = [
-        case
-        for case in CASES
-        if case == SERVER
-        or all(not band[case][end].any() for band in every.more.values() for end in ENDS)
-    ]
-    shown = {
-        T: {c: b for c, b in bands.items() if c not in same} for T, bands in every.more.items()
-    }
+    apart = {c for bands in every.more.values() for c in differences.apart(bands)}
+    same = [case for case in CASES if case not in apart]
+    shown = {T: {c: bands[c] for c in bands if c in apart} for T, bands in every.more.items()}
     found = replace(every, more=shown)
     zero = [number_of(case) for case in same if case != SERVER]
     caption = common.caption(
@@ -137,46 +134,17 @@ def _regret(results: common.Results) -> pictures.Picture:
         f"Regret beside case 6 at T = {common.whole(found.last)}: {ends or 'no difference'}. "
         f"Cases that differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
     )
-    rows = pictures.curve_rows({"difference to case 6": every.more})
-    page = found.alone("regret minus that of case\N{NO-BREAK SPACE}6, paired", 1.6)
-    return pictures.Picture("fig11_hybrid", page, caption, alt, rows)
+    rows = every.rows("difference to case 6")
+    return pictures.Picture("fig11_hybrid", page(rows), caption, alt, rows)
 
 
-def _costs(results: common.Results) -> pictures.Picture:
+def _costs(results: common.Results, table: differences.Rows) -> pictures.Picture:
+    """Returns the picture of the costs, from the rows of the table."""
     costs = {
-        horizon: {
-            (case, meter): common.interval(
-                fmab.communication_cost(
-                    data.isel(time=-1).sel(components=case), SERVER_PRICE, PEER_PRICE, meter
-                )
-            )
-            for meter in METERS
-            for case in CASES
-        }
-        for horizon, data in results.items()
+        (row["T"], f"case {row['case']}", meter): row[f"cost at T, {words}"]
+        for row in table
+        for meter, words in METERS.items()
     }
-
-    def page(page: pictures.Page) -> None:
-        axes = page.panels(["cost at T, by case"], common.titles(results), "cost at T", 1.25)[0]
-        for panel, horizon in zip(axes, results, strict=True):
-            handles = []
-            for meter, mark in MARKS.items():
-                found = [costs[horizon][case, meter] for case in CASES]
-                mean, low, high = zip(*found, strict=True)
-                panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
-                handles += panel.plot(
-                    mean, range(len(CASES)), ls="none", label=METERS[meter], **mark
-                )
-            panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
-            panel.margins(x=0.06)
-            named = page.narrow or panel is axes[0]
-            panel.set_yticks(
-                range(len(CASES)), list(SHORT.values()) if named else [""] * len(CASES)
-            )
-            low, high = panel.get_xlim()
-            panel.set_xticks([tick for tick in TICKS if low <= tick <= high])
-        page.handles = handles
-
     last = max(results)
     caption = common.caption(
         _setting(),
@@ -189,16 +157,12 @@ def _costs(results: common.Results) -> pictures.Picture:
     )
     told = []
     for meter, words in METERS.items():
-        order = sorted(CASES, key=lambda case: costs[last][case, meter][0])
-        least = [case for case in CASES if costs[last][case, meter] == costs[last][order[0], meter]]
-        most = [case for case in CASES if costs[last][case, meter] == costs[last][order[-1], meter]]
-        cost, highest = (costs[last][case, meter][0] for case in (order[0], order[-1]))
-        told.append(
-            f"with {words}, from {cost:,.0f} ({' and '.join(least)}) to {highest:,.0f} "
-            f"({' and '.join(most)})"
-        )
+        own = {case: costs[last, case, meter] for case in CASES}
+        least, most = min(own.values()), max(own.values())
+        fewest, highest = (" and ".join(c for c in CASES if own[c] == end) for end in (least, most))
+        told.append(f"with {words}, from {least[0]:,.0f} ({fewest}) to {most[0]:,.0f} ({highest})")
     paid = ", ".join(
-        f"{costs[last][case, 'edges'][0]:,.0f} and {costs[last][case, 'sac'][0]:,.0f} ({case})"
+        f"{costs[last, case, 'edges'][0]:,.0f} and {costs[last, case, 'sac'][0]:,.0f} ({case})"
         for case in CASES
     )
     alt = (
@@ -206,49 +170,69 @@ def _costs(results: common.Results) -> pictures.Picture:
         f"{' and '.join(METERS.values())}: {paid}."
     )
     rows = [
-        {"quantity": f"cost at T, {METERS[meter]}", "T": horizon, "curve": case, "slot": horizon}
-        | dict(zip(("mean", "lower", "upper"), interval, strict=True))
-        for horizon, found in costs.items()
-        for (case, meter), interval in found.items()
+        {"quantity": f"cost at T, {words}", "T": horizon, "curve": case, "slot": horizon}
+        | dict(zip(("mean", "lower", "upper"), costs[horizon, case, meter], strict=True))
+        for horizon in results
+        for meter, words in METERS.items()
+        for case in CASES
     ]
-    return pictures.Picture("fig11_hybrid_cost", page, caption, alt, rows)
+    return pictures.Picture("fig11_hybrid_cost", cost_page(rows), caption, alt, rows)
 
 
-def _table(results: common.Results, folder: Path) -> list[Path]:
+def cost_page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
+    """Returns what draws the costs from the rows of the CSV."""
+    costs: dict[int, dict[str, list[Any]]] = {row["T"]: {} for row in rows}
+    for row in rows:
+        point = row["mean"], row["lower"], row["upper"]
+        costs[row["T"]].setdefault(row["quantity"], []).append(point)
+
+    def draw(page: pictures.Page) -> None:
+        axes = page.panels(["cost at T, by case"], common.titles(costs), "cost at T", 1.25)[0]
+        for panel, found in zip(axes, costs.values(), strict=True):
+            page.handles = []
+            for (meter, mark), points in zip(MARKS.items(), found.values(), strict=True):
+                mean, low, high = zip(*points, strict=True)
+                panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
+                page.handles += panel.plot(
+                    mean, range(len(CASES)), ls="none", label=METERS[meter], **mark
+                )
+            panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
+            panel.margins(x=0.06)
+            named = page.narrow or panel is axes[0]
+            words = list(SHORT.values()) if named else [""] * len(CASES)
+            panel.set_yticks(range(len(CASES)), words)
+            low, high = panel.get_xlim()
+            panel.set_xticks([tick for tick in TICKS if low <= tick <= high])
+
+    return draw
+
+
+def _rows(horizon: int, last: xr.Dataset) -> list[dict[str, Any]]:
+    """Returns the rows of the table at a horizon, one for each case."""
     rows = []
-    for horizon, data in results.items():
-        last = data.isel(time=-1)
-        for case, spec in CASES.items():
-            facts = exchange.sinks(graphs.components(spec, AGENTS))
-            cell = last.sel(components=case)
-            costs = {
-                f"cost at T, {words}": common.interval(
-                    fmab.communication_cost(cell, SERVER_PRICE, PEER_PRICE, meter)
-                )
-                for meter, words in METERS.items()
-            }
-            rows.append(
-                {
-                    "T": horizon,
-                    "case": case.removeprefix("case "),
-                    "components": WORDS[case],
-                    "wait (slots)": facts.wait,
-                    "server links a round": facts.on("server"),
-                    **{
-                        f"links a round, {words.removeprefix('links ')}": facts.on(meter)
-                        for meter, words in METERS.items()
-                    },
-                    **{
-                        f"cost a round, {words}": round_cost(facts, meter)
-                        for meter, words in METERS.items()
-                    },
-                    "rounds": common.interval(cell.rounds_made),
-                    **costs,
-                }
-                | differences.row_beside(
-                    cell, last.sel(components=SERVER), SERVER, _members()[case], AGENTS
-                )
-            )
+    for case, spec in CASES.items():
+        facts, cell = exchange.sinks(graphs.components(spec, AGENTS)), last.sel(components=case)
+        row = {
+            "T": horizon,
+            "case": number_of(case),
+            "components": WORDS[case],
+            "wait (slots)": facts.wait,
+            "server links a round": facts.on("server"),
+        }
+        for meter, words in METERS.items():
+            row[f"links a round, {words.removeprefix('links ')}"] = facts.on(meter)
+        for meter, words in METERS.items():
+            row[f"cost a round, {words}"] = round_cost(facts, meter)
+        row["rounds"] = common.interval(cell.rounds_made)
+        for meter, words in METERS.items():
+            cost = fmab.communication_cost(cell, SERVER_PRICE, PEER_PRICE, meter)
+            row[f"cost at T, {words}"] = common.interval(cost)
+        server = last.sel(components=SERVER)
+        rows.append(row | differences.row_beside(cell, server, SERVER, _members()[case], AGENTS))
+    return rows
+
+
+def _table(results: common.Results, rows: differences.Rows, folder: Path) -> list[Path]:
     printed = exchange.sinks(graphs.components(CASE_2_AS_PRINTED, AGENTS_AS_PRINTED))
     costs = " and ".join(f"{round_cost(printed, m)} ({w})" for m, w in METERS.items())
     notes = common.caption(

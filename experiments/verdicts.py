@@ -30,6 +30,7 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
+from experiments import common
 from fmab_jax.analysis.bands import fieller, lost_interval, student_quantile
 
 LEVEL = 0.99
@@ -95,28 +96,20 @@ class Measured(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What was found under one condition, such as "T = 10⁴".
+    """What was found under one condition, such as "T = 10⁴"."""
 
-    Attributes:
-        condition: Under which.
-        told: What was measured, in words.
-        verdicts: At half the tolerance, at it, and at twice of it; alike where there is none.
-        numbers: What was measured, by name; the rule is applied to each of them.
-        counted: Whether it is part of the row's verdict.
-        rule: By which of the rules it was judged.
-        against: What the numbers are held against; NaN where the rule has no such number.
-        besides: What is told besides, by name.
-        seeds: Of a number under a condition: how many seeds met it, of how many.
-    """
-
-    condition: str
-    told: str
+    condition: str  # under which
+    told: str  # what was measured, in words
+    # at half the tolerance, at it, and at twice of it; alike where there is none
     verdicts: tuple[str, str, str]
+    # what was measured, by name; the rule is applied to each of them
     numbers: dict[str, Measured] = {}
-    counted: bool = True
-    rule: str = ""
+    counted: bool = True  # whether it is part of the row's verdict
+    rule: str = ""  # by which of the rules it was judged
+    # what the numbers are held against; NaN where the rule has no such number
     against: float = math.nan
-    besides: dict[str, Measured] = {}
+    besides: dict[str, Measured] = {}  # what is told besides, by name
+    # of a number under a condition: how many seeds met it, of how many
     seeds: dict[str, tuple[int, int]] = {}
 
     @property
@@ -141,23 +134,23 @@ class Finding(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One sentence of the paper.
+    """One sentence of the paper."""
 
-    Attributes:
-        section: Where it stands.
-        quote: A few of its words, as the LaTeX has them.
-        measured: What is measured, and what counts as agreement.
-        judge: Returns the findings, from the data.
-        see: The figure, table or function behind it.
-        note: What a reader should know besides.
-    """
+    section: str  # where it stands
+    quote: str  # A few of its words, as the LaTeX has them
+    # what is measured, and what counts as agreement; what settles a sentence; what a slip of the
+    # print means; why a sentence is not judged
+    words: str
+    # returns the findings, from the data; None for a sentence that is not judged
+    judge: Callable[[Any], list[Finding]] | None = None
+    see: str = ""  # the figure, table or function behind it
+    note: str = ""  # what a reader should know besides
 
-    section: str
-    quote: str
-    measured: str
-    judge: Callable[[Any], list[Finding]]
-    see: str
-    note: str = ""
+    def judged(self, data: Any) -> list[Finding]:
+        """Returns the findings; of a sentence that is not judged, why it is not."""
+        if self.judge is None:
+            return [Finding("", self.words, (UNJUDGED,) * 3)]
+        return self.judge(data)
 
 
 class Data:
@@ -197,15 +190,13 @@ class Data:
 
 def mean(values: Any) -> Measured:
     """Returns the mean over seeds (Student t)."""
-    values = np.asarray(values, np.float64)
-    half = student_quantile(values.size - 1, LEVEL) * values.std(ddof=1) / math.sqrt(values.size)
-    return Measured(values.mean(), values.mean() - half, values.mean() + half)
+    return Measured(*common.interval(values, LEVEL))
 
 
-def share(happened: Any) -> Measured:
+def share(happened: Any, level: float = LEVEL) -> Measured:
     """Returns the share of seeds for which something happened (Clopper-Pearson)."""
     happened = np.asarray(happened, bool)
-    return Measured(happened.mean(), *lost_interval(int(happened.sum()), happened.size, LEVEL))
+    return Measured(happened.mean(), *lost_interval(int(happened.sum()), happened.size, level))
 
 
 def ratio(first: Any, second: Any) -> Measured:
@@ -580,53 +571,9 @@ def _written(found: Measured, unit: str) -> str:
     return f"{text} ± {half:,.{digits}f}"
 
 
-class Settled(NamedTuple):
-    """A sentence that arithmetic settles: no simulation could turn it.
-
-    Attributes:
-        section: Where it stands.
-        quote: A few of its words, as the LaTeX has them.
-        why: What settles it.
-        check: Returns what was computed, without intervals.
-    """
-
-    section: str
-    quote: str
-    why: str
-    check: Callable[[], list[Finding]]
-
-    def judge(self, data: Any = None) -> list[Finding]:
-        """Returns what was computed, whatever the data."""
-        return self.check()
-
-    def verdict(self) -> tuple[str, str]:
-        """Returns what was computed, and the verdict."""
-        found = self.check()
-        return lines_of(found), stated_of(found)
-
-
-class Misprint(NamedTuple):
-    """A slip of the print: what is meant is judged elsewhere, or follows all the same.
-
-    Attributes:
-        section: Where it stands.
-        quote: A few of its words, as the LaTeX has them.
-        meant: What has to stand there, and what hangs on it.
-        judge: Returns what the print says beside what follows, from the data.
-    """
-
-    section: str
-    quote: str
-    meant: str
-    judge: Callable[[Any], list[Finding]]
-
-
-class Unmeasured(NamedTuple):
-    """A sentence that is not judged, and why."""
-
-    section: str
-    quote: str
-    why: str
+def settled(section: str, quote: str, words: str, check: Callable[[], list[Finding]]) -> Row:
+    """Returns a sentence that arithmetic settles: no data could turn it."""
+    return Row(section, quote, words, lambda data: check())
 
 
 def lines_of(findings: Sequence[Finding], between: str = "; ") -> str:

@@ -7,15 +7,20 @@ import re
 import pytest
 from matplotlib.text import Text
 
-import fmab_jax as fmab
 from experiments import common, pictures
 
 
 def drawn(monkeypatch):
-    """Has pictures keep their figures, by name, in place of writing them; returns these."""
+    """Has pictures keep their figures of both widths, by name, and not write them."""
     kept = {}
-    save = lambda figure, path, **_: kept.setdefault(path.stem, figure) and path  # noqa: E731
-    monkeypatch.setattr(fmab, "save_figure", save, raising=False)
+
+    def draw_files(name, draw, folder, pdf=False):
+        kept[name] = pictures.fitted(draw, narrow=False)
+        kept[f"{name}_column"] = pictures.fitted(draw, narrow=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        return [folder / f"{name}.png"]
+
+    monkeypatch.setattr(pictures, "draw_files", draw_files)
     monkeypatch.setattr(common, "disagreement", lambda *_: 0.5)  # seconds of draws
     return kept
 
@@ -49,8 +54,7 @@ def words_of(path):
     lines = path.read_text("utf-8").split("\n")
     alt = re.fullmatch(rf"!\[(.+)\]\({path.stem}.png\)", lines[0])
     assert alt and lines[4] == f"What is to be seen: {alt[1]}"
-    for end in (".png", ".pdf", "_column.png", "_column.pdf", ".csv"):
-        assert f"({path.stem}{end})" in lines[6]
+    assert f"({path.stem}.csv)" in lines[6] and f"redraw {path.stem} --pdf`" in lines[6]
     return alt[1], lines[2]
 
 

@@ -159,12 +159,12 @@ def _gallery() -> str:
     parts = [
         "# Gallery\n",
         "Every figure of the experiments stands here. "
-        "A click opens its page, with the caption, the numbers and the files for print.\n",
+        "A click opens its page, with the caption and the numbers.\n",
     ]
     for heading, prefix in _SECTIONS.items():
         parts.append(f"## {heading}\n\n<div class='gallery' markdown>\n")
         for path in sorted((ROOT / "figures").glob(f"{prefix}*.png")):
-            if path.stem.endswith("_column") or not path.with_suffix(".md").is_file():
+            if not path.with_suffix(".md").is_file():
                 continue
             words = path.with_suffix(".md").read_text("utf-8")
             told = re.match(r"!\[(.*?)\]\(", words, re.S)

@@ -2,15 +2,15 @@
 
 pip install ".[pdf]" && python docs/site/pdf.py
 
-Pandoc reads the page and Typst sets it. The figures are those for print that lie beside the
-pictures. The PDF holds the digest of the page that it was made of, so that a test sees when it is
-out of date.
+Pandoc reads the page and Typst sets it. The figures are drawn for print from their numbers. The PDF
+holds the digest of the page that it was made of, so that a test sees when it is out of date.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -50,6 +50,9 @@ def main() -> None:
     import pypandoc
     import typst
 
+    sys.path.insert(0, str(ROOT))  # the experiments are not installed
+    from experiments import pictures, redraw
+
     page = NOTE.read_text("utf-8")
     title, _, body = page.removeprefix("# ").partition("\n")
     body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
@@ -62,9 +65,12 @@ def main() -> None:
         given += [f"--metadata=title:{title}", "--variable=papersize:a4"]
         form = "markdown-raw_html+lists_without_preceding_blankline"
         text = pypandoc.convert_text(body, "typst", format=form, extra_args=given)
-    text += f'\n#set document(keywords: "{digest(page)}")\n'
-    with whole_file(PDF) as temporary:
-        temporary.write_bytes(typst.compile(text.encode(), root=str(ROOT)))
+        text += f'\n#set document(keywords: "{digest(page)}")\n'
+        for name in set(re.findall(r"/figures/(\w+)\.pdf", body)):
+            draw = redraw.drawing_of(ROOT / "figures", name)
+            pictures.draw_files(name, draw, Path(folder, "figures"), pdf=True)
+        with whole_file(PDF) as temporary:
+            temporary.write_bytes(typst.compile(text.encode(), root=folder))
     print(PDF.relative_to(ROOT))
 
 

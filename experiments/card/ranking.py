@@ -7,18 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.card.page import Points
+from experiments import common
 from experiments.card.standings import Run, Standings
 from experiments.card.suites import Group
-from experiments.several import (
-    Entrant,
-    Least,
-    Place,
-    interval_text,
-    least,
-    mean_with_ends,
-    places,
-)
+from experiments.several import Entrant, Place, Ranks, interval_text
 from fmab_jax.analysis.bands import lost_interval
 
 LEVEL = 0.95
@@ -31,7 +23,7 @@ SLACK = 1.1
 
 def write_mean(values: np.ndarray) -> str:
     """Writes the mean over seeds with its interval."""
-    return interval_text(mean_with_ends(values, LEVEL))
+    return interval_text(common.interval(values, LEVEL))
 
 
 @dataclass(frozen=True)
@@ -39,38 +31,15 @@ class Ranking:
     """One contestant among all others of a suite, a view and a leak."""
 
     group: Group
-    label: str
     run: Run
     place: Place  # the ranks that the data leave open to it
-    entrants: int
-    equal_links: Place  # among those with no more links (`SLACK`)
-    equal_entrants: int
-    least: Least  # who has the least regret, and how much more the others have
-    best: Run
-    points: Points
-
-    @property
-    def rank(self) -> str:
-        """The rank in words: "2nd to 4th of 11"."""
-        return _write_rank(self.place, self.entrants)
-
-    @property
-    def rank_at_equal_links(self) -> str:
-        """The rank among those with no more links."""
-        return _write_rank(self.equal_links, self.equal_entrants)
-
-    @property
-    def more(self) -> str:
-        """How many per cent more regret than the least it has, with the simultaneous interval.
-
-        The regret itself if the least's is too uncertain for a percentage to have an interval.
-        """
-        for rest in self.least.rest:
-            if rest.label == self.label:
-                if math.isfinite(rest.percent[1]):
-                    return f"{interval_text(rest.percent)} %"
-                return f"{interval_text(rest.more)} in regret"
-        return "–"
+    rank: str  # in words: "2nd to 4th of 11"
+    rank_at_equal_links: str  # among those with no more links (`SLACK`)
+    leader: str  # who has the least regret
+    best: Run  # what it did
+    # How many per cent more regret than the least it has, with the simultaneous interval; the
+    # regret itself if the least's is too uncertain for a percentage to have an interval.
+    more: str
 
 
 def rank_run(
@@ -79,27 +48,25 @@ def rank_run(
     """Ranks a run, whose label nobody else has, among those of the standings.
 
     Each two are compared on the seeds that both have, paired, and all intervals of the ranking hold
-    together (`experiments.several.places`). ``same`` is the label of the standing that it is
-    itself; "" for none.
+    together (`experiments.several.Ranks`). ``same`` is the label of the standing that it is itself;
+    "" for none.
     """
     runs = standings.members(suite, group)
     runs.pop(same, None)
     runs[label] = run
     frugal = [name for name, r in runs.items() if r.links.mean() <= SLACK * run.links.mean()]
     entrants = {n: Entrant(n, group.view, f"{group.leak:g}", r.regret) for n, r in runs.items()}
-    first = least(f"Suite {suite}", [*entrants.values()], {}, LEVEL)
-    return Ranking(
-        group=group,
-        label=label,
-        run=run,
-        place=places([*entrants.values()], LEVEL)[label],
-        entrants=len(entrants),
-        equal_links=places([entrants[name] for name in frugal], LEVEL)[label],
-        equal_entrants=len(frugal),
-        least=first,
-        best=runs[first.best],
-        points={n: (float(r.links.mean()), float(r.regret.mean())) for n, r in runs.items()},
-    )
+    ranks = Ranks([*entrants.values()], LEVEL)
+    equal = Ranks([entrants[name] for name in frugal], LEVEL).places
+    leader = next(iter(ranks.places))
+    more = "–"
+    if label != leader:
+        percent = ranks.percent(label, leader)
+        more = f"{interval_text(ranks.more(label, leader))} in regret"
+        more = f"{interval_text(percent)} %" if math.isfinite(percent[1]) else more
+    place, places = ranks.places[label], (ranks.places, equal)
+    rank, at_equal_links = (_write_rank(each[label], len(each)) for each in places)
+    return Ranking(group, run, place, rank, at_equal_links, leader, runs[leader], more)
 
 
 def _write_rank(place: Place, number: int) -> str:

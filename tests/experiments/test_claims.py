@@ -647,7 +647,7 @@ PRINTED = {
 @pytest.fixture(scope="module")
 def settled():
     """What arithmetic says of every settled sentence: row, findings."""
-    return [(each, each.judge()) for each in claims_settled.SETTLED]
+    return [(each, each.judged(None)) for each in claims_settled.SETTLED]
 
 
 def test_arithmetic_says_what_it_says_by_hand(settled):
@@ -686,7 +686,7 @@ def test_what_the_definition_leaves_out_is_what_the_ledger_says():
     assert max(row.epsilon for row in rows if row.what == "actions") == math.inf
     quiet = fmab.privacy_ledger(fmab.ddp_mab(1, "ring", private_waiting=True), 50)
     assert max(row.epsilon for row in quiet if row.what == "actions") < math.inf
-    (remark,) = (u.why for u in claims_settled.UNMEASURED if "leaves out" in u.why)
+    (remark,) = (u.words for u in claims_settled.UNMEASURED if "leaves out" in u.words)
     assert "the privacy ledger has no bound" in remark
 
 
@@ -718,7 +718,7 @@ def test_the_published_page_says_what_arithmetic_says(settled):
     wanted = []
     for row, found in settled:
         told = verdicts.lines_of(found, "<br>"), verdicts.verdict_of(found)
-        wanted.append(" | ".join([row.section, claims.quoted(row.quote), row.why, *told]))
+        wanted.append(" | ".join([row.section, claims.quoted(row.quote), row.words, *told]))
     assert [line[2:-2] for line in text.splitlines() if line.startswith("| ")][1:] == wanted
 
 
@@ -748,7 +748,7 @@ def test_published_verdicts_are_those_of_their_findings():
     for each, kept in zip(lists(), by_row.values(), strict=True):
         if each in claims_settled.UNMEASURED:
             ((row,),) = kept.values()
-            assert (row["quote"], row["told"], row["verdict"]) == (each.quote, each.why, UNJUDGED)
+            assert (row["quote"], row["told"], row["verdict"]) == (each.quote, each.words, UNJUDGED)
             continue
         found = [read_finding(own) for own in kept.values()]
         start = f"| {each.section} | {claims.quoted(each.quote)} | "
@@ -776,8 +776,8 @@ def test_the_page_has_every_sentence_and_every_number(tmp_path, monkeypatch):
     third, one = Measured(0.3, 0.2, 0.4), Measured(3.0, 3.0, 3.0)
     shared = Finding("T = 10⁴", "30 %", (FAILS, HOLDS, HOLDS), {"share": third}, rule="probable")
     rows = [verdicts.Row("IV", f"words {i}", "what", lambda _: [shared], "fig04") for i in (0, 1)]
-    most = verdicts.Settled("V", "words 2", "why", lambda: [verdicts.at_most("in", 2.0, share=one)])
-    slip = verdicts.Misprint("VI", "words 3", "10", lambda _: [verdicts.misprint("", 9, x=one)])
+    most = verdicts.settled("V", "words 2", "why", lambda: [verdicts.at_most("in", 2.0, share=one)])
+    slip = verdicts.Row("VI", "words 3", "10", lambda _: [verdicts.misprint("", 9, x=one)])
     for name, given in (
         ("ROWS", rows), ("BOUNDS", rows[:1]), ("SETTLED", [most]), ("MISPRINTS", [slip]),
     ):  # fmt: skip

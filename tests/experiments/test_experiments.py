@@ -351,9 +351,12 @@ def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path
             means = {T: final(data, **cell).mean() for T, data in results.items()}
             told = [f"{mean:,.0f} (T = {common.whole(T)})" for T, mean in means.items()]
             assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
+            at_end = [row for row in picture.rows if row["quantity"] == "regret at T"]
+            own = {row["T"]: row["mean"] for row in at_end}  # of several, the last
+            assert own == pytest.approx(means)
         rows = {}
         for row in picture.rows:
-            if not row["quantity"].startswith("cost"):
+            if row["quantity"] != "regret at T" and not row["quantity"].startswith("cost"):
                 rows.setdefault((row["T"], row["quantity"], row["curve"]), []).append(row)
         wanted = {T: ends_of(each, data) for T, data in results.items()}
         assert set(rows) == {(T, *key) for T, found in wanted.items() for key in found}
@@ -686,7 +689,7 @@ def test_a_second_run_computes_nothing_and_draws_the_same(monkeypatch, tmp_path,
     arguments = ["fig04", "--seeds", "3", "--horizon", "1e4", *folders]
     assert command.main(arguments) == 0
     files = sorted((tmp_path / "figures").iterdir())
-    ends = (".csv", ".md", ".pdf", ".png", "_column.pdf", "_column.png")
+    ends = (".csv", ".md", ".png")
     assert [file.name for file in files] == [f"fig04_epsilon{end}" for end in ends]
     first = [file.read_bytes() for file in files]
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["fig04_epsilon-T1e4"]

@@ -1,7 +1,6 @@
 """Maps: their settings, and every quantity that they compute, on data made by hand."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from experiments import (
     maps_gaps,
     maps_pairs,
     maps_regimes,
-    maps_shares,
     maps_waits,
     pictures,
     verdicts,
@@ -105,18 +103,6 @@ def test_the_exponents_fix_one_instance_at_their_own_horizon(monkeypatch):
     (shares,) = stated(monkeypatch, "shares")
     assert shares.settings["participation"] == 0.2
     assert shares.points[0].config.problem.means.tobytes() in means
-
-
-def test_single_instances_are_three_hundred_that_differ(monkeypatch):
-    """Would catch one instance run again and again, and noise seeds beyond those that are told."""
-    monkeypatch.setattr(maps_shares, "INSTANCES", 4)
-    (study,) = stated(monkeypatch, "instances", seeds=1000)
-    assert study.seeds == maps_shares.RUNS == 20
-    uniform = fmab.Problem.uniform(50, 100)
-    for place, point in enumerate(study.points[::3]):
-        assert (point.config.problem.means == uniform.fixed(place).means).all()
-    monkeypatch.undo()
-    assert maps_shares.INSTANCES >= 300
 
 
 def test_quick_runs_are_a_part_and_own_horizons_share_a_store(monkeypatch, tmp_path):
@@ -340,76 +326,11 @@ def test_runs_of_both_panels_are_counted_once():
     assert maps_waits._beyond_sizes(few).graph.values.tolist() == names
 
 
-def test_single_runs_agree_by_their_own_regrets():
-    """Would catch an order with ties, a difference of one sign, and means instead of runs."""
-    more, less = np.array([3.0, 2.0, 2.0]), np.array([2.0, 2.0, 3.0])
-    assert maps_shares.agreeing([more, less], None).tolist() == [True, False, False]
-    three = [more, less, np.array([1.0, 1.0, 1.0])]
-    assert maps_shares.agreeing(three, None).tolist() == [True, False, False]
-    near = np.array([104.0, 106.0, 94.0])
-    assert maps_shares.agreeing([near, np.full(3, 100.0)], 0.05).tolist() == [True, False, False]
-    many = [np.arange(100.0) + 3, np.arange(100.0)]
-    assert maps_shares.judged(many, None) == verdicts.HOLDS
-    assert maps_shares.judged(many[::-1], None) == verdicts.FAILS
-
-
-def test_both_sentences_have_to_hold_of_the_same_instance():
-    """Catches shares multiplied, runs judged by their mean, an interval across the edge."""
-    one = {4: np.array([104.0, 104, 200]), 5: np.array([100.0, 101, 100])}
-    one[None] = np.array([90.0, 100, 100])
-    found = maps_shares.verdicts_of(one, 0.05)
-    kinds = [(each == verdicts.HOLDS).tolist() for each in found.values()]
-    assert kinds == [[False, True, True], [True, True, False], [False, True, False]]
-    assert verdicts.OPEN not in np.concatenate(list(found.values()))
-    steady, wild = np.full((1, 6), 100.0), np.array([[50.0, 150, 50, 150, 50, 150]])
-    several = {R: np.vstack([steady] * 3) for R in (4, 5)}
-    several |= {None: np.vstack([steady, wild, 2 * steady])}
-    found = maps_shares.verdicts_of(several, 0.05)
-    each = [verdicts.HOLDS, verdicts.OPEN, verdicts.FAILS]
-    assert found["R = 5 close to no budget"].tolist() == each
-    assert found["R = 4 and 5 alike"].tolist() == [verdicts.HOLDS] * 3
-    assert found["both"].tolist() == each
-
-
-def test_undecided_means_and_shares_disagree_with_nothing():
-    """Would catch a sentence listed as a contradiction because one side of it is open."""
-    most, few, half = (verdicts.Measured(m, m - 0.1, m + 0.1) for m in (0.9, 0.1, 0.5))
-    assert maps_shares.opposed(verdicts.HOLDS, few) and maps_shares.opposed(verdicts.FAILS, most)
-    for means, shares in (
-        (verdicts.HOLDS, (most, half)), (verdicts.FAILS, (few, half)), (verdicts.OPEN, (most, few)),
-    ):  # fmt: skip
-        assert not any(maps_shares.opposed(means, share) for share in shares), means
-
-
-def test_verdicts_compare_runs_and_means():
-    """Would catch means for runs, and 1/M of another M than the experiment's."""
-    noise, base = np.linspace(-60, 60, 40), np.full(40, 1000.0)
-
-    def end(name, horizon, **cell):
-        if name == "fig10_graphs" and cell["graph"] == "ring":
-            return base + 500
-        if name == "fig08_heterogeneous_central" and cell["algorithm"] == "Single":
-            return 5 * base
-        return base + noise if cell.get("epsilon") == "none" else base
-
-    load = lambda name: {HORIZON: xr.Dataset(attrs={"agents": 5})}  # noqa: E731
-    data = SimpleNamespace(horizons=(HORIZON,), seeds=40, load=load, end=end)
-    rows = {row["sentence"]: row for row in maps_shares.verdict_rows(data)}
-    found = {s: (r["share of single runs"][0], r["the means"]) for s, r in rows.items()}
-    near = (np.abs(base / (base + noise) - 1) <= 0.05).mean()
-    assert 0 < near < 1 and len(found) == 10
-    assert found["ring above star"] == (1, verdicts.HOLDS)
-    assert found["less ε, more regret"][0] == 0
-    assert found["1/M of agents alone within 5 %"][0] == 1
-    assert found["ε = 1 within 5 % of no noise"] == (near, verdicts.HOLDS)
-
-
 # --- what is drawn ------------------------------------------------------------------------------
 
 DRAWN = {
     "maps_gap_regret": (maps_gaps.draw_gaps, ("gaps", "pairs")),
     "maps_gap_events": (maps_gaps.draw_gaps, ("gaps", "pairs")),
-    "maps_instances": (maps_shares.draw_instances, ("gaps", "pairs", "instances")),
     "maps_pairs": (maps_pairs.draw_pairs, ("pairs", "alone")),
     "maps_leak": (maps_regimes.draw_leaks, ("leaks", "peers", "alone")),
     "maps_waits": (maps_waits.draw_waits, ("sizes", "diameters")),
@@ -449,7 +370,6 @@ def made_up(algorithm, problem, *, store=None, batch=None, **settings):
 def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, horizons):
     """Catches texts too small, cut off or over each other, and worse arms left out of captions."""
     monkeypatch.setattr(fmab, "sweep", made_up, raising=False)
-    monkeypatch.setattr(maps_shares, "INSTANCES", 5)
     monkeypatch.setattr(maps_waits, "waiting_bound", lambda agents, *_: 50.0 * agents)
     draw, parts = DRAWN[name]
     results = {T: maps.sweep(T, 5, None, parts) for T in horizons}
@@ -464,31 +384,6 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
         times = 1 if name == "maps_exponents" else len(horizons)
         assert f"{runs * times} play a worse arm at T (up to 20 % of the seeds" in caption
         assert "The largest regret of a seed of these two kinds is" in caption
-
-
-@pytest.mark.parametrize("horizons", [(10**4,), common.HORIZONS])
-@pytest.mark.as_users_see_it
-def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
-    """Would catch names of sentences that are cut off, or written over each other."""
-    rows = [
-        {
-            "sentence": each.words,
-            "T": T,
-            "share of single runs": (0.2 * (i % 5), 0.15 * (i % 5), 0.2 * (i % 5) + 0.1),
-            "the means": (verdicts.HOLDS, verdicts.FAILS, verdicts.OPEN)[i % 3],
-        }
-        for i, each in enumerate(maps_shares._sentences())
-        for T in horizons
-    ]
-    monkeypatch.setattr(maps_shares, "verdict_rows", lambda data: rows)
-    (picture,) = maps_shares.draw_verdicts(SimpleNamespace(seeds=40, horizons=horizons))
-    kept = drawn(monkeypatch)
-    pictures.publish(picture, tmp_path)
-    _, caption = readable(kept, "maps_verdicts", tmp_path)
-    # Only the first sentence holds of the means and of few runs; the third is open.
-    contrary, _, open_ = caption.partition("The means decide nothing in: ")
-    assert "disagree in: less ε, more regret (T = 10⁴: 0 %" in contrary
-    assert "larger p, less regret" in open_ and "larger p, less regret" not in contrary
 
 
 def test_the_largest_regret_is_told_at_its_own_horizon():
@@ -512,7 +407,7 @@ def test_the_largest_regret_is_told_at_its_own_horizon():
 
 def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     """Would catch maps that do not fit the real results, and a caption that is not computed."""
-    for module in (maps_common, maps_gaps, maps_pairs, maps_shares):
+    for module in (maps_common, maps_gaps, maps_pairs):
         monkeypatch.setattr(module, "AGENTS", 6)
         monkeypatch.setattr(module, "ARMS", 4)
     monkeypatch.setattr(maps_gaps, "GAPS", (0.05, 0.1, 0.2))
@@ -521,9 +416,8 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     monkeypatch.setattr(maps_pairs, "ROUNDS", (None, 2))
     results = {1000: maps.sweep(1000, 12, None, ("gaps", "pairs"))}
     gaps, _ = maps_gaps.draw_gaps(results)
-    (instances,) = maps_shares.draw_instances(results)
     written = {path.name for path in pictures.publish(gaps, tmp_path)}
-    assert {"maps_gap_regret.png", "maps_gap_regret_column.pdf", "maps_gap_regret.md"} <= written
+    assert {"maps_gap_regret.png", "maps_gap_regret.csv", "maps_gap_regret.md"} <= written
     rows = rows_of(tmp_path / "maps_gap_regret.csv")
     data = results[1000]["gaps"].isel(time=-1)
     without = maps_pairs.regret_without(results[1000]["pairs"])
@@ -537,8 +431,6 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
         assert float(row["commits to a worse arm"]) == pytest.approx(worse)
     assert len(rows) == 4 * 2
     assert "T = 1000 slots, 12 seeds" in gaps.caption
-    both = [row["true"] for row in instances.rows if row["sentence"] == "both"]
-    assert f"of 12 instances, one run each, {both[0]} at T = 1000" in instances.caption
 
 
 # --- numbers of the maps, by hand ---------------------------------------------------------------
@@ -607,71 +499,6 @@ def test_rows_of_gaps_have_their_cells_numbers():
         "T = 10⁴: 100 % of seeds spend R = 5 at gap 0.01, 100 % at 0.1; at most 50 % commit to a "
         "worse arm (R = 5, gap 0.1)."
     )
-
-
-def test_shares_of_instances_are_counted_from_their_runs():
-    """Catches undecided instances as true, runs pooled, and a tolerance of another row."""
-    gaps, pairs = gaps_made_by_hand()
-    dims = ("problem", "seed", "rounds", "time")
-    steady = np.array([1.02, 1.01, 1.0])  # R = 4, 5, none
-    runs = np.stack([np.tile(steady, (4, 1)), np.tile([2.0, 1.0, 1.0], (4, 1))])
-    runs = np.concatenate([runs, [[[1, 1, 1], [1, 1.3, 1], [1, 0.7, 1], [1, 1, 1]]]])
-    instances = xr.Dataset(
-        {"regret": (dims, 100 * runs[..., None])},
-        {"problem": list("abc"), "rounds": np.array([4, 5, "none"], object)},
-    )
-    found = {"gaps": gaps, "pairs": pairs, "instances": instances}
-    keys = ("several runs", "sentence", "tolerance")
-    made = maps_shares.instance_rows(HORIZON, found)
-    rows = {tuple(row[key] for key in keys): row for row in made}
-    assert len(rows) == 2 * 3 * 3
-    counted = {
-        sentence: [rows[True, sentence, 0.05][key] for key in ("true", "not true", "undecided")]
-        for sentence in ("R = 5 close to no budget", "R = 4 and 5 alike", "both")
-    }
-    wanted = {"R = 5 close to no budget": [2, 0, 1], "R = 4 and 5 alike": [1, 1, 1]}
-    assert counted == wanted | {"both": [1, 1, 1]}
-    row = rows[True, "both", 0.05]
-    assert row["instances"] == "3 instances, 4 runs each"
-    assert row["share of instances"] == (1 / 3, *lost_interval(1, 3, 0.95))
-    single = rows[False, "R = 4 and 5 alike", 0.1]
-    # At the oracle's gap R = 4 has 3 and R = 5 has 2 times the regret without one, in every run.
-    assert (single["true"], single["not true"], single["the means"]) == (0, 4, verdicts.FAILS)
-    assert single["instances"] == "4 instances, one run each"
-    (picture,) = maps_shares.draw_instances({HORIZON: found})
-    assert (
-        "both hold within 5 %: of 4 instances, one run each, 0 at T = 10⁴; of 3 instances, 4 runs "
-        "each, 1 at T = 10⁴. Undecided instances: R = 5 close to no budget, 1 at T = 10⁴; R = 4 "
-        "and 5 alike, 1 at T = 10⁴; both, 1 at T = 10⁴. Within 10 %: of 4 instances"
-    ) in picture.caption
-    assert {row["tolerance"] for row in picture.rows} == {0.05} and len(picture.rows) == 6
-
-
-def test_sentences_compare_the_cells_that_they_name():
-    """Would catch a sentence about single runs whose order is turned round, or another cell's."""
-    end = lambda name, horizon, **cell: (name.partition("_")[0], *cell.values())  # noqa: E731
-    named = SimpleNamespace(seeds=3, end=end)
-    smallest = maps_shares.claims_measured.ORACLE
-    others = [each for each in maps_shares._sentences() if not each.words.startswith("1/M")]
-    found = {each.words: (each.compared(named, HORIZON), each.tolerance) for each in others}
-    assert found == {
-        "less ε, more regret": ([("fig04", e) for e in (0.1, 0.3, 0.5, 1)], None),
-        "ε = 1 within 5 % of no noise": ([("fig04", 1), ("fig04", "none")], 0.05),
-        "larger p, less regret": ([("fig05", p) for p in (0.2, 0.4, 0.6, 0.8, 1)], None),
-        "larger R, less regret": ([("fig06", smallest, R) for R in (2, 3, 4, 5)], None),
-        "R = 4 within 5 % of R = 5": ([("fig06", smallest, 4), ("fig06", smallest, 5)], 0.05),
-        "R = 5 within 5 % of no budget": ([("fig07", smallest, 1, 5), ("fig04", 1)], 0.05),
-        "agents alike or not, within 5 %": (
-            [("fig08", "CDP", "heterogeneous"), ("fig08", "CDP", "homogeneous")],
-            0.05,
-        ),
-        "ring above star": ([("fig10", "ring"), ("fig10", "star")], None),
-        "CDP below HDP below DDP": (
-            [("fig12", a, "heterogeneous") for a in ("DDP", "HDP", "CDP")],
-            None,
-        ),
-    }
-    assert maps_shares.agreeing([np.array([1.05]), np.array([1.0])], 0.0501).all()
 
 
 def test_rows_of_waits_are_of_their_size(monkeypatch):

@@ -1,11 +1,16 @@
-"""Pictures that are drawn anew from the numbers beside them: the same as from results."""
+"""Pictures drawn from the numbers beside them: the same as from results, and all of them."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from legibility import published
 from pages import writers
+from refusals import refused
 
-from experiments import arena_figures, arena_fronts, arena_fronts_figures, common, pictures, redraw
+from experiments import arena_figures, arena_fronts_figures, common, pictures, redraw
+
+FIGURES = Path(common.__file__).parents[1] / "figures"
 
 
 def shown(draw, narrow):
@@ -53,14 +58,42 @@ def test_pictures_are_drawn_anew_as_from_results(monkeypatch, tmp_path, narrow):
     found = writers.parts(10**4)
     arena_figures.draw({10**4: found}, tmp_path)
     results = {"arena": {10**5: found}, "arena_fronts": {10**5: {"dials": {}, "far": {}}}}
-    arena_fronts_figures.judge(arena_fronts.Data(results.__getitem__), tmp_path)
-    drawn = 0
+    arena_fronts_figures.judge(results.__getitem__, tmp_path)
     for picture in kept.values():
         common.save_rows(picture.rows, tmp_path / f"{picture.name}.csv")
     for name, picture in kept.items():
-        if name.startswith(("arena_regret", "arena_links", "arena_leak", "arena_front")):
-            same(shown(picture.draw, narrow), shown(redraw.drawing_of(tmp_path, name), narrow))
-            drawn += 1
-    assert drawn == 6
-    with pytest.raises(LookupError, match="arena_years"):
-        redraw.drawing_of(tmp_path, "arena_years")
+        same(shown(picture.draw, narrow), shown(redraw.drawing_of(tmp_path, name), narrow))
+    assert len(kept) == 9
+
+
+def test_every_published_picture_can_be_drawn_from_its_csv():
+    """Would catch a picture whose numbers are not all beside it, or that nothing draws anew."""
+    names = [path.stem for path in FIGURES.glob("*.png") if path.with_suffix(".csv").exists()]
+    assert len(names) > 35
+    for name in names:
+        page = pictures.Page(narrow=False)
+        redraw.drawing_of(FIGURES, name)(page)
+        assert page.figure.axes, name
+    with pytest.raises(LookupError, match="arena_caps"):
+        redraw.drawing_of(FIGURES, "arena_caps")
+
+
+def test_pictures_for_print_are_written_by_a_command(tmp_path, capsys):
+    """Catches a width or a kind of file left out, and a name that is passed over."""
+    name = "fig09_graphs"
+    (tmp_path / f"{name}.csv").symlink_to(FIGURES / f"{name}.csv")
+    redraw.main([name, "--pdf", "--figures", str(tmp_path)])
+    ends = (".csv", ".pdf", "_column.pdf", "_column.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}{end}" for end in ends]
+    redraw.main(["--figures", str(tmp_path)])
+    assert f"{name}.png" in capsys.readouterr().out and (tmp_path / f"{name}.png").exists()
+    assert "one of fig09_graphs" in refused(redraw.main, ["fig4", "--figures", str(tmp_path)])
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    """Catches an interval in three columns, a number as text, and a blank for a number."""
+    rows = [
+        {"a": (1.5, 1.0, 2.0), "b": "1/16", "c": True, "d": 3},
+        {"a": "", "b": "none", "c": False, "d": 0.25},
+    ]
+    assert common.read_rows(common.save_rows(rows, tmp_path / "t.csv")) == rows

@@ -25,17 +25,6 @@ PRINTED = re.compile(
     r"(?<![\w.,⁻])(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?)"
     r"(?![\w⁰¹²³⁴⁵⁶⁷⁸⁹]|[.,]\d)( %)?"
 )
-SENTENCE = re.compile(
-    r"\* (?P<about>.*?):(?: of (?P<ran>\d+) of (?P<all>\d+) contestants,)? "
-    r"(?P<best>[^:]*?) (?P<may>has|may have) the least regret, (?P<own>[^;]*? seeds\))"
-    r"(?:; cannot be told from it: (?P<alike>[^;]*? seeds\)))?"
-    r"(?:; surely worse than another, if not than it: (?P<between>[^;]*? seeds\)))?"
-    rf"(?:; (?P<behind>[^;]*?) has (?P<more>{TRIPLE}) more "
-    r"\((?P<percent>[\d,.e+-]+) %, (?P<common>\d+) common seeds\))?\."
-    r"(?: (?P<who>They differ|Others differ from them) in trust or leak \((?P<takes>.*?)\)\."
-    r"(?: Others leak (?P<others>.*?)\.(?= Not run|$))?)?"
-    r"(?P<absent>(?: Not run, .*)?)"
-)
 
 
 class Row(NamedTuple):
@@ -93,20 +82,17 @@ def rows_of(path):
 # --- the arena ---
 
 BITS = {1, 7, 64}
-# Parts of ARENA.md that have a page of their own, by the start of their heads.
+# Parts of ARENA.md whose table is a CSV as well, by the start of their heads.
 BESIDE = {"Who sees what": "arena_ledger", "The authors' own settings": "arena_settings"}
 BESIDE |= {"What is possible": "arena_caps", "In the long run": "arena_far"}
-# Every view has a sentence at each of these leaks.
+# Every view but that of actions has the yardstick at each of these leaks.
 TOLD = (0.1, 1.0, 10.0)
 # How near known numbers have to be, in per cent.
 NEAR = 5.0
 VIEW = re.compile(r"View: \*\*(.*?)\*\*; accountant: (.*?)\. .*")
-MATCHED = re.compile(
-    r"At matched trust, (T = \S+), by (whoever .*?), (pure )?ε = (\S+?)( up to .*)?"
-)
 YARDSTICK = re.compile(
-    rf"(.*?) Yardstick: (.*?) by every agent alone, which tells nobody anything, has {INTERVAL}; "
-    r"surely less than that has: (.*)\."
+    r"\* ε = (\S+): Yardstick: (.*?) by every agent alone, which tells nobody anything, has "
+    rf"{INTERVAL}; surely less than that has: (.*)\."
 )
 
 
@@ -128,23 +114,6 @@ def arena(folder, text):
                 if name == "arena_settings":
                     _settings(told)
     assert all(len(numbers) == 1 for numbers in bits.values()), bits
-
-
-def sections(folder):
-    """Holds the files beside ARENA.md that have a part of it."""
-    parts = _parts((folder / "ARENA.md").read_text("utf-8"))
-    beside = {power: f"arena_T1e{power}.md" for power in range(4, 10)}
-    beside = {p: name for p, name in beside.items() if (folder / name).exists()}
-    beside = {f"T = 10{str(power).translate(_RAISE)}": name for power, name in beside.items()}
-    assert set(beside) <= set(dict(parts)), beside
-    for head, body in parts:
-        if head.startswith("T = "):
-            own = (folder / beside[head]).read_text("utf-8")
-            assert own.strip() == f"## {head}\n{body}".strip()
-        for start, name in BESIDE.items():
-            if head.startswith(start):
-                own = (folder / f"{name}.md").read_text("utf-8")
-                assert tables(own.split("\n")) == tables(body.split("\n")), name
 
 
 def _parts(text):
@@ -258,67 +227,35 @@ def _horizon(folder, power, head, body, everybody, bits):
     for members in groups.values():
         _places([rows[each["algorithm"]]._replace(place=each["place"]) for each in members])
     leaks = rows_of(folder / f"arena_leak_T1e{power}.csv")
-    differ = rows_of(folder / f"arena_differ_T1e{power}.csv")
     _matched(lines, matched, leaks)
-    said = [line for line in lines if line.startswith("* ")]
-    # Who was not run at all is absent for one reason in all sentences.
-    (of_all,) = (_absent(line) for line in said if line.startswith("* Of all, "))
-    seen = []
-    for line in said:
-        if line.startswith("* Surely within 5 % of uniform play"):
-            _useless(line, head, rows, of_all)
-            continue
-        yardstick = YARDSTICK.fullmatch(line)
-        found = SENTENCE.fullmatch(yardstick[1] if yardstick else line)
-        assert found is not None, f"cannot be read: {line}"
-        start, _, at = found["about"].rpartition(", ")
-        view = MATCHED.fullmatch(found["about"])
-        assert view or (at == head and not yardstick), f"{start}: {at} stands below {head}"
-        if view:
-            taken = view[2], "pure ε" if view[3] else f"ε{view[5]}", float(view[4])
-            here = [row for row in leaks if _of_view(row) == taken]
-            assert view[1] == head and here, f"no such leak: {found['about']}"
-            seen.append(taken)
-            start, whole = found["about"], {row["algorithm"] for row in here}
-            pool = [_ran(row) for row in here if not row["why not run"]]
-            assert _absent(line) == _whys(here), f"{start}: not run are {_whys(here)}"
-            if yardstick:
-                _quiet(yardstick, rows, pool)
-            # Whoever sees actions sees those of the yardstick as well.
-            assert bool(yardstick) == ("KL-UCB" in rows and "actions" not in view[2]), start
-        elif start == "Of all":
-            pool, whole = list(rows.values()), {label for label, *_ in everybody}
-        elif trusted := re.fullmatch(r"Trusted: (.*); (messages|actions): (?:ε = )?(.*)", start):
-            own = trusted[1], trusted[3]
-            whole = {label for label, *its in everybody if tuple(its) == own}
-            pool = [row._replace(leak=own[1]) for row in rows.values() if row.label in whole]
-            assert whole and (trusted[2] == "actions") == (trusted[1] == "nobody: nothing is told")
-            gone = {label: why for label, why in _by_label(of_all).items() if label in whole}
-            assert _by_label(found["absent"]) == gone, start
-        elif start == "Where agents differ":
-            whole = {label for label, *_ in everybody}
-            caption = (folder / f"arena_differ_T1e{power}.md").read_text("utf-8").split("\n")[2]
-            assert _absent(line) == _absent(caption), start
-            pool = [
-                _of_csv(row, "agents differ", "seeds, where they differ")._replace(
-                    trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
-                )
-                for row in differ
-            ]
-        else:
-            raise AssertionError(f"of nobody known: {line}")
-        # Over all, places are those of the groups.
-        _sentence(found, pool, whole, ranked=start not in ("Of all", "Where agents differ"))
-    wanted = sorted({(*_of_view(row)[:2], leak) for row in leaks for leak in TOLD})
-    assert sorted(seen) == wanted, "a leak of a view has no sentence, or has two"
-    trusts = sorted(line.partition(", T = ")[0] for line in said if line.startswith("* Trusted: "))
-    several = sorted(
-        f"* Trusted: {trust}; {'actions' if trust.endswith('nothing is told') else 'messages'}: "
-        f"{leak if leak == 'no bound' else f'ε = {leak}'}"
-        for (trust, leak), members in groups.items()
-        if len(members) > 1
-    )
-    assert trusts == several, "a group of the table has no sentence, or has two"
+    (line,) = (line for line in lines if line.startswith("Surely within"))
+    _useless(line, head, rows)
+    gone = {label for label, *_ in everybody} - set(rows)
+    assert set(_by_label(line)) == gone, f"not run are {gone}"
+    _beside(lines, leaks, rows)
+
+
+def _beside(lines, leaks, rows):
+    """Holds who is said not to be in a view, and who has less than who tells nobody anything."""
+    at, absent, told = None, {}, []
+    for line in lines:
+        if found := VIEW.fullmatch(line):
+            at = found.groups()
+        elif line.startswith("Not run, "):
+            absent[at] = _absent(line)
+        elif line.startswith("* ε = "):
+            found = YARDSTICK.fullmatch(line)
+            assert found, f"cannot be read: {line}"
+            told.append((at, float(found[1])))
+            here = [row for row in leaks if _of_view(row) == (*at, float(found[1]))]
+            _quiet(found, rows, [_ran(row) for row in here if not row["why not run"]])
+    views = list(dict.fromkeys(_of_view(row)[:2] for row in leaks))
+    for view in views:
+        whys = _whys(row for row in leaks if _of_view(row) == (*view, TOLD[0]))
+        assert absent.get(view, {}) == whys, f"{view[0]}: not run are {whys}"
+    # Whoever sees actions sees those of the yardstick as well.
+    views = [view for view in views if "actions" not in view[0]] * ("KL-UCB" in rows)
+    assert told == [(view, leak) for view in views for leak in TOLD], told
 
 
 def _entrants(kept):
@@ -420,9 +357,8 @@ def _of_csv(row, name, seeds="seeds"):
     return Row(row["algorithm"], int(row[seeds]), (middle, low, high))
 
 
-def _useless(line, head, rows, of_all):
-    assert line.startswith(f"* Surely within 5 % of uniform play, or worse, {head}: "), head
-    assert _absent(line) == of_all, f"next to uniform play, not run are {of_all}"
+def _useless(line, head, rows):
+    assert line.startswith(f"Surely within 5 % of uniform play, or worse, {head}: "), head
     found = re.fullmatch(r".*: (.*); not decided: (.*)\.", line.partition(" Not run, ")[0])
     assert found, "who may be within 5 % of uniform play is not told"
     named, undecided = (each.split(" / ") for each in found.groups())
@@ -444,110 +380,11 @@ def _strays(row, seeds):
     return 2.05 * (row.regret[2] - row.regret[0]) * math.sqrt(row.seeds / seeds - 1)
 
 
-def _named(text):
-    """Returns who stands in a list such as "A, 25 [4, 46] (4 seeds) / B, ...", with its numbers."""
-    found = {}
-    for each in text.split(" / ") if text else []:
-        own = re.fullmatch(rf"(.*), ({TRIPLE}) \(([\d,]+) seeds\)", each)
-        assert own, each
-        found[own[1]] = own[2], int(number(own[3]))
-    return found
-
-
 def _range(row):
     """Returns the best and the worst place that somebody may have."""
     found = re.fullmatch(r"(\d+)(?:–(\d+))? of \d+", row.place)
     assert found, row
     return int(found[1]), int(found[2] or found[1])
-
-
-def _sentence(found, pool, whole, ranked):
-    """Holds a sentence against those that took part (`pool`), and those that might have (`whole`).
-
-    Where they are ranked, their places are those among each other.
-    """
-    by = {row.label: row for row in pool}
-    first = _named(f"{found['best']}, {found['own']}")
-    alike, between = _named(found["alike"]), _named(found["between"])
-    behind = [found["behind"]] if found["behind"] else []
-    listed = [*first, *alike, *between, *behind]
-    assert set(listed) <= set(by), "somebody took no part"
-    assert len(set(listed)) == len(listed), "somebody is named twice"
-    gone = [label for labels in _absent(found["absent"]).values() for label in labels]
-    assert not set(gone) & set(by), "somebody is said to be absent, and took part"
-    assert whole - set(by) <= set(gone) <= whole, "nothing is said of somebody, or of a stranger"
-    assert len(set(gone)) == len(gone), "somebody is absent twice"
-    assert bool(gone) == bool(found["ran"]), "who is absent is not counted, or is not named"
-    if found["ran"]:
-        assert int(found["ran"]) == len(pool), found["ran"]
-        assert int(found["all"]) == len(whole), f"the contestants are {len(whole)}"
-    assert (found["may"] == "may have") == bool(alike), found["best"]
-    for label, (text, seeds) in {**first, **alike, **between}.items():
-        assert _same_cell(text, by[label].regret) and seeds == by[label].seeds, label
-    best = by[found["best"]]
-    top = [best, *(by[label] for label in alike)]
-    rest = [row for row in pool if row not in top]
-    for row in pool:
-        for one in top:
-            assert row.regret[2] >= one.regret[1], f"{row.label} is far below {one.label}"
-    if behind:
-        own = by[behind[0]]
-        seeds = min(own.seeds, best.seeds)
-        assert int(found["common"]) == seeds, own.label
-        more = interval(found["more"])
-        assert 0 < more[1] <= more[0] <= more[2]
-        apart = own.regret[0] - best.regret[0]
-        slack = _strays(own, seeds) + _strays(best, seeds)
-        assert abs(more[0] - apart) <= slack + 0.5, f"the difference is {apart:,.0f}"
-        for row in rest:
-            assert row.regret[2] >= own.regret[1], f"{row.label} comes before {own.label}"
-        # Of the best one's mean on those seeds. Three digits are printed; differences are rounded.
-        digits = len(found["more"].partition(" ")[0].partition(".")[2])
-        half = 0.5 * 10.0**-digits
-        shares = [
-            100 * (more[0] - sign * half) / (best.regret[0] + sign * (_strays(best, seeds) + 0.5))
-            for sign in (1, -1)
-        ]
-        assert 0.995 * shares[0] <= number(found["percent"]) <= 1.005 * shares[1]
-    else:
-        assert {row.label for row in rest} <= set(between), "somebody is neither alike nor behind"
-    if len({row.seeds for row in pool}) == 1:
-        for row in rest:
-            assert row.regret[0] >= best.regret[0], row.label
-    if ranked:
-        ends = {row.label: _range(row) for row in pool}
-        assert {label for label, place in ends.items() if place[0] == 1} == {*first, *alike}, ends
-        assert min(ends.values()) == ends[best.label], best.label
-        after = [ends[row.label] for row in rest if row.label not in between]
-        assert not behind or min(after) == ends[behind[0]], behind[0]
-    named = [*first, *alike, *behind]
-    # Who trusts alike and leaks otherwise is named besides.
-    unlike = [row.label for row in pool if row.trust == best.trust and row.leak != best.leak]
-    takes = {label: (by[label].trust, by[label].leak) for label in [*named, *unlike]}
-    said = dict(
-        re.fullmatch(r"(.*?): (.*), ε: (.*)", each).group(1, 0)
-        for each in (found["takes"].split(" / ") if found["takes"] else [])
-    )
-    told = {label: f"{label}: {trust}, ε: {leak}" for label, (trust, leak) in takes.items()}
-    differ = len({(row.trust, row.leak) for row in pool}) > 1
-    assert said == (told if differ else {}), f"trust and leak are {told}"
-    apart = "They differ" if len(set(takes.values())) > 1 else "Others differ from them"
-    assert not differ or found["who"] == apart, f"{apart} in trust or leak"
-    others = [row.leak for row in pool if row.label not in takes] if differ else []
-    assert (found["others"] or "") == _leaks_told(others), f"the others leak {_leaks_told(others)}"
-
-
-def _leaks_told(leaks):
-    """Writes what several leak, as a sentence should."""
-    numbers = sorted({number(leak) for leak in leaks if leak[:1].isdigit()})
-    told = []
-    if numbers:
-        first, last = (f"{end:g}" for end in (numbers[0], numbers[-1]))
-        told = [f"ε = {first}" if first == last else f"ε from {first} to {last}"]
-    words = {"nothing is told": "nothing", "": "unknown"}
-    rest = {words.get(leak, leak) for leak in leaks if not leak[:1].isdigit()}
-    told += [word for word in ("unknown", "nothing", "no bound") if word in rest]
-    return " or ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
 
 
 # --- the arena's pictures, in words ---
@@ -556,6 +393,9 @@ APART = (
     r"Who has the least and the largest is told by the paired differences of all pairs on common "
     r"seeds \(simultaneous 95 %\)\."
 )
+# Why somebody was not run.
+REASONS = {"because simulating them slot by slot takes too long"}
+REASONS |= {"because they are stated for agents alike only", "because this run leaves them out"}
 ALTS = {
     "regret": r"(?P<ran>\d+) of (?P<all>\d+) algorithms, by who is trusted\. At (?P<at>T = \S+) "
     r"the least mean regret is that of (?P<best>.*?); the largest is that of (?P<last>.*?)\. "
@@ -583,7 +423,7 @@ def picture(name, folder, text):
     lines = text.split("\n")
     shown = re.fullmatch(r"!\[(.*)\]\((.*)\.png\)", lines[0])
     assert shown and shown[2] == name and lines[4] == f"What is to be seen: {shown[1]}"
-    links = re.findall(r"\((arena[^)]*?)(?:_column)?\.(?:png|pdf|csv)\)", text)
+    links = re.findall(r"\((arena[^)]*?)\.(?:png|csv)\)", text)
     assert set(links) <= {name}, links
     caption = lines[2]
     assert f", {at} slots, " in caption, f"the caption is not of {at}"
@@ -600,9 +440,8 @@ def picture(name, folder, text):
     else:
         _same_rows(table, [row for row in beside if not row.get("why not run")])
     # The page of the horizon says who was not run, and why; so does the caption.
-    section = (folder / f"arena_T1e{power}.md").read_text("utf-8")
-    about = "Where agents differ" if what == "differ" else "Of all"
-    (line,) = re.findall(rf"^\* {about}, .*$", section, flags=re.M)
+    section = dict(_parts((folder / "ARENA.md").read_text("utf-8")))[at]
+    (line,) = re.findall(r"^Surely within .*$", section, flags=re.M)
     pool = list(rows.values())
     if what == "differ":
         pool = [_of_csv(row, "agents differ", "seeds, where they differ") for row in beside]
@@ -618,14 +457,17 @@ def picture(name, folder, text):
     if what == "leak":
         _panels(caption, beside)
     else:
-        assert _absent(caption) == _absent(line), f"not run are {_absent(line)}"
+        if what == "differ":
+            assert set(_absent(caption)) <= REASONS, caption
+        else:
+            assert _absent(caption) == _absent(line), f"not run are {_absent(line)}"
         assert set(_by_label(caption)) == everybody - {row.label for row in pool}
     alt = re.fullmatch(ALTS[what], shown[1])
     assert alt, f"cannot be read: {shown[1]}"
     said = alt.groupdict()
     assert said.get("at", at) == at, f"the alternative text is of {said['at']}"
     if what == "leak":
-        _least_of_panels(said["by"], beside, section)
+        _least_of_panels(said["by"], beside)
         return
     if what == "links":
         sent = {row["algorithm"]: float(row["bits sent"]) for row in beside}
@@ -703,13 +545,8 @@ def _panels(caption, beside):
     assert told == {view: whys for view, whys in wanted.items() if whys} and not _absent(parts[0])
 
 
-def _least_of_panels(text, beside, section):
-    """Holds the least at a leak of each view against the CSV, and what the page says of it."""
-    lines = {}
-    for line in section.split("\n"):
-        found = SENTENCE.match(line)
-        if found and (view := MATCHED.fullmatch(found["about"])):
-            lines[view[2], float(view[4])] = {found["best"], *_named(found["alike"])}
+def _least_of_panels(text, beside):
+    """Holds the least at a leak of each view against the CSV."""
     ran = [row for row in beside if not row["why not run"]]
     views = list(dict.fromkeys(row["view"] for row in ran))
     leaks = sorted({float(row["ε"]) for row in ran})
@@ -726,7 +563,6 @@ def _least_of_panels(text, beside, section):
                 assert same(mean, by[label].regret[0]), label
             labels = {label for label, _ in told}
             assert labels == {row.label for row in pool if _range(row)[0] == 1}, head
-            assert lines.get(seen[-1], labels) == labels, head
     assert seen == [(view, leak) for view in views for leak in (leaks[0], 1.0, leaks[-1])], seen
 
 
@@ -1179,12 +1015,10 @@ def pages(folder):
     found |= {name: functools.partial(picture, stem) for name, stem in stems.items()}
     drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
     found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
-    parts = {path.name for path in folder.glob("arena_T1e*.md")}
-    parts |= {f"{name}.md" for name in BESIDE.values()}
     return found | {
         path.name: functools.partial(table, path.name)
         for path in sorted(folder.glob("*.md"))
-        if path.name not in {*found, *parts} and "\n|--" in path.read_text("utf-8")
+        if path.name not in found and "\n|--" in path.read_text("utf-8")
     }
 
 
@@ -1200,8 +1034,6 @@ def fault_of(name, folder, page=None):
     try:
         text = (folder / name).read_text("utf-8") if page is None else page
         pages(folder)[name](folder, text)
-        if name == "ARENA.md" and page is None:
-            sections(folder)
     except (AssertionError, KeyError, ValueError):
         return traceback.format_exc()
     return ""

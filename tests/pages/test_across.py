@@ -221,8 +221,9 @@ def graphs(csv):
             yield ("minus complete", graph, T), "table1_graphs.csv", float(row["minus complete"])
             links = float(row["cost at T, edges that carry data"])
             yield ("links used", graph, T), "table1_graphs.csv", links
-        for (_, curve), value in curves.items():
-            yield ("minus complete", curve, T), "fig10_graphs.csv", value
+        for (quantity, curve), value in curves.items():
+            key = "DDP-MAB" if quantity == "regret at T" else "minus complete"
+            yield (key, curve, T), "fig10_graphs.csv", value
         for row in where(csv["maps_waits"], T=T, M="50"):
             yield ("minus complete", row["graph"], T), "maps_waits.csv", float(row["extra regret"])
             yield ("over complete", row["graph"], T), "maps_waits.csv", float(row["of the regret"])
@@ -254,6 +255,9 @@ def graphs(csv):
         for row in where(csv["table2_hybrid"], T=T):
             case = row["case"]
             yield ("case", case, T), "table2_hybrid.csv", float(row["regret at T"])
+            if case == "6":
+                value = extra["regret at T", "case 6"]
+                yield ("case", case, T), "fig11_hybrid.csv", value
             if case != "6":
                 yield ("minus case 6", case, T), "table2_hybrid.csv", float(row["minus case 6"])
                 value = extra["difference to case 6", f"case {case}"]

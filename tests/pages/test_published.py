@@ -207,68 +207,34 @@ def larger(rows):
             row["verdict"] = re.sub(r"\([^)]*\)", "(12 to 34 %)", row["verdict"])
 
 
-LEAK = "* At matched trust, T = 10⁶, by whoever reads single messages, pure ε = 1:"
-SUMS = "* At matched trust, T = 10⁵, by whoever sees secure sums and no message, ε = 1 up to δ ="
-TEN = "* At matched trust, T = 10⁴, by whoever reads single messages, pure ε = 10:"
-ALL, ALL5, ALL6 = (f"* Of all, T = {T}:" for T in ("10⁴", "10⁵", "10⁶"))
-NONE4, NONE = (f"* Surely within 5 % of uniform play, or worse, T = {T}" for T in ("10⁴", "10⁵"))
-GROUP = "* Trusted: nobody, up to the ε of a reward; messages: ε = 1, T = 10⁵"
-QUIET = "* Trusted: nobody: nothing is told; actions: ε = 1, T = 10⁵"
-DIFFER = "* Where agents differ, T = 10⁵"
+USELESS = "Surely within 5 % of uniform play, or worse, T = 10⁴"
+USELESS5 = USELESS.replace("⁴", "⁵")
 FED1 = "| Fed1-UCB, f = 5 |"
-UNLIKE = (
-    "common seeds). They differ in trust or leak (KL-UCB, pooled: others, ε: 1 / UCB1: x, ε: 2)."
-)
 # What a broken writer prints, by page: what is wrong, and the change.
 BROKEN = {
     "ARENA.md": {
         # Sentences.
-        "the winner is the second": swapped("KL-UCB, pooled", "Thompson, pooled", ALL),
-        "the winner of another view": put("DP-IMED, secure sum(?= has the)", "DDP-MAB, ring", SUMS),
-        "one absent contestant is unsaid": put(" / DP-SE", "", LEAK),
-        "who took part is counted off by one": put(r"(?<= of )\d+(?= of )", one_more, LEAK),
-        "all contestants are counted off by one": put(r"\d+(?= contestants)", one_more, LEAK),
-        "somebody absent took part": put(" / DP-SE", " / HDP-MAB, 10 stars of 5", LEAK),
-        "somebody absent is no contestant": put(" / DP-SE", " / UCB1", LEAK),
-        "absent for another reason": put("no ε covers a share of the noise", "of a whim", LEAK),
-        "absent for another reason than next to uniform play": put(
-            "simulating them slot by slot takes too long", "of a whim", ALL6
+        "one absent contestant is unsaid": put(r"(Not run, because no ε.*) / DP-SE", r"\1"),
+        "somebody absent took part": put(
+            r"(Not run, because no ε.*) / DP-SE", r"\1 / HDP-MAB, 10 stars of 5"
         ),
-        "absent where agents differ for another reason": put("for agents alike", "", DIFFER),
-        "an end of an interval": put(r"(?<=regret, )\S+ \[[\d,]+(?=, )", off, SUMS),
-        "a stale mean": put(r"(?<=regret, )[\d,]+", off, SUMS),
-        "a stale difference": put(r"[\d,]+(?= \[[^]]*\] more)", off, SUMS),
-        "a difference that may be 0": put(r"\[(?=[\d,]+, [\d,]+\] more)", "[-", ALL),
-        "per cent of the other": put(
-            r"(?<=\()[\d.]+(?= %, )", lambda found: f"{0.9 * float(found[0]):.3g}", ALL
+        "absent for another reason": put("no ε covers a share of the noise", "of a whim"),
+        "uniform play of another horizon": put("T = 10⁵", "T = 10⁶", USELESS5),
+        "better than uniform play, and said to be none": put(
+            "(?<=T = 10⁵: )", "CDP-MAB / ", USELESS5
         ),
-        "who is next is another": put("(?<=; )DP-IMED, secure sum", "UCB1, pooled", ALL),
-        "the leak of another view": put("secure sums and no message", "actions alone", SUMS),
-        "the leak of another run": put("pure ε = 1:", "pure ε = 3:", LEAK),
-        "another trust": put("of a reward", "of a message", GROUP),
-        "the leak of actions said of messages": put("actions", "messages", QUIET),
-        "a group without a sentence": without(GROUP),
-        "trust said to differ where it does not": put(r"common seeds\)\.", UNLIKE, ALL),
-        "seeds in common are those of all": put(r"\d+(?= common seeds)", one_more, ALL5),
-        "the most seeds of any": put(r"\((\d+) seeds", r"(\g<1>0 seeds", ALL5),
-        "another horizon": put("T = 10⁶", "T = 10⁴", LEAK),
-        "uniform play of another horizon": put("T = 10⁵", "T = 10⁶", NONE),
-        "a leak is left out": without(LEAK),
-        "who cannot be told apart is left out": put(
-            r" cannot be told from it: [^;\n]*?seeds\);", ""
-        ),
-        "better than uniform play, and said to be none": put("(?<=T = 10⁵: )", "CDP-MAB / ", NONE),
-        "as bad as uniform play, and in neither list": put(" / DP-SE", "", NONE4),
-        "who may be as bad as uniform play is left out": put("; not decided: [^.]*", "", NONE),
-        "a contestant that does not exist": put("(?<=T = 10⁵: )", "DP-ES / ", NONE),
-        "a yardstick that is stale": put(r"(?<=anything, has )[\d,]+", off, LEAK),
-        "no yardstick": put(" Yardstick: .*", "", LEAK),
-        "another yardstick": put("Yardstick: KL-UCB by", "Yardstick: KL-UCB, pooled by", LEAK),
+        "as bad as uniform play, and in neither list": put(" / DP-SE", "", USELESS),
+        "who may be as bad as uniform play is left out": put("; not decided: [^.]*", "", USELESS5),
+        "a contestant that does not exist": put("(?<=T = 10⁵: )", "DP-ES / ", USELESS5),
+        "a yardstick that is stale": put(r"(?<=anything, has )[\d,]+", off),
+        "a leak without a yardstick": put(r"\n\* ε = 10: Yardstick.*", ""),
+        "another yardstick": put("Yardstick: KL-UCB by", "Yardstick: KL-UCB, pooled by"),
+        "a yardstick of another leak": put(r"(?<=\* ε = )0\.1(?=: Yard)", "0.3"),
         "a yardstick that is beaten, unsaid": put(
-            "than that has: .*", "than that has: nobody.", TEN
+            r"(ε = 10: Yardstick.*than that has: ).*", r"\1nobody."
         ),
         "somebody who does not beat the yardstick": put(
-            "than that has: .*", "than that has: CDP-MAB / LDP-UCB-B, pooled.", TEN
+            r"(ε = 10: Yardstick.*than that has: ).*", r"\1CDP-MAB / LDP-UCB-B, pooled."
         ),
         # Tables.
         "the accountant of another view": put("accountant: ε up to δ = 10⁻⁶", "accountant: pure ε"),
@@ -352,9 +318,7 @@ BROKEN = {
         "a panel": put(
             "(?<=to )whoever sees actions alone,", "whoever reads single messages,", count=0
         ),
-        "a picture of another page": put(
-            "arena_leak_T1e6_column", "arena_leak_T1e5_column", count=0
-        ),
+        "a picture of another page": put(r"arena_leak_T1e6\.csv", "arena_leak_T1e5.csv", count=0),
     },
     "arena_differ_T1e4.md": {"the largest": put(" / uniform play(?=, )", " / UCB1", count=0)},
     "arena_differ_T1e5.md": {

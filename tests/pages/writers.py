@@ -19,7 +19,6 @@ import fmab_jax as fmab
 from experiments import (
     arena,
     arena_figures,
-    arena_fronts,
     arena_fronts_figures,
     arena_report,
     arena_settings,
@@ -30,7 +29,7 @@ from experiments import (
     pictures,
     verdicts,
 )
-from experiments.verdicts import Finding, Measured, Misprint, Row, Settled, Unmeasured
+from experiments.verdicts import Finding, Measured, Row, settled
 
 Replace = Callable[[Any, str, Any], None]
 
@@ -154,24 +153,24 @@ BOUNDS = [
     ], "theory"),
 ]  # fmt: skip
 SETTLED = [
-    Settled("V-B", "has the smallest cost", "Links.", lambda: [
+    settled("V-B", "has the smallest cost", "Links.", lambda: [
         verdicts.ordered("ring", step=verdicts.exact(11.755)),
         verdicts.ordered("star", step=verdicts.exact(-0.02)),
         verdicts.ordered("complete", step=verdicts.exact(24.0)),
     ]),
-    Settled("V-C", "is at most one", "A sum.", lambda: [
+    settled("V-C", "is at most one", "A sum.", lambda: [
         verdicts.at_most("", 1.0, sum=verdicts.exact(1.448)),
     ]),
-    Settled("VI-A", "and so it is", "By construction.", lambda: [
+    settled("VI-A", "and so it is", "By construction.", lambda: [
         Finding("", "by construction", (verdicts.HOLDS,) * 3),
     ]),
 ]  # fmt: skip
 MISPRINTS = [
-    Misprint("IV-B", "has a factor of 16", "128 for 16.", lambda data: [
+    Row("IV-B", "has a factor of 16", "128 for 16.", lambda data: [
         verdicts.misprint("constant", 16.0, follows=verdicts.exact(128)),
     ]),
 ]  # fmt: skip
-UNMEASURED = [Unmeasured("III-B", "we reasonably assume", "An assumption.")]
+UNMEASURED = [Row("III-B", "we reasonably assume", "An assumption.")]
 
 
 def write_claims(folder, replace):
@@ -270,8 +269,8 @@ def write_arena(folder, replace):
     }
     arena_figures.draw(results["arena"], folder)
     arena_settings.draw(results["arena_settings"], folder)
-    arena_fronts_figures.judge(arena_fronts.Data(results.__getitem__), folder)
-    arena_report.judge(arena_report.Data(results.__getitem__), folder)
+    arena_fronts_figures.judge(results.__getitem__, folder)
+    arena_report.judge(results.__getitem__, folder)
 
 
 class Blank(pictures.Page):
