@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments.card import standings, suites
-from experiments.card.page import Card, Section, as_markdown, code, items, paragraph, table
+from experiments.card import page, standings, suites
+from experiments.card.page import Block, Card, Code, Items, Paragraph, Scatter, Section, Table
 from experiments.card.ranking import (
     LEVEL,
     SLACK,
@@ -48,7 +48,7 @@ from fmab_jax.analysis.privacy import privacy_ledger
 from fmab_jax.analysis.words import quantity, short, whole, written
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal, count, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.files import checked_path, refuse_taken
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run.resources import MAX_SEEDS
 
@@ -62,7 +62,7 @@ _DIGITS = 12
 
 
 def main(words: Sequence[str]) -> None:
-    """Runs the command: writes a card, and prints the ranks."""
+    """Runs the command: writes BASE.html and BASE.md, and prints the ranks."""
     parser = argparse.ArgumentParser(
         "python -m experiments card",
         description=__doc__,
@@ -81,8 +81,8 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--suite", nargs="+", default=[], metavar="NAME", help="all by default")
     parser.add_argument("--seeds", type=int, help="of each suite; the suite's by default")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} seeds of a suite at most")
-    parser.add_argument("--out", default="card", metavar="BASE", help="of BASE.md")
-    parser.add_argument("--overwrite", action="store_true", help="replace an older file")
+    parser.add_argument("--out", default="card", metavar="BASE", help="of BASE.html and BASE.md")
+    parser.add_argument("--overwrite", action="store_true", help="replace older files")
     options = parser.parse_args(words)
     owner = load(options.which, options.algorithm)
     contestant = contestant_of(owner, _parse_options(owner, options.set))
@@ -90,8 +90,9 @@ def main(words: Sequence[str]) -> None:
     for name in options.suite:
         every.find(name)
     # What is mistyped above is told before a name that is taken.
-    path = checked_path("out", f"{options.out}.md")
-    refuse_taken(path, options.overwrite, "out")
+    paths = [checked_path("out", f"{options.out}.{ending}") for ending in ("html", "md")]
+    for path in paths:
+        refuse_taken(path, options.overwrite, "out")
     card = make_card(
         contestant,
         every,
@@ -101,10 +102,9 @@ def main(words: Sequence[str]) -> None:
         quick=options.quick,
         progress=lambda line: print(line, flush=True),
     )
-    with whole_file(path) as temporary:
-        temporary.write_text(as_markdown(card), "utf-8", "replace")
-    print("\n\n".join(card.sections[1].blocks))
-    print("wrote", path)
+    page.write(card, *paths)
+    print("\n\n".join(map(page.markdown_of, card.sections[1].blocks)))
+    print("wrote", *paths)
 
 
 def load(which: str, name: str | None) -> type[Algorithm]:
@@ -223,10 +223,10 @@ def make_card(
         order = tuple(rankings[group] for group in planned.algorithms)
         results.append(Result(suite, planned, order))
     sections = [
-        Section("The algorithm", (items(described),)),
+        Section("The algorithm", (Items(described),)),
         Section("Ranks", _ranks(results)),
         *(_suite(result, standings, contestant, label) for result in results),
-        Section("The contract", (items(contract),)),
+        Section("The contract", (Items(contract),)),
         Section("The privacy ledger", ledger),
         Section("The audit", audited),
         Section("The suites", _about(suites, results)),
@@ -271,7 +271,7 @@ def _write_leak(leak: float) -> str:
     return "no bound" if math.isinf(leak) else f"leak ε = {leak:g}"
 
 
-def _ranks(results: Sequence[Result]) -> list[str]:
+def _ranks(results: Sequence[Result]) -> list[Block]:
     note = (
         "All that are ranked together leak the same in the same view, to the reader of it that "
         "sees most. A rank is what paired differences leave open: two are compared on the seeds "
@@ -291,12 +291,12 @@ def _ranks(results: Sequence[Result]) -> list[str]:
         _table("Ranks by regret at T", results, lambda ranking: ranking.rank),
         _table("Ranks at equal links", results, lambda ranking: ranking.rank_at_equal_links),
         _table("Who has the least regret", results, lambda ranking: ranking.leader),
-        items(about),
-        paragraph(note),
+        Items(about),
+        Paragraph(note),
     ]
 
 
-def _table(caption: str, results: Sequence[Result], cell: Callable[[Ranking], str]) -> str:
+def _table(caption: str, results: Sequence[Result], cell: Callable[[Ranking], str]) -> Table:
     """Returns a table with a row for each view and suite, and a column for each leak."""
     groups = dict.fromkeys(ranking.group for result in results for ranking in result.rankings)
     leaks = list(dict.fromkeys(group.leak for group in groups))
@@ -307,13 +307,13 @@ def _table(caption: str, results: Sequence[Result], cell: Callable[[Ranking], st
             row = [cells.get(Group(view, leak), "–") for leak in leaks]
             if set(row) != {"–"}:
                 rows.append((view, result.suite.name, *row))
-    return table(caption, ("view", "suite", *map(_write_leak, leaks)), rows)
+    return Table(caption, ("view", "suite", *map(_write_leak, leaks)), rows)
 
 
 def _suite(result: Result, standings: Standings, contestant: Contestant, label: str) -> Section:
     suite, title = result.suite, f"Suite {result.suite.name}"
     if not result.rankings:
-        return Section(title, (paragraph(f"{suite.about} Not run, {result.plan.absent['']}."),))
+        return Section(title, (Paragraph(f"{suite.about} Not run, {result.plan.absent['']}."),))
     about = (
         f"{suite.about} {quantity('M = ', suite.problem.agents, 'agent')}, "
         f"{quantity('K = ', suite.problem.arms, 'arm')}, T = {whole(suite.horizon)}, "
@@ -361,11 +361,12 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
             f"largest regret, the seeds above {TAIL} × median, and “best arm lost, or a worse one "
             "played” are about them."
         )
-    blocks: list[str] = [
-        paragraph(about),
-        table("Regret", heads, regrets),
-        table("What it took", cost_heads, costs),
-        *map(paragraph, notes),
+    blocks: list[Block] = [
+        Paragraph(about),
+        Table("Regret", heads, regrets),
+        Table("What it took", cost_heads, costs),
+        _scatter(result, label),
+        *map(Paragraph, notes),
     ]
     return Section(title, blocks)
 
@@ -379,6 +380,20 @@ def _write_bound(standings: Standings, result: Result, ranking: Ranking) -> str:
     return f"{bounds[bool(alone)]:,.0f}"
 
 
+def _scatter(result: Result, label: str) -> Scatter:
+    view = result.rankings[0].group.view
+    panels = [
+        (_write_leak(ranking.group.leak), ranking.points)
+        for ranking in result.rankings
+        if ranking.group.view == view
+    ]
+    caption = (
+        f"Regret against links at T, both logarithmic, means, view “{view}”; names in the order "
+        f"of regret. Circles without links are at the left edge. Filled: {label}."
+    )
+    return Scatter(caption, panels, label)
+
+
 def _check_contract(contestant: Contestant) -> list[str]:
     try:
         algorithm = contestant.build()
@@ -388,7 +403,7 @@ def _check_contract(contestant: Contestant) -> list[str]:
     return check_algorithm(algorithm, horizon=300, seeds=8)
 
 
-def _ledger(plans: Sequence[tuple[Suite, Plan]]) -> list[str]:
+def _ledger(plans: Sequence[tuple[Suite, Plan]]) -> list[Block]:
     suite, planned = next(pair for pair in plans if pair[1].algorithms)
     groups = planned.algorithms
     group = next((each for each in groups if each.leak == _LEAK), next(iter(groups)))
@@ -402,22 +417,22 @@ def _ledger(plans: Sequence[tuple[Suite, Plan]]) -> list[str]:
     leak = "" if group == UNBOUNDED else f", which leaks {group.leak:g} in the view “{group.view}”"
     caption = f"Who sees what of one reward, with {agents} agents at {settings}{leak}"
     heads = ("who", "what they see", "ε, pure", "ε up to δ = 10⁻⁶", "why", "source")
-    return [table(caption, heads, rows)]
+    return [Table(caption, heads, rows)]
 
 
 def _write_epsilon(value: float) -> str:
     return "no bound" if math.isinf(value) else f"{value:.4g}"
 
 
-def _audit(contestant: Contestant, runs: int) -> list[str]:
+def _audit(contestant: Contestant, runs: int) -> list[Block]:
     try:
         values = match_trust(contestant, _AGENTS, [_LEAK]).values
         if not values:
-            return [paragraph("It does not apply: no ε is claimed that could be contradicted.")]
+            return [Paragraph("It does not apply: no ε is claimed that could be contradicted.")]
         group, value = next(iter(values.items()))
         report = audit(contestant.build(value), _AGENTS, runs=runs)
     except Refusal as error:
-        return [paragraph(f"It does not apply: {error}.")]
+        return [Paragraph(f"It does not apply: {error}.")]
     rows = [
         (finding.who, finding.stream, _write_epsilon(finding.claim))
         + (f"{finding.lower:.4f}", finding.verdict)
@@ -431,10 +446,10 @@ def _audit(contestant: Contestant, runs: int) -> list[str]:
     )
     unseen = [f"Not shown: {each.who}, {each.what}: {each.why}." for each in report.unseen]
     heads = ("who", "what is seen", "claim", "lower bound", "verdict")
-    return [table(caption, heads, rows), paragraph(note), *[items(unseen)] * bool(unseen)]
+    return [Table(caption, heads, rows), Paragraph(note), *[Items(unseen)] * bool(unseen)]
 
 
-def _about(suites: Suites, results: Sequence[Result]) -> list[str]:
+def _about(suites: Suites, results: Sequence[Result]) -> list[Block]:
     rows = [
         (suite.name, suite.about, str(suite.problem.agents), str(suite.problem.arms))
         + (whole(suite.horizon), str(suite.root_seed), f"{planned.seeds or 'none'}")
@@ -450,14 +465,14 @@ def _about(suites: Suites, results: Sequence[Result]) -> list[str]:
         "(Student t). Best arm lost, or a worse one played: Clopper-Pearson. Trials per second are "
         "those of this machine."
     )
-    return [table("Suites", heads, rows), paragraph(note)]
+    return [Table("Suites", heads, rows), Paragraph(note)]
 
 
-def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> list[str]:
+def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> list[Block]:
     line = (
         f"{contestant.label}, benchmark card, suites version {suites.version} "
         f"(sha256 {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
     )
     packages = ", ".join(sorted({each.package for each in standings.table.values()}))
     text = f"The standings that it is ranked against were computed by fmab_jax {packages}."
-    return [code(line), paragraph(text)]
+    return [Code(line), Paragraph(text)]

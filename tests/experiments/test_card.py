@@ -1,5 +1,6 @@
 """`python -m experiments card`: suites, matched trust, standings, ranks and the card."""
 
+import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import fmab_jax as fmab
 from benchmarks import standings as recompute
 from experiments.__main__ import main
 from experiments.card import card, ranking, standings, suites
-from experiments.card.page import Card, Section, as_markdown, code, table
+from experiments.card.page import Card, Code, Scatter, Section, Table, as_html, as_markdown
 from experiments.card.suites import UNBOUNDED, Contestant, Group
 from fmab_jax.algorithms import base
 from fmab_jax.core.laplace import share_epsilon
@@ -342,6 +343,21 @@ def test_the_audit_is_of_the_value_that_it_names(monkeypatch):
     assert value != 1.0 and seen[0].epsilon == pytest.approx(value, rel=1e-3)
 
 
+def test_every_circle_of_a_picture_has_a_name_of_its_own():
+    """Would catch names on top of each other, out of the picture, or in another order."""
+    points = {f"c{i:02d}": (10.0 + i % 3, 100.0 + (i % 5) / 100) for i in range(20)}
+    page = as_html(Card("t", "l", (Section("s", (Scatter("c", [("v", points)], "c03"),)),)))
+    names = re.findall(r'class="name" x="\d+" y="([\d.]+)">(\w+)<', page)
+    heights = [float(height) for height, _ in names]
+    assert {label for _, label in names} == set(points)
+    assert min(np.diff(heights)) >= 10 and heights[0] > 0
+    (high,) = re.findall(r'viewBox="0 0 \d+ (\d+)"', page)
+    assert heights[-1] < float(high)
+    regrets = [points[label][1] for _, label in names]
+    assert regrets == sorted(regrets, reverse=True)
+    assert page.count('class="marked"') == 1
+
+
 def test_equal_links_leave_out_those_who_send_more(tiny):
     """Would catch a rank at equal links among all, and one among those who send more."""
     _, made = tiny
@@ -401,23 +417,26 @@ class Mine(fmab.cdp_mab):
 """
 
 
-def test_a_card_has_all_cells_and_ranks(at_hand, capsys):
-    """Would catch text that is taken for markup, a lost rank, and a file that is replaced."""
+def test_a_card_says_the_same_in_both_forms(at_hand, capsys):
+    """Would catch a form that leaves cells out, text that is taken for markup, and a lost rank."""
     assert at_hand("dist_dp_se") == 0
     out, _ = capsys.readouterr()
-    assert "tiny: 4 runs of 12 seeds ..." in out and "wrote card.md" in out
-    text = Path("card.md").read_text("utf-8")
+    assert "tiny: 4 runs of 12 seeds ..." in out and "wrote card.html card.md" in out
+    page, text = (Path(f"card.{end}").read_text("utf-8") for end in ("html", "md"))
+    cells = [html.unescape(c) for c in re.findall(r"<t[hd]>([^<]*)</t[hd]>", page)]
     lines = [line for line in text.splitlines() if line.startswith("|") and "---" not in line]
     plain = [re.sub(r"\\(.)", r"\1", c) for x in lines for c in re.split(r" (?<!\\)\| ", x[2:-2])]
+    assert cells == plain
     assert plain.count("actions") >= 3 and "Four agents | three arms." in plain
     found = re.findall(r"\| actions \| tiny \| (.*) \| (.*) \|", text)
     assert found and all(re.fullmatch(r"\d\w\w( to \d\w\w)? of 3", each) for each in found[0])
-    assert "not a card to cite" not in text and "12 seeds." in text
+    assert "src=" not in page and "http" not in page.replace("http-equiv", "")
+    assert "not a card to cite" not in page and "12 seeds." in page
     lead = card._lead("x", suites.read(TINY), None, True)
     assert "This card has at most 10 seeds" in lead and "not a card to cite" in lead
     # Again: the names are taken, unless they may be replaced.
     assert at_hand("dist_dp_se") == 2
-    assert capsys.readouterr().err.startswith("error: out='card.md': must be a new name")
+    assert capsys.readouterr().err.startswith("error: out='card.html': must be a new name")
 
 
 def test_a_card_names_the_best_and_the_parent_of_a_subclass(at_hand, capsys):
@@ -443,10 +462,13 @@ def test_a_card_names_the_best_and_the_parent_of_a_subclass(at_hand, capsys):
 
 def test_markup_of_a_title_stays_text():
     """Would catch a title that becomes a tag, or a column of a table, and code that is changed."""
-    blocks = (table("c", ("|",), (("<i>",),)), code("printf '5 % <'"))
-    text = as_markdown(Card("<b>", "a | b", (Section("s", blocks),)))
+    blocks = (Table("c", ("|",), (("<i>",),)), Code("printf '5 % <'"))
+    made = Card("<b>", "a | b", (Section("s", blocks),))
+    page, text = as_html(made), as_markdown(made)
+    assert "<h1>&lt;b&gt;</h1>" in page and "<td>&lt;i&gt;</td>" in page
     assert "# \\<b\\>" in text and "| \\| |" in text and "a \\| b" in text
-    assert "\nprintf '5 % <'\n" in text
+    (code,) = re.findall(r"<code>(.*)</code>", page)
+    assert html.unescape(code) == "printf '5 % <'"
 
 
 @pytest.mark.parametrize(
@@ -461,7 +483,7 @@ def test_markup_of_a_title_stays_text():
         ("cdp --set epsilon_message=1", "epsilon_message=1: must be left to the card"),
         ("cdp --set participation=2", "participation=2: must be a number in (0, 1]"),
         ("cdp --set horizon=10", "set='horizon=10': must be one of epsilon, "),
-        ("cdp --out no/card", "out='no/card.md': must be in an existing folder"),
+        ("cdp --out no/card", "out='no/card.html': must be in an existing folder"),
         ("thompson", "contestant='Thompson sampling': must be an algorithm that fits a suite; "),
     ],
 )
