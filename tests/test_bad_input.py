@@ -193,7 +193,7 @@ def run(**changes: Any) -> xr.Dataset:
     return fmab.simulate(fmab.cdp_mab(1.0), **arguments)
 
 
-MEMORY = r"memory='[0-9.]+ GB': must be at most 90% of the 1.0 GB available; .*"
+MEMORY = r"memory='[0-9.,]+ GB': must be at most 90 % of the 1 GB free; .*"
 
 
 def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):

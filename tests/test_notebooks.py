@@ -93,7 +93,7 @@ def test_an_interrupt_ends_a_sweep_and_leaves_the_kernel_usable(kernel):
     began = time.monotonic()
     while True:  # until it computes, which its line tells
         message = talk.get_iopub_msg(timeout=120)
-        if message["msg_type"] == "update_display_data" and "trials/s" in str(message["content"]):
+        if message["msg_type"] == "update_display_data" and "seeds/s" in str(message["content"]):
             break
         assert time.monotonic() - began < 240
     manager.interrupt_kernel()

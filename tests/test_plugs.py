@@ -498,7 +498,7 @@ BROKEN = {
     "too much regret": (Bare(regret=lambda t, key: 1e6 * t), "grows", "by slot"),
     "a wrong length": (Bare(regret=lambda t, key: t[:-1]), "outcome", "regret of shape"),
     "whole numbers": (Bare(regret=lambda t, key: t.astype(int)), "outcome", "of type int64"),
-    "rounds that do not add up": (Bare(regret=lambda t, key: t, last=7), "rounds", "rounds 0"),
+    "rounds that do not add up": (Bare(regret=lambda t, key: t, last=7), "rounds", "rounds 7"),
     "a curve of its grid": (
         Bare(regret=lambda t, key: jnp.arange(len(t), dtype=jnp.float64) / 100.0),
         *("exact", "regret of seed"),

@@ -314,7 +314,8 @@ def compile_ahead(
     def wait_for(number: int, tell: Callable[[], None]) -> Sizes:
         following = range(len(sizes), min(number + together, len(programs)))
         sizes.extend(pool.submit(fit, place) for place in following)
-        tell()
+        if not sizes[number].done():
+            tell()
         return sizes[number].result()
 
     try:

@@ -223,7 +223,7 @@ def size_text(size: float) -> str:
     """Writes a number of bytes."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
-            return f"{size / factor:.3g} {unit}"
+            return f"{float(f'{size / factor:.3g}'):,g} {unit}"
     return f"{size:.0f} bytes"
 
 

@@ -253,7 +253,9 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
             continue
         remedy = "use a smaller batch or chunk, fewer times, or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
-            seeds = int(0.9 * free / sum(point.config.curve_bytes for point in study.points))
+            configs = [point.config for point in study.points]
+            sizes = [c.curve_bytes if field == "disk" else c.result_bytes for c in configs]
+            seeds = int(0.9 * free / sum(sizes))
             remedy = "record fewer times, or sweep with keep='summary'"
             remedy += f", or at most {seeds:,} seeds" * bool(seeds)
         allowed = f"at most 90 % of the {size_text(free)} free"

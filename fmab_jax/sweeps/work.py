@@ -64,6 +64,9 @@ class Work:
         everybody = todo if layout.worker is None else layout.alone().todo(results)
         disk = sum(layout.chunk_bytes(block) + 2000 for block in everybody)
         self.result_bytes = largest + disk * (store is None)
+        if store is None and not summary:
+            whole = (b.trials * layout.points[b.cells[0]].config.result_bytes for b in todo)
+            self.result_bytes = max(self.result_bytes, sum(whole))
         if summary:
             self.result_bytes += 4 * sum(bytes_per_summary(point.config) for point in study.points)
         return Plan(

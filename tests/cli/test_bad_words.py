@@ -15,8 +15,8 @@ def test_a_run_that_does_not_fit_is_refused_on_the_command_line(tmp_path, monkey
     """Would catch the memory check, which is no option, falling through to a traceback."""
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
     _, err = said(capsys, "run cdp --seeds 1e6 --times 1e5 --horizon 1e6", 2)
-    assert re.match(r"fmab: memory='[0-9.]+ GB': must be at most 90 % of the 1 GB free; ", err)
-    assert "keep='summary'" in err and " 999 " in err and err.count("\n") == 1
+    assert re.match(r"fmab: memory='[0-9.,]+ GB': must be at most 90 % of the 1 GB free; ", err)
+    assert "keep='summary'" in err and " 449 " in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

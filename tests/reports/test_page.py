@@ -433,11 +433,9 @@ def pictures(page, own, data):
     leaks = "; ".join(leaks)
     told_leaks = f"Leak ε of one reward in single messages: {leaks}."
     assert told_leaks in points, f"the leaks are {leaks}"
-    for cell in own:
-        if cell.leak != "no bound":
-            pattern = rf"{re.escape(cell.label)}(?: / [^:;]*)?: ε = (\S+) \((\S+) per"
-            told_ = re.search(pattern, curves)
-            assert told_ and told_.groups() == (cell.ticks[0], cell.leak), cell.label
+    labels = {leak: [cell.label for cell in own if cell.leak == leak] for leak in by}
+    leaks = "; ".join(f"{leak} ({' / '.join(each)})" for leak, each in labels.items())
+    assert f"Leak ε of one reward in single messages: {leaks}." in curves, f"the leaks are {leaks}"
     for what, events in (("lost", "lost"), ("play a worse arm at T", "worse")):
         many = [int(getattr(cell, events).sum()) for cell in own]
         words = "lost the best arm" if what == "lost" else "play a worse arm"
@@ -582,7 +580,7 @@ BROKEN = {
         r"(\d+).%.of the seeds still",
     ),
     "regret": (
-        r"alt=.*?\(([\d.]+) per message",
+        r"alt=.*?single messages: ([\d.]+) \(",
         r"alt=.*?slots, (16) seeds",
         (r"alt=.*?T.=.10(⁴)", to("⁵")),
     ),

@@ -194,7 +194,7 @@ def test_a_plan_in_words(changes, text):
         (lambda: progress.size_text(999), "999 bytes"),
         (lambda: progress.size_text(1000), "1 kB"),
         (lambda: progress.size_text(2_340_000), "2.34 MB"),
-        (lambda: progress.size_text(5e12), "5e+03 GB"),
+        (lambda: progress.size_text(5e12), "5,000 GB"),
         (lambda: progress.quantity(0, "seed"), "0 seeds"),
         (lambda: progress.quantity(1, "seed"), "1 seed"),
         (lambda: progress.quantity(1234, "seed"), "1,234 seeds"),

@@ -617,7 +617,8 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     until = fmab.until_precise(0.3, level=0.9, max_seeds=160)
     chosen = {**PARAMETERS, **GRID, **SMALL}
     lines = Lines()
-    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, progress=lines, **chosen)
+    shown = chosen | {"progress": lines}
+    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **shown)
     # Told once, and not at each look.
     assert lines.compiled == [(1, 1)]
     level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds

@@ -232,14 +232,12 @@ def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
     assert f": must be {reason}" in refused(read_study, path)
 
 
-RATINGS = "agent,arm,value\n0,0,1\n0,1,2\n1,0,2\n1,1,1\n"
-
-
 def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     """Would catch means read as coins' before the law is known, or ratings that a law replaces."""
     monkeypatch.chdir(tmp_path)
     Path("g.csv").write_text("1.5,2.0,-1\n")
-    Path("r.csv").write_text(RATINGS)
+    levels = np.array([0.0, 1.0])
+    np.savez("r.npz", levels=levels, probabilities=np.full((2, 2, 2), 0.5))
 
     def asked_for(problem: str) -> Any:
         text = f"{TOP}{PARAMETERS}[problem]\n{problem}\n"
@@ -249,10 +247,10 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
 
     gaussian = asked_for('means = "g.csv"\nagents = 4\nrewards = "gaussian:0.1"')
     assert gaussian == Problem([1.5, 2.0, -1.0], 4, Gaussian(0.1))
-    assert asked_for('means = "r.csv"') == Problem.from_file("r.csv")
+    assert asked_for('means = "r.npz"') == Problem.from_file("r.npz")
     for law in ("gaussian:0.1", "bernoulli"):
         with pytest.raises(ValueError, match=f"^rewards='{law}': must be left out with a f"):
-            asked_for(f'means = "r.csv"\nrewards = "{law}"')
+            asked_for(f'means = "r.npz"\nrewards = "{law}"')
 
 
 def test_one_row_of_means_asks_for_the_number_of_agents(tmp_path, monkeypatch):
@@ -261,10 +259,9 @@ def test_one_row_of_means_asks_for_the_number_of_agents(tmp_path, monkeypatch):
     rows = [[0.9, 0.2]]
     Path("row.csv").write_text("0.9,0.2\n")
     np.savez("row.npz", means=rows)
-    Path("rated.csv").write_text("agent,arm,value\na,x,1\na,y,2\n")
     Path("two.csv").write_text("0.9,0.2\n0.9,0.2\n")
     document = tomllib.loads(TOP + PARAMETERS)
-    for name in ("row.csv", "row.npz", "rated.csv", ["two.csv", "row.csv"]):
+    for name in ("row.csv", "row.npz", ["two.csv", "row.csv"]):
         asked = document | {"problem": {"means": name}}
         named = name if isinstance(name, str) else name[1]
         assert f"agents=<not given>: must be given with {named}" in refused(study_of, asked)
