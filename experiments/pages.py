@@ -543,14 +543,14 @@ _WHICH_TABLE, _WHICH_LEAK = "arena_leak_T1e5", "1.0"
 
 def _which(numbers: Numbers) -> str:
     """The README's choice of algorithms, at an equal leak."""
-    table = numbers.table(_WHICH_TABLE)
     lines = [
         "| algorithm | call | who sees | seeds | regret |",
         "| --- | --- | --- | ---: | ---: |",
     ]
     for view, calls in _WHICH.items():
         for name, call in calls.items():
-            (row,) = table.where(view=view, ε=_WHICH_LEAK, algorithm=name)
+            fixed = {"view": view, "ε": _WHICH_LEAK, "algorithm": name}
+            (row,) = numbers.table(_WHICH_TABLE, **fixed)
             cells = (name, f"`{call}`", _WHO[view], row["seeds"], _regret(row))
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

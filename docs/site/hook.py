@@ -30,7 +30,7 @@ _PAGES = {
 }
 # Where a link to a folder of the repository leads.
 _FOLDERS = {"figures": "gallery.md"}
-_FIGURES = ("*.md", "*.png", "*.pdf", "*.csv")
+_FIGURES = ("*.md", "*.png", "*.csv")
 # What follows the text of a link or a picture: the target, and its heading.
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 # A list right below a paragraph, which GitHub shows as a list.
