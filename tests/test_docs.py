@@ -5,6 +5,7 @@ import inspect
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -192,6 +193,25 @@ def test_the_readme_is_one_page():
     readme = (ROOT / "README.md").read_text("utf-8")
     assert len(readme.splitlines()) <= 150
     assert len(readme.split()) <= 1200
+
+
+def test_the_page_of_the_structure_is_whole():
+    """Would catch a room or a package that docs/structure.md leaves out, or one that is gone."""
+    page = (ROOT / "docs/structure.md").read_text("utf-8")
+    rooms, packages = re.findall(r"^\|---\|---\|\n((?:\|.*\n)+)", page, re.M)
+    listed = re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in rooms.splitlines()))
+    inside = (ROOT / "fmab_jax").iterdir()
+    there = {path.stem for path in inside if path.is_dir() or path.suffix == ".py"}
+    assert set(listed) == {name for name in there if not name.startswith("__")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = [*project["dependencies"]]
+    for extra in ("export", "report", "dask"):
+        asked += project["optional-dependencies"][extra]
+    wanted = {re.match(r"[\w-]+", line)[0] for line in asked}
+    named = {
+        name for row in packages.splitlines() for name in row.split("|")[1].strip().split(", ")
+    }
+    assert named == wanted
 
 
 def test_the_readme_counts_the_algorithms():
