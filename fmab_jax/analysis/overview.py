@@ -40,7 +40,7 @@ _COLUMNS = {"regret": "regret", "rounds": "rounds_made", "cost": "cost", "seeds"
 _COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak_epsilon"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Overview:
     """What every configuration of a result ends with; notebooks show it as a table.
 
@@ -98,6 +98,9 @@ class Overview:
 
     def __str__(self) -> str:
         return self.write()
+
+    # A prompt shows the table, too.
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         remarks = "".join(f"<p><strong>{escape(remark)}</strong></p>" for remark in self.remarks)

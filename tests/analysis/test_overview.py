@@ -468,3 +468,10 @@ def test_a_table_counts_the_seeds_that_were_selected():
     assert int(table.seeds) == 3 and float(table.regret) == pytest.approx(regret.mean())
     assert float(table.regret_upper - table.regret) == pytest.approx(half, rel=1e-9)
     refuses("must be the Dataset of simulate or of a sweep", fmab.final_table, data.isel(seed=2))
+
+
+def test_a_prompt_shows_the_table():
+    """Would catch an overview that a prompt shows as its fields, a page of them."""
+    data = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 4), 200, 4)
+    found = fmab.overview(data)
+    assert repr(found) == str(found) and "regret" in repr(found)
