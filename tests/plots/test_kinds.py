@@ -113,7 +113,7 @@ def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monk
     content = path.read_bytes()
     assert words.read_text("utf-8") == f"{caption(figure)}\n"
     assert sorted(os.listdir(tmp_path)) == sorted([path.name, "a.txt"])
-    with pytest.raises(ValueError, match=rf"a\.{ending}'.* must be a new name; .* overwrite it"):
+    with pytest.raises(ValueError, match=rf"a\.{ending}'.* must be a new name; .*overwrite=True"):
         save_figure(figure, str(path))
     save_figure(FIGURES["4x3"](), str(path), overwrite=True)
     assert path.read_bytes() == content

@@ -98,7 +98,9 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     """Would catch an older result lost to a name used twice, or a link that is written through."""
     path = fmab.save(result(), tmp_path / "x.nc")
     before = path.read_bytes()
-    refuses(r"must be a new name; .*overwrite it$", fmab.save, result(seed=1), path)
+    refuses(
+        r"must be a new name; .*overwrite=True \(--overwrite\)$", fmab.save, result(seed=1), path
+    )
     refuses("^overwrite='no': must be True or False", fmab.save, result(), path, overwrite="no")
     assert path.read_bytes() == before
     assert fmab.save(result(seed=1), path, overwrite=True) == path
