@@ -129,7 +129,7 @@ def _horizon(
     )
     return [
         *(f"## T = {whole(horizon)}", "", *common.table_lines(rows), "", TABLE, ""),
-        *_useless(horizon, parts["a"]),
+        *_list_useless(horizon, parts["a"]),
         *_at_matched_trust(horizon, parts, folder),
         f"{'; '.join(listed)}.",
     ]
@@ -206,7 +206,7 @@ def leak_of(name: str) -> str:
     return leak["actions"] if leak["messages"] == costs.NOTHING else leak["messages"]
 
 
-def _useless(horizon: int, runs: Mapping[str, Any]) -> list[str]:
+def _list_useless(horizon: int, runs: Mapping[str, Any]) -> list[str]:
     """Says who does no better than uniform play, and who was not run."""
     if (play := runs.get("uniform_play")) is None:
         return []

@@ -261,10 +261,10 @@ def save_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Reads rows of a CSV as `save_rows` was given them: numbers, and intervals in one value."""
     with path.open(newline="", encoding="utf-8") as file:
-        return [_joined(row) for row in csv.DictReader(file)]
+        return [_join_intervals(row) for row in csv.DictReader(file)]
 
 
-def _joined(row: Mapping[str, str]) -> dict[str, Any]:
+def _join_intervals(row: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for head, text in row.items():
         ends = (f"{head}, lower", f"{head}, upper")

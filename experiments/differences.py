@@ -141,7 +141,7 @@ def beside(
 # --- pictures, from rows ------------------------------------------------------------------------
 
 
-def bands_of(rows: Rows, quantity: str) -> Bands:
+def read_bands(rows: Rows, quantity: str) -> Bands:
     """Returns the bands of a quantity, by horizon and label."""
     points: dict[int, dict[str, list[Any]]] = {int(row["T"]): {} for row in rows}
     for row in rows:
@@ -159,7 +159,7 @@ def _band(points: Sequence[Any]) -> xr.Dataset:
     return xr.Dataset({n: ("time", v) for n, v in named}, {"time": time.astype(np.int64)})
 
 
-def page_of(
+def write_page(
     rows: Rows,
     label: str,
     height: float = 1.45,
@@ -177,8 +177,8 @@ def page_of(
         looks: Of the differences; the usual ones by default.
     """
     quantity = next(row["quantity"] for row in rows[::-1])
-    regret, at_end, more = (bands_of(rows, each) for each in (REGRET, AT_END, quantity))
-    drawn = {T: bands if looks else apart(bands) for T, bands in more.items()}
+    regret, at_end, more = (read_bands(rows, each) for each in (REGRET, AT_END, quantity))
+    drawn = {T: bands if looks else drop_zero_curves(bands) for T, bands in more.items()}
     both = any(regret.values())
     ends = [pictures.ends(bands) for bands in drawn.values()]
     # Without rows of their own, the references are the curves that have no difference.
@@ -210,7 +210,7 @@ def page_of(
     return draw
 
 
-def apart(bands: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+def drop_zero_curves(bands: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     """Leaves out the curves that are 0 in every seed."""
     return {
         name: band for name, band in bands.items() if band["lower"].any() or band["upper"].any()

@@ -16,7 +16,7 @@ from experiments import common, differences, pictures, seen
 AGENTS, ARMS = 50, 100
 EPSILONS = [0.1, 0.3, 0.5, 1, None]
 
-page = functools.partial(differences.page_of, label="price of privacy, paired")
+page = functools.partial(differences.write_page, label="price of privacy, paired")
 
 # Every epsilon at p = 1, without a round budget.
 sweep = differences.swept(fmab.cdp_mab, fmab.Problem.uniform(AGENTS, ARMS), epsilon=EPSILONS)

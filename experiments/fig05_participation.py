@@ -15,7 +15,7 @@ AGENTS, ARMS = 50, 100
 EPSILON = 1
 PARTICIPATIONS = [0.2, 0.4, 0.6, 0.8, 1]
 
-page = functools.partial(differences.page_of, label="more than with p = 1, paired")
+page = functools.partial(differences.write_page, label="more than with p = 1, paired")
 
 # Every p, without a round budget.
 sweep = differences.swept(

@@ -23,7 +23,7 @@ NO_BUDGET = "no budget"
 NEAR = 1000  # differences below it lie on a linear scale where the others are logarithmic
 
 MORE = "more than with no budget, paired"
-page = functools.partial(differences.page_of, label=MORE)
+page = functools.partial(differences.write_page, label=MORE)
 oracle_page = functools.partial(page, near=NEAR)
 
 # Every R with both gaps, at p = 1.

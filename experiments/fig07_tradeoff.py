@@ -69,12 +69,12 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         bars="Points: means over the seeds; bars",
     )
     falling = []
-    for lines in by_share(rows).values():
+    for lines in group_by_share(rows).values():
         for points in lines.values():
             ends = np.array([(row["cost"][0], -row["regret"][0]) for row in points[:-1]])
             falling.append(bool((np.diff(ends, axis=0) > 0).all()))
     last = max(results)
-    most, none = by_share(rows)[last][TOLD][-2:]
+    most, none = group_by_share(rows)[last][TOLD][-2:]
     alt = (
         f"In {seen.tally(falling, 'lines')}, a line for each p and T, every further round costs "
         f"more and leaves less regret on average. At T = {common.whole(last)} and p = 1, R = "
@@ -111,7 +111,7 @@ def _rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
     return rows
 
 
-def by_share(rows: Rows) -> dict[int, dict[float, list[Mapping[str, Any]]]]:
+def group_by_share(rows: Rows) -> dict[int, dict[float, list[Mapping[str, Any]]]]:
     """Returns rows by horizon and p."""
     found: dict[int, dict[float, list[Mapping[str, Any]]]] = {row["T"]: {} for row in rows}
     for row in rows:
@@ -121,7 +121,7 @@ def by_share(rows: Rows) -> dict[int, dict[float, list[Mapping[str, Any]]]]:
 
 def page(rows: Rows) -> Callable[[pictures.Page], None]:
     """Returns what draws the points of the rows of the CSV, and a line for each p."""
-    found = by_share(rows)
+    found = group_by_share(rows)
     leaks = {row["p"]: common.leak_text(row["leak"]) for row in rows}
     looks = dict(zip(leaks, zip(COLOURS, MARKERS, SIZES, strict=True), strict=True))
 
@@ -182,7 +182,7 @@ def _numbers(points: Rows) -> list[Note]:
 def _unbeaten(rows: Rows) -> str:
     """Says how many pairs no other one beats in regret, cost and leak, and which p they have."""
     told = []
-    for horizon, lines in by_share(rows).items():
+    for horizon, lines in group_by_share(rows).items():
         free = {p: sum(not row[BEATEN] for row in points) for p, points in lines.items()}
         whose = seen.listed(f"{many} of p = {p:g}" for p, many in free.items() if many)
         number = sum(map(len, lines.values()))

@@ -82,7 +82,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
 
 def page(rows: differences.Rows) -> Callable[[pictures.Page], None]:
     """Returns what draws regret over time from the rows of the CSV."""
-    regret = differences.bands_of(rows, differences.REGRET)
+    regret = differences.read_bands(rows, differences.REGRET)
 
     def draw(page: pictures.Page) -> None:
         axes = page.panels(["regret, sum over agents"], common.titles(regret), height=1.9)[0]

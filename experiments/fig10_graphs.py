@@ -21,7 +21,7 @@ COMPLETE = "complete"
 GRAPHS = [COMPLETE, "star", "ring", "random"]
 
 MORE = "regret minus that on the complete graph, paired"
-page = functools.partial(differences.page_of, label=MORE, height=1.9)
+page = functools.partial(differences.write_page, label=MORE, height=1.9)
 
 # Every graph, paired.
 sweep = differences.swept(

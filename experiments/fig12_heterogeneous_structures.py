@@ -31,7 +31,7 @@ LOOKS = [
     for colour in (1, 2)
 ]
 page = functools.partial(
-    differences.page_of, label="regret minus that of CDP-MAB, paired", height=1.9, looks=LOOKS
+    differences.write_page, label="regret minus that of CDP-MAB, paired", height=1.9, looks=LOOKS
 )
 
 

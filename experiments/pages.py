@@ -526,7 +526,7 @@ def _theory_shown(numbers: Numbers) -> str:
 
 
 # The view and the leak of the README's table, and the calls of its rows.
-_WHICH = {
+_CHOICES = {
     "whoever reads single messages": {
         "CDP-MAB": "cdp_mab(epsilon_message=1)",
         "KL-SE": "kl_se(1)",
@@ -538,25 +538,25 @@ _WHICH = {
     },
     "whoever sees actions alone": {"DP-IMED": "dp_imed(1)"},
 }
-_WHICH_TABLE, _WHICH_LEAK = "arena_leak_T1e5", "1.0"
+_CHOICE_TABLE, _CHOICE_LEAK = "arena_leak_T1e5", "1.0"
 
 
-def _which(numbers: Numbers) -> str:
+def _choices(numbers: Numbers) -> str:
     """The README's choice of algorithms, at an equal leak."""
     lines = [
         "| algorithm | call | who sees | seeds | regret |",
         "| --- | --- | --- | ---: | ---: |",
     ]
-    for view, calls in _WHICH.items():
+    for view, calls in _CHOICES.items():
         for name, call in calls.items():
-            fixed = {"view": view, "ε": _WHICH_LEAK, "algorithm": name}
-            (row,) = numbers.table(_WHICH_TABLE, **fixed)
-            cells = (name, f"`{call}`", _WHO[view], row["seeds"], _regret(row))
+            fixed = {"view": view, "ε": _CHOICE_LEAK, "algorithm": name}
+            (row,) = numbers.table(_CHOICE_TABLE, **fixed)
+            cells = (name, f"`{call}`", _VIEW_NAMES[view], row["seeds"], _regret(row))
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-_WHO = {
+_VIEW_NAMES = {
     "whoever reads single messages": "messages",
     "whoever sees secure sums and no message": "a secure sum, up to δ = 10⁻⁶",
     "whoever sees actions alone": "actions, up to δ = 10⁻⁶",
@@ -605,7 +605,7 @@ def _commands(_: Numbers) -> str:
 
 
 BLOCKS = (
-    Block("README.md", "which", _which),
+    Block("README.md", "which", _choices),
     Block("docs/algorithms.md", "algorithms", _algorithms),
     Block("docs/results.md", "outputs", _outputs),
     Block("docs/commands.md", "commands", _commands),

@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--pdf", action="store_true", help="for print, in place of the PNG")
     parser.add_argument("--figures", type=Path, default=Path("figures"), help="folder")
     options = parser.parse_args(words)
-    known = [p.stem for p in sorted(options.figures.glob("*.csv")) if _way_of(p.stem)]
+    known = [p.stem for p in sorted(options.figures.glob("*.csv")) if _find_drawing(p.stem)]
     for name in options.names:
         if name not in known:
             refuse("picture", name, f"one of {', '.join(known)}", "leave it out for all")
@@ -71,7 +71,7 @@ def main(words: Sequence[str]) -> None:
         print(*pictures.draw_files(name, draw, options.figures, options.pdf), flush=True)
 
 
-def _way_of(name: str) -> tuple[Callable[..., Draw], tuple[str, ...]] | None:
+def _find_drawing(name: str) -> tuple[Callable[..., Draw], tuple[str, ...]] | None:
     for pattern, way in WAYS.items():
         if found := re.fullmatch(pattern, name):
             return way, found.groups()
@@ -84,7 +84,7 @@ def drawing_of(folder: Path, name: str) -> Draw:
     Raises:
         LookupError: If nothing can draw it so.
     """
-    if (found := _way_of(name)) is None:
+    if (found := _find_drawing(name)) is None:
         raise LookupError(f"{name} cannot be drawn from its numbers alone: simulate it")
     way, groups = found
     names = [name, *([BESIDE[way](name)] if way in BESIDE else [])]
@@ -93,7 +93,7 @@ def drawing_of(folder: Path, name: str) -> Draw:
 
 def _regret(rows: Rows, power: str) -> Draw:
     own = [row | {"T": 0, "curve": NAMES[row["curve"]]} for row in rows]
-    bands = differences.bands_of(own, differences.REGRET)[0]
+    bands = differences.read_bands(own, differences.REGRET)[0]
     return arena_figures.curves_page(bands, int(float(power)))
 
 

@@ -60,7 +60,7 @@ MARKS = {
 METERS = {"edges": "links counted by edges", "sac": "links counted by hops to the sink"}
 
 MORE = "regret minus that of case\N{NO-BREAK SPACE}6, paired"
-page = functools.partial(differences.page_of, label=MORE, height=1.6)
+page = functools.partial(differences.write_page, label=MORE, height=1.6)
 
 # Every case, paired.
 sweep = differences.swept(
@@ -110,7 +110,7 @@ def _regret(results: common.Results) -> pictures.Picture:
         regret=False,
     )
     # Cases that never wait have no difference at all.
-    apart = {c for bands in every.more.values() for c in differences.apart(bands)}
+    apart = {c for bands in every.more.values() for c in differences.drop_zero_curves(bands)}
     same = [case for case in CASES if case not in apart]
     shown = {T: {c: bands[c] for c in bands if c in apart} for T, bands in every.more.items()}
     found = replace(every, more=shown)

@@ -147,14 +147,14 @@ def stored():
     made = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
     store = Store("stored", create=True)
     with store.writing("main"):
-        store.write_header(grid.header_of(made, study.made_with("cpu")))
+        store.write_header(grid.header_of(made, study.collect_provenance("cpu")))
         for point in made.points:
             over = point.config.wanted
             arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}
             arrays |= {name: np.zeros((1, 4, over)) for name in ("regret", "rounds_by")}
             del arrays["waiting_regret"]
             facts = {"cells": [point.hash], "seeds": [0, 4], "keep": "curves"}
-            store.put(point.hash, arrays, {**facts, "made_by": study.made_with("cpu")})
+            store.put(point.hash, arrays, {**facts, "made_by": study.collect_provenance("cpu")})
     return "stored"
 
 

@@ -338,7 +338,7 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         )
     shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
     if float(shares.max()) >= 1:
-        share = privacy.from_to([round(float(end)) for end in (shares.min(), shares.max())])
+        share = privacy.write_range([round(float(end)) for end in (shares.min(), shares.max())])
         lines.append(
             f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
             "a choice, take a longer horizon or fewer arms."
@@ -347,7 +347,7 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     cells = [table.isel(dict(zip(table.seeds.dims, place, strict=True))) for place in places]
     budgets, unproven = _look_at(cells)
     if budgets:
-        rounds, mean, percent = map(privacy.from_to, zip(*budgets, strict=True))
+        rounds, mean, percent = map(privacy.write_range, zip(*budgets, strict=True))
         lines.append(
             f"A budget of {rounds} rounds does not fit T{rows(len(budgets))}: {mean} are made on "
             f"average, and {percent} % of the seeds still explore.\n"

@@ -231,13 +231,13 @@ def _range(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
     if math.isinf(min(ends)):
         return "no bound"
     pure = [leak[0] for leak in leaks]
-    text = "no bound without δ" if math.isinf(min(pure)) else f"ε = {from_to(pure)}"
+    text = "no bound without δ" if math.isinf(min(pure)) else f"ε = {write_range(pure)}"
     if all(over <= 1 and not more for _, over, *more in leaks):
         return text
-    return f"{text}, and {from_to(ends)} up to δ = {written(delta)}"
+    return f"{text}, and {write_range(ends)} up to δ = {written(delta)}"
 
 
-def from_to(epsilons: Sequence[float]) -> str:
+def write_range(epsilons: Sequence[float]) -> str:
     """Writes the smallest and the largest number, "no bound" for infinity."""
     ends = (min(epsilons), max(epsilons))
     first, last = ("no bound" if math.isinf(end) else f"{end:.3g}" for end in ends)

@@ -124,11 +124,25 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
         if isinstance(error, MemoryError) or exhausted:
             return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(calls)}")
-        plugins = sys.modules.get("fmab_jax.core.plugins")
-        if not (plugins and foreign(error) and (file := plugins.blamed(error))):
+        if not (line := _line_of_plugin(error) or _line_of_variable(error)):
             raise
-        line = f"{file}: must return, not end in {reason_of(error)}{place_of(error)}"
         return _fail(2, f"{line}; {_kept(calls)}")
+
+
+def _line_of_plugin(error: BaseException) -> str:
+    """Returns the line for an error that arose in a plug-in; else ""."""
+    plugins = sys.modules.get("fmab_jax.core.plugins")
+    file = plugins.blamed(error) if plugins and foreign(error) else ""
+    return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
+
+
+def _line_of_variable(error: BaseException) -> str:
+    """Returns the line for an error of JAX that names one of its variables that is set; else ""."""
+    for name, value in os.environ.items():
+        if name.startswith("JAX_") and name.lower() in str(error).lower():
+            reason = reason_of(error)
+            return f"{name} {visible(value)}: must be what JAX takes; change or unset it ({reason})"
+    return ""
 
 
 def commands() -> dict[str, Path]:

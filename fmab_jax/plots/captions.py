@@ -65,7 +65,7 @@ def spread(seeds: Any) -> str:
     return f"{whole(few)} to " * (few < most) + quantity("", most, "seed")
 
 
-def made_with(facts: Sequence[str], seeds: str) -> Sentence:
+def describe_setting(facts: Sequence[str], seeds: str) -> Sentence:
     """Returns facts as a sentence, whose shortest form says how many seeds and slots there are."""
     size = [seeds, *(fact for fact in facts if re.search("^T = .* slots?$", fact))]
     return tuple(", ".join(dict.fromkeys(words)) for words in (facts, [*facts[:1], *size], size))
@@ -76,13 +76,13 @@ def band_of(data: xr.Dataset) -> str:
     return str(data.attrs["description"]).partition(" (")[0]
 
 
-def points(finals: xr.Dataset) -> Sentence:
+def describe_points(finals: xr.Dataset) -> Sentence:
     """Says what the points and bars of a table's final values are."""
     whole = f"Points: means over the seeds; bars: {finals.attrs['description']}"
     return whole, f"Points: means; bars: {band_of(finals)}"
 
 
-def wrong(sentences: Sequence[str], tables: Iterable[xr.Dataset]) -> Sentence:
+def describe_failures(sentences: Sequence[str], tables: Iterable[xr.Dataset]) -> Sentence:
     """Returns sentences on what went wrong as one; the short one says how often in all."""
     tables, found = list(tables), list[str]()
     for event, words in EVENTS.items():
@@ -122,9 +122,10 @@ def exposure_sentences(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
         listed = "; ".join(f"{text} ({labels})" for text, labels in leaks.items())
         # What is not known comes last.
         low, *_, high = sorted(costs, key=lambda k: (math.isnan(costs[k].leak), costs[k].leak))
-        forms = [listed, f"{texts[low]} to {texts[high]}"][len(leaks) > _MOST_LISTED :]
-        start = f"Leak ε of one reward in {view or 'what is sent'}"
-        sentences.append(tuple(f"{start}: {form}" for form in forms))
+        ends = f"{texts[low]} to {texts[high]}"
+        start = f"Leak ε of one reward in {view or 'what is sent'}: "
+        # Even the only form is a short one: short forms are drawn first.
+        sentences.append((start + (ends if len(leaks) > _MOST_LISTED else listed), start + ends))
     trusts = grouped({label: cost.trust for label, cost in costs.items()})
     if len(trusts) > 1 and "" not in trusts:
         few = len(costs) <= _MOST_LISTED

@@ -103,7 +103,7 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(tables.metric_label(finals, metric, _HEIGHT))
-    caption = tables.caption_of(finals, [captions.points(finals)], paid=metric == "cost")
+    caption = tables.caption_of(finals, [captions.describe_points(finals)], paid=metric == "cost")
     fit = functools.partial(_fit_horizontal, axes, ticks)
     return style.finish(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
 

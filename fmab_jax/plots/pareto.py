@@ -103,7 +103,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         counts = f"{len(front)} of {quantity('', len(leak), 'configuration')}, {number} labelled"
         front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * unlike
         sentences = [
-            captions.points(finals),
+            captions.describe_points(finals),
             (f"Filled points: {front_of}; {counts}", f"Filled: {front_of}"),
             f"Open points: another configuration has {meaning}, and less of one of them"
             * (len(front) < len(leak)),

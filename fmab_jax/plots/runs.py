@@ -334,12 +334,12 @@ def _caption(
     seeds = captions.spread([int(band.seeds) for band in bands.values()])
     drawn = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
     return [
-        captions.made_with([*shared, *[seeds] * (len(numbers) > 1)], seeds),
+        captions.describe_setting([*shared, *[seeds] * (len(numbers) > 1)], seeds),
         "; ".join(f"{labels}: {text}" for text, labels in groups if text),
         note,
         *exposures,
         (drawn, f"Lines: means; shaded: {captions.band_of(band)}"),
-        captions.wrong(captions.events_of_runs(bands), bands.values()),
+        captions.describe_failures(captions.events_of_runs(bands), bands.values()),
         *exploring,
         *cost,
         *_link_sentences(runs),

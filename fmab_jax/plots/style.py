@@ -201,19 +201,19 @@ def finish(
             break
     words = filter(None, caption() if callable(caption) else caption)
     sentences = [forms if isinstance(forms, tuple) else (forms,) for forms in words]
-    figure.set_label(_joined([forms[0] for forms in sentences]))
+    figure.set_label(_join_sentences([forms[0] for forms in sentences]))
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, "", va="bottom", **font)
 
-    def room(chosen: Sequence[str]) -> float:
-        text.set_text(wrapped(_joined(chosen), wide - 2 * PAD))
+    def measure(chosen: Sequence[str]) -> float:
+        text.set_text(wrapped(_join_sentences(chosen), wide - 2 * PAD))
         return 2 * PAD + text.get_window_extent().height / figure.dpi
 
     def fits(chosen: Sequence[str]) -> bool:
-        below = room(chosen)
+        below = measure(chosen)
         return below <= SHARE * (below + tall + above)
 
-    below = room(_longest(sentences, fits))
+    below = measure(_fit_sentences(sentences, fits))
     place(tall, below)
     text.set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.
@@ -221,11 +221,11 @@ def finish(
     return figure
 
 
-def _joined(sentences: Sequence[str]) -> str:
+def _join_sentences(sentences: Sequence[str]) -> str:
     return " ".join(f"{words}." for words in sentences if words)
 
 
-def _longest(
+def _fit_sentences(
     sentences: Sequence[tuple[str, ...]], fits: Callable[[Sequence[str]], bool]
 ) -> list[str]:
     """Returns as much as fits: first what has short forms, in the shortest; then all, in turn."""

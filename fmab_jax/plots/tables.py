@@ -87,11 +87,11 @@ def caption_of(
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
     seeds, meters = captions.seeds_per_cell(finals), captions.meters(finals) if paid else ""
     caption = [
-        captions.made_with([*facts(finals, varied, leaks=True), seeds], seeds),
+        captions.describe_setting([*facts(finals, varied, leaks=True), seeds], seeds),
         *sentences,
         *captions.exposure_of_cells(finals),
         f"Peer links are counted on the {meters}" * bool(meters),
-        captions.wrong(captions.events_of_cells(finals), [finals]),
+        captions.describe_failures(captions.events_of_cells(finals), [finals]),
     ]
     if "undecided" in finals:
         caption += captions.exploring(finals.undecided, finals.seeds)

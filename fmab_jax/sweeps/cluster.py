@@ -29,7 +29,7 @@ from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Job, compute_block
 from fmab_jax.sweeps.progress import Progress
-from fmab_jax.sweeps.study import made_with
+from fmab_jax.sweeps.study import collect_provenance
 
 INSTALL = 'pip install "fmab_jax[dask]"'
 # Tasks with the scheduler for each thread of a worker: one that runs, and the next.
@@ -73,7 +73,7 @@ class Cluster:
             self._count(progress)
             for worker, made_by in self._ask():
                 platform = self.made_by.get("platform", made_by["platform"])
-                self.made_by = made_with(platform)
+                self.made_by = collect_provenance(platform)
                 _check_versions(f"worker {worker}", made_by, self.made_by)
             if not self.made_by:
                 time.sleep(_POLL_S / 4)
@@ -254,7 +254,7 @@ _WHOLE = threading.Lock()
 
 def _provenance_here() -> dict[str, str]:
     """Returns what bits depend on in this process; starts JAX."""
-    return made_with(resources.checked_devices(None)[0].platform)
+    return collect_provenance(resources.checked_devices(None)[0].platform)
 
 
 def _compute_task(order: bytes) -> tuple[Any, int]:

@@ -30,7 +30,7 @@ from fmab_jax.sweeps.layout import Layout
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Plan, Progress, progress_of, size_text
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import Study, made_with, state
+from fmab_jax.sweeps.study import Study, collect_provenance, state
 from fmab_jax.sweeps.work import Work
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def run(
     brief = study.keep == "curves" and not (study.axes or path or cluster or dry)
     chunk = study.seeds if brief and chunk is None else chunk
     with progress_of(progress, brief=brief) as shown, ExitStack() as stack:
-        made_by = cluster.agree(shown) if cluster else made_with(used[0].platform)
+        made_by = cluster.agree(shown) if cluster else collect_provenance(used[0].platform)
         sharers = worker[1] if worker else cluster.threads if cluster else 1
         layout = Layout(study, made_by["platform"], chunk, worker, sharers, stored=path is not None)
         work = Work(layout, used, batch, cluster)

@@ -315,7 +315,7 @@ def _check_until(until: Any, keep: str, seeds: int) -> None:
         refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
 
 
-def made_with(platform: str) -> dict[str, str]:
+def collect_provenance(platform: str) -> dict[str, str]:
     """Returns what bits depend on besides the configuration: versions, source, kind of device."""
     versions = resources.versions()
     return {

@@ -497,7 +497,7 @@ def test_who_does_no_better_than_uniform_play_is_named():
     values["hdp"] = 0.96 * base + 300 * (-1.0) ** np.arange(20)  # above 0.95 on average only
     values["fed_ucb"] = 1.1 * base[:5]
     parts = {name: run_of(own) for name, own in values.items()}
-    told, _ = arena_report._useless(10**6, parts)
+    told, _ = arena_report._list_useless(10**6, parts)
     names = [arena.LINE_UP[name].label for name in ("ddp", "ucb1", "fed_ucb")]
     start = "Surely within 5 % of uniform play, or worse, T = 10⁶: "
     missing, hdp = arena.not_run(arena.absent(arena.LINE_UP, parts)), arena.LINE_UP["hdp"].label
@@ -506,10 +506,10 @@ def test_who_does_no_better_than_uniform_play_is_named():
     assert missing.startswith(first)
     assert " / KL-UCB." in missing and " CDP-MAB /" not in missing
     del parts["ddp"], parts["ucb1"], parts["fed_ucb"], parts["hdp"]
-    told, _ = arena_report._useless(10**6, parts)
+    told, _ = arena_report._list_useless(10**6, parts)
     assert told.startswith(f"{start}nobody; not decided: nobody. Not run, ")
     del parts["uniform_play"]
-    assert arena_report._useless(10**6, parts) == []
+    assert arena_report._list_useless(10**6, parts) == []
 
 
 def test_who_was_not_run_is_said_with_the_reason():

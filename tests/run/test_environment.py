@@ -182,3 +182,11 @@ def test_platforms_that_do_not_start_are_refused_by_name(told):
     assert re.fullmatch(rf"JAX_PLATFORMS='{told}': {allowed}", lines[0])
     assert lines == 3 * [lines[0]] and status == "2"
     assert done.stderr == f"fmab: {lines[0]}\n"
+
+
+def test_a_setting_that_jax_does_not_take_is_one_line():
+    """Would catch a traceback where a variable of JAX is misspelt."""
+    done = fresh.python("-m", "fmab_jax", "doctor", JAX_ENABLE_X64="maybe")
+    start = "fmab: JAX_ENABLE_X64 maybe: must be what JAX takes; "
+    assert done.returncode == 2 and done.stderr.startswith(start)
+    assert done.stderr.count("\n") == 1

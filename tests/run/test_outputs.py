@@ -331,7 +331,7 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
         fmab.cdp_mab, ONE["problem"], epsilon=[0.5, 1.0], outputs=ALL, horizon=300, seeds=6
     )
     there = results.open_results(tmp_path / "s")
-    header = grid.header_of(stated, study.made_with("cpu"))
+    header = grid.header_of(stated, study.collect_provenance("cpu"))
     entries, _ = there.source.entries()
     begun = chunks.Results(header, there.source, entries, outputs.chosen(asked))
     data = results.dataset(begun, "s", partial=True)
@@ -672,7 +672,9 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     entries, _ = there.source.entries()
     given |= {"epsilon": [0.5, 1.0], "seeds": 11}
     del given["progress"]
-    header = grid.header_of(study.state(fmab.cdp_mab, DRAWN, **given), study.made_with("cpu"))
+    header = grid.header_of(
+        study.state(fmab.cdp_mab, DRAWN, **given), study.collect_provenance("cpu")
+    )
 
     def read(asked):
         known = there.source, entries, outputs.chosen(["pulls", asked])

@@ -252,8 +252,8 @@ def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch
 
 def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkeypatch):
     """Would catch chunks of two engines in one store, labelled as one."""
-    real = clusters.made_with
-    monkeypatch.setattr(clusters, "made_with", lambda p: {**real(p), "jax": "0.0.1"})
+    real = clusters.collect_provenance
+    monkeypatch.setattr(clusters, "collect_provenance", lambda p: {**real(p), "jax": "0.0.1"})
     line = r"^worker tcp://[\d.:]+: jax is \d.*, and this process's is 0\.0\.1; "
     refuses(line, swept, tmp_path / "run", client=client)
     assert not (tmp_path / "run").exists()

@@ -9,7 +9,7 @@ from fmab_jax.sweeps import work as work_module
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.progress import Plan
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import made_with, state
+from fmab_jax.sweeps.study import collect_provenance, state
 
 
 def study(cells=5, **changes):
@@ -32,13 +32,13 @@ def test_workers_of_mixed_platforms_are_refused(others):
     made = object.__new__(cluster.Cluster)
     made.made_by = {}
     made._count = lambda progress: None
-    asked = [(f"w{i}", made_with(each)) for i, each in enumerate(others)]
+    asked = [(f"w{i}", collect_provenance(each)) for i, each in enumerate(others)]
     made._ask = lambda: asked
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; "
     refuses(line, made.agree, progress.Progress())
     made.made_by, asked = {}, asked[:-1]
-    assert made.agree(progress.Progress()) == made_with(others[0])
+    assert made.agree(progress.Progress()) == collect_provenance(others[0])
 
 
 # --- who computes what ---

@@ -98,8 +98,10 @@ def test_chunks_say_what_they_were_made_by(tmp_path, monkeypatch):
     """Would catch chunks without versions: old ones would pass for those of the package in use."""
     from fmab_jax.sweeps import runner
 
-    real = runner.made_with
-    monkeypatch.setattr(runner, "made_with", lambda platform: {**real(platform), "numpy": "1.0"})
+    real = runner.collect_provenance
+    monkeypatch.setattr(
+        runner, "collect_provenance", lambda platform: {**real(platform), "numpy": "1.0"}
+    )
     swept(tmp_path / "s", "curves")
     store = Store(tmp_path / "s")
     entries = store.entries()[0]

@@ -513,7 +513,7 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
     def now():
         study._engine.cache_clear()
         cache.source_digest.cache_clear()
-        found = study.made_with("cpu")
+        found = study.collect_provenance("cpu")
         assert found["platform"] == "cpu" and found["numpy"] == np.__version__
         return found["fmab_jax"]
 

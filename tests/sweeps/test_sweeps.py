@@ -348,8 +348,10 @@ def test_what_a_store_was_made_with_is_told_in_words(tmp_path, monkeypatch):
 @pytest.mark.parametrize("field", ["fmab_jax", "jax", "jaxlib", "numpy", "platform"])
 def test_another_version_is_refused_in_a_used_store(whole, field, monkeypatch):
     """Would catch a resume that mixes bits of two versions, or of a changed algorithm."""
-    real = sweeps.made_with
-    monkeypatch.setattr(sweeps, "made_with", lambda platform: {**real(platform), field: "other"})
+    real = sweeps.collect_provenance
+    monkeypatch.setattr(
+        sweeps, "collect_provenance", lambda platform: {**real(platform), field: "other"}
+    )
     refuses(rf"^{field}='other': must be .*, as in the store", swept, whole)
 
 

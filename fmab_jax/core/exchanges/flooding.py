@@ -40,7 +40,7 @@ def flooding(graph: Any) -> Exchange:
     advertised = int(degrees @ np.minimum(hops.max(axis=1) + 1, hops.max()))
     ledger = Ledger(adv=advertised, req=requests, data=requests)
     vectors = len(hops) * (len(hops) - 1)
-    return _flooded("flooding", graph, hops, used, vectors=vectors, ledger=ledger)
+    return _make_flooding("flooding", graph, hops, used, vectors=vectors, ledger=ledger)
 
 
 def plain_flooding(graph: Any) -> Exchange:
@@ -66,10 +66,10 @@ def plain_flooding(graph: Any) -> Exchange:
     graph = graphs.validated(graph)
     hops = graphs.distances(graph)
     used, sent = _copies(graph, hops)
-    return _flooded("plain flooding", graph, hops, used, vectors=sent)
+    return _make_flooding("plain flooding", graph, hops, used, vectors=sent)
 
 
-def _flooded(name: str, graph: nx.Graph, hops: Hops, used: int, **sent: Any) -> Exchange:
+def _make_flooding(name: str, graph: nx.Graph, hops: Hops, used: int, **sent: Any) -> Exchange:
     agents, slots = len(hops), int(hops.max())
     links = ((BOUND, slots * graph.number_of_edges()), (USED, used))
     facts: dict[str, Any] = {"wait": max(slots - 1, 0), "diameter": slots}
