@@ -529,6 +529,7 @@ def _theory_shown(numbers: Numbers) -> str:
 _CHOICES = {
     "whoever reads single messages": {
         "CDP-MAB": "cdp_mab(epsilon_message=1)",
+        "CDP-MAB, radius × 0.3": "cdp_mab(epsilon_message=1, scale=0.3)",
         "KL-SE": "kl_se(1)",
         "KL-SE, arms shared out": "kl_se(1, split=True)",
     },
