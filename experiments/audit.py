@@ -111,9 +111,9 @@ class Bare(fmab.adap_ucb):
     name: ClassVar[str] = "adap_bare"
 
     @staticmethod
-    def learn(state: Any, pulls: Any, rewards: Any, noise: Any, episode: Any, own: Any) -> Any:
+    def learn(state: Any, pulls: Any, rewards: Any, noise: Any, episode: Any, params: Any) -> Any:
         """Counts; noise is drawn, and not added."""
-        return AdaPUCB.learn(state, pulls, rewards, 0.0 * noise, episode, own)
+        return AdaPUCB.learn(state, pulls, rewards, 0.0 * noise, episode, params)
 
     ledger = AdaPUCB.ledger
 

@@ -90,19 +90,19 @@ def likelihood_bounds(
     exchange, K = algorithm.exchange(M), len(array)
     gaps = array.max() - array
     gaps[gaps < TIE] = 0.0
-    own = algorithm.values(exchange, T)
-    pulls, needed, ready = _schedule(algorithm, own, exchange, K, T)
+    params = algorithm.values(exchange, T)
+    pulls, needed, ready = _schedule(algorithm, params, exchange, K, T)
     # S_r is of each agent, or of all together where they share the arms out.
     share = M if algorithm.shares_arms else 1
-    surely, rest = _surely(pulls, K, T * share, own["rounds"])
+    surely, rest = _surely(pulls, K, T * share, params["rounds"])
     trivial = M * T * float(gaps.max())
     made = float(surely + rest)
-    lost = own["failure"] * (K - 1) / K * (made / (made + 1.0))
+    lost = params["failure"] * (K - 1) / K * (made / (made + 1.0))
 
     def bounds(parts: _Parts, whole: float, rounds: float) -> LikelihoodBounds:
         links = {meter.name: rounds * number for meter, number in exchange.links}
         regret = min(whole, trivial)
-        return LikelihoodBounds(regret, *parts, rounds, made, links, lost, own["epsilon"])
+        return LikelihoodBounds(regret, *parts, rounds, made, links, lost, params["epsilon"])
 
     if heterogeneous and exchange.reporting < M:
         lost = 1.0
@@ -110,17 +110,17 @@ def likelihood_bounds(
     bad, best = array[gaps > 0], float(array.max())
     costs = (M // share) * gaps[gaps > 0]
     # How likely each arm is in play after each epoch, beside a best one.
-    n = own["heard"] * pulls[:surely]
-    m = np.arange(1.0, surely + 1) * own["noises"]
-    if not math.isfinite(own["epsilon"]):
+    n = params["heard"] * pulls[:surely]
+    m = np.arange(1.0, surely + 1) * params["noises"]
+    if not math.isfinite(params["epsilon"]):
         m = np.zeros(surely)
-    elif "most_noises" in own:
+    elif "most_noises" in params:
         m = np.cumsum(_most_pulling(np.diff(pulls[:surely], prepend=0.0), K, M))
-    leads = np.exp(_log_leads(n, m, bad, best, own["epsilon"]))
+    leads = np.exp(_log_leads(n, m, bad, best, params["epsilon"]))
     ready = jax.tree.map(lambda x: x[:surely], ready)
-    below = np.exp(_log_below(n, m, bad, best, needed[:surely], own["epsilon"], ready))
+    below = np.exp(_log_below(n, m, bad, best, needed[:surely], params["epsilon"], ready))
     stays = np.minimum(below + leads, 1.0)
-    begun = surely + (made < own["rounds"] or rest > 0)
+    begun = surely + (made < params["rounds"] or rest > 0)
     # Of the slots, K S_1 are of the first epoch; later ones are of two arms or more.
     slots = float(T * share)
     room = pulls[0] + (slots - K * pulls[0]) / 2.0 if surely else slots / K
@@ -134,7 +134,7 @@ def likelihood_bounds(
     rounding = (share - 1) * float(gaps.max()) * (rounds + 1)
     waiting = rounds * exchange.wait * M * float(gaps.max())
     commitment = 0.0
-    if made == own["rounds"]:
+    if made == params["rounds"]:
         left = T - (K * pulls[0] + 2 * (pulls[surely - 1] - pulls[0])) / share
         # Epochs past the table may hold more noise: then any arm may be committed to.
         ahead = leads[:, -1] if rest == 0 else np.ones(len(bad))
@@ -176,7 +176,7 @@ def _surely(
 
 def _schedule(
     algorithm: LikelihoodElimination,
-    own: dict[str, float],
+    params: dict[str, float],
     exchange: Exchange,
     arms: int,
     horizon: int,
@@ -188,7 +188,7 @@ def _schedule(
     with jax.enable_x64(True):
         given = (arms, exchange.agents, exchange.reporting, horizon)
         numbers = [jnp.float64(x) for x in given]
-        values = {name: jnp.float64(value) for name, value in own.items()}
+        values = {name: jnp.float64(value) for name, value in params.items()}
         found = _planned(type(algorithm), values, *numbers)
         pulls, needed, ready = jax.tree.map(np.asarray, found)
     most = horizon * (exchange.agents if algorithm.shares_arms else 1)
@@ -200,7 +200,7 @@ def _schedule(
 @partial(jax.jit, static_argnums=0)
 def _planned(
     filling: type[LikelihoodElimination],
-    own: dict[str, Array],
+    params: dict[str, Array],
     arms: Array,
     agents: Array,
     heard: Array,
@@ -208,7 +208,9 @@ def _planned(
 ) -> tuple[Float[Array, " epoch"], Float[Array, " epoch"], Prepared]:
     def one(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array, Prepared]]:
         # Neither S_r nor b_r depends on how many arms are in play.
-        epoch = Epoch(number, arms, arms, agents, heard, slots, previous, previous, previous, own)
+        epoch = Epoch(
+            number, arms, arms, agents, heard, slots, previous, previous, previous, params
+        )
         asked = filling.pulls_per_arm(epoch)
         pulls = jnp.clip(asked, previous + 1.0, previous + slots * agents + 1.0)
         radius = filling.radius(epoch)

@@ -84,7 +84,7 @@ def start_run(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
 
 def is_spent(trial: Any, state: State) -> Truth:
     """Tells whether the round budget R is spent."""
-    return state.rounds.astype(jnp.float64) >= trial.algorithm.budget(trial.own)
+    return state.rounds.astype(jnp.float64) >= trial.algorithm.budget(trial.params)
 
 
 def goes_on(trial: Any, state: State, last: Integer) -> Truth:

@@ -38,7 +38,7 @@ class Epoch(NamedTuple):
             arms out, of all agents together.
         pulls: S_r, pulls up to and including this epoch.
         fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
-        own: The algorithm's values, by name; see `Elimination.values`.
+        params: The algorithm's values, by name; see `Elimination.values`.
     """
 
     number: Scalar
@@ -50,7 +50,7 @@ class Epoch(NamedTuple):
     previous: Scalar
     pulls: Scalar
     fresh: Scalar
-    own: dict[str, Scalar]
+    params: dict[str, Scalar]
 
 
 class Heard(NamedTuple):
@@ -154,7 +154,7 @@ def plan_epoch(trial: Any, state: State, key: Array, last: Integer) -> Plan:
         previous=state.pulls,
         pulls=state.pulls,
         fresh=state.pulls,
-        own=trial.own,
+        params=trial.params,
     )
     # Epochs are cut a little past the horizon: a longer one may not fit into an int64.
     longest = state.pulls + draws.most_pulls(epoch.horizon) + 1.0
@@ -219,8 +219,8 @@ def prepare(trial: Any, plan: Plan) -> Any:
     """Returns what `Elimination.prepared` does, for all trials."""
     read = {name: getattr(plan.epoch, name) for name in trial.prepared_from}
 
-    def one(read: dict[str, Array], radius: Scalar, own: dict[str, Scalar]) -> Any:
+    def one(read: dict[str, Array], radius: Scalar, params: dict[str, Scalar]) -> Any:
         fields: dict[str, Any] = dict.fromkeys(Epoch._fields, jnp.full((), jnp.nan))
-        return trial.algorithm.prepared(Epoch(**fields | read | {"own": own}), radius)
+        return trial.algorithm.prepared(Epoch(**fields | read | {"params": params}), radius)
 
-    return once_for_all(one, read, plan.radius, plan.epoch.own)
+    return once_for_all(one, read, plan.radius, plan.epoch.params)

@@ -52,8 +52,8 @@ class Geometric(fmab.Elimination):
     @staticmethod
     def pulls_per_arm(epoch):
         """Returns S_r, a geometric sum."""
-        own = epoch.own
-        return epoch.previous + jnp.ceil(own["first"] * own["growth"] ** (epoch.number - 1.0))
+        params = epoch.params
+        return epoch.previous + jnp.ceil(params["first"] * params["growth"] ** (epoch.number - 1.0))
 
     @staticmethod
     def radius(epoch):
@@ -75,14 +75,14 @@ class Greedy(fmab.IndexPolicy):
     optimistic: bool = True
 
     @staticmethod
-    def choose(state, slot, own):
+    def choose(state, slot, params):
         """Returns a random arm, or the one of the largest mean."""
         rows, arms = state.pulls.shape
         chance, which = slot.uniform(rows, 2).T
-        unseen = jnp.where(own["optimistic"] > 0.0, jnp.inf, 0.0)
+        unseen = jnp.where(params["optimistic"] > 0.0, jnp.inf, 0.0)
         mean = jnp.where(state.pulls > 0.0, state.sums / state.pulls, unseen)
         drawn = jnp.minimum((which * arms).astype(jnp.int32), arms - 1)
-        return jnp.where(chance < own["explore"], drawn, first_best(mean))
+        return jnp.where(chance < params["explore"], drawn, first_best(mean))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Bernstein(fmab.Elimination):
 
     @staticmethod
     def pulls_per_arm(epoch):
-        return epoch.own["first"] * 2.0 ** (epoch.number - 1.0)
+        return epoch.params["first"] * 2.0 ** (epoch.number - 1.0)
 
     @staticmethod
     def radius(epoch):

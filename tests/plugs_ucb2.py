@@ -23,8 +23,8 @@ class UCB2(fmab.Episodes):
     )
 
     @staticmethod
-    def choose(state, episode, own):
-        grown = 1.0 + own["alpha"]
+    def choose(state, episode, params):
+        grown = 1.0 + params["alpha"]
         # An arm was played tau(r) times; a tau that is as large makes an episode of no slots.
         known = jnp.log(jnp.e * (episode.time - 1.0) / state.pulls)
         arm = jnp.argmax(state.sums / state.pulls + jnp.sqrt(grown * known / (2.0 * state.pulls)))

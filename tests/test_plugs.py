@@ -423,7 +423,7 @@ def plays(arm, **more):
 COUNTED = [0]
 
 
-def counting(state, slot, own):
+def counting(state, slot, params):
     """Keeps a count between compilations."""
     COUNTED[0] += 1
     return COUNTED[0] % 3
@@ -665,11 +665,11 @@ def reading(owner, function, **more):
 
 
 def test_fields_of_a_class_are_in_own_by_themselves():
-    """Would catch `own["first"]` that a class has to hand on itself, since the class that it
+    """Would catch `params["first"]` that a class has to hand on itself, since the class that it
     changes says which numbers it has."""
 
     def pulls_per_arm(epoch):
-        return epoch.previous + jnp.ceil(epoch.own["first"] * epoch.own["factor"])
+        return epoch.previous + jnp.ceil(epoch.params["first"] * epoch.params["factor"])
 
     def fixed(epoch):
         return epoch.previous + 6.0
@@ -686,7 +686,7 @@ def test_fields_of_a_class_are_in_own_by_themselves():
 
     def bound(algorithm):
         exchange = algorithm.exchange(3)
-        found = algorithm.bind(FEW, 600, exchange=exchange).own
+        found = algorithm.bind(FEW, 600, exchange=exchange).params
         # The instance's own gap is NaN, until there is an instance.
         return {name: value for name, value in found.items() if not np.isnan(value)}
 
@@ -1056,7 +1056,7 @@ def test_a_constant_in_code_without_source_counts(monkeypatch):
         exec(
             "import dataclasses, fmab_jax\n@dataclasses.dataclass(frozen=True)\n"
             "class Mine(fmab_jax.IndexPolicy):\n    name = 'mine'\n    width: float = 1.0\n"
-            f"    @staticmethod\n    def choose(state, slot, own):\n        return {constant}\n",
+            f"    @staticmethod\n    def choose(state, slot, params):\n        return {constant}\n",
             names,
         )
         made.append(plugins.source_digest(names["Mine"]))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own
+from fmab_jax.algorithms.families.episodes import Episode, Episodes, Params
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
@@ -67,29 +67,29 @@ class AdaPUCB(Private, Episodes):
     )
 
     @staticmethod
-    def init(arms: int, own: Own) -> Last:
+    def init(arms: int, params: Params) -> Last:
         """Returns the state of an agent that knows nothing."""
         return Last(*(jnp.zeros(arms),) * 3)
 
     @staticmethod
-    def choose(state: Last, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
+    def choose(state: Last, episode: Episode, params: Params) -> tuple[Integer, Scalar]:
         """Returns the arm of the largest index, for as long as it was pulled; ties: the lowest."""
-        private = own["alpha"] * jnp.log(episode.time) / (own["epsilon"] * state.length)
-        width = jnp.sqrt(own["alpha"] * jnp.log(2.0 * episode.time) / (2.0 * state.length))
+        private = params["alpha"] * jnp.log(episode.time) / (params["epsilon"] * state.length)
+        width = jnp.sqrt(params["alpha"] * jnp.log(2.0 * episode.time) / (2.0 * state.length))
         mean = jnp.clip(state.mean + private, 0.0, 1.0)
-        largest = largest_mean(mean, own["alpha"] * jnp.log(episode.time) / state.length)
-        index = jnp.where(own["kl"] > 0.0, largest, state.mean + width + private)
-        close = jnp.where(own["kl"] > 0.0, CLOSE, 0.0)
+        largest = largest_mean(mean, params["alpha"] * jnp.log(episode.time) / state.length)
+        index = jnp.where(params["kl"] > 0.0, largest, state.mean + width + private)
+        close = jnp.where(params["kl"] > 0.0, CLOSE, 0.0)
         arm = jnp.argmax(index >= jnp.max(index) - close)
         return arm, state.pulls[arm]
 
     @staticmethod
     def learn(
-        state: Last, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
+        state: Last, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, params: Params
     ) -> Last:
         """Remembers the noisy mean of this episode, and forgets the arm's one before."""
         pulled = pulls > 0.0
-        mean = (rewards + noise / own["epsilon"]) / jnp.where(pulled, pulls, 1.0)
+        mean = (rewards + noise / params["epsilon"]) / jnp.where(pulled, pulls, 1.0)
         return Last(
             pulls=state.pulls + pulls,
             mean=jnp.where(pulled, mean, state.mean),

@@ -170,7 +170,7 @@ class Algorithm(Described):
         return False
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find in ``own``: every parameter that is a number.
+        """Returns what the equations find in ``params``: every parameter that is a number.
 
         Fields of a class outside this package are there in any case: see `collect_numbers`.
         """
@@ -237,7 +237,7 @@ def _list_rows(exchange: Exchange, why: str) -> tuple[Seen, ...]:
 def collect_numbers(
     algorithm: Algorithm, exchange: Exchange, horizon: int
 ) -> dict[str, np.float64]:
-    """Returns what the equations find in ``own``: what `values` returns.
+    """Returns what the equations find in ``params``: what `values` returns.
 
     Of a class outside this package every field that is a number is there besides.
     """

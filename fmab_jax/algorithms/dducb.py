@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.families.slots import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Params, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core import arrays, graphs
 from fmab_jax.core.exchanges import Exchange
@@ -100,24 +100,26 @@ class DDUCB(Consensus):
         return found | {"stage": float(stage), "momentum": momentum}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Returns the state of agents that know nothing."""
         return Known(jnp.zeros((rows, arms)), *(jnp.zeros((rows, 2, arms)),) * 4)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax s / n + sqrt(2 eta sigma^2 log t / (M n)); every arm once before."""
-        stage, step = _place(slot, own)
+        stage, step = _place(slot, params)
         # Pulls that are mixed by now, and those of the agent since the stage began.
-        mixed = (slot.arms + (stage - 1.0) * own["stage"]) * slot.agents
+        mixed = (slot.arms + (stage - 1.0) * params["stage"]) * slot.agents
         covered = jnp.where(stage > 0.0, mixed, slot.arms)
         log = jnp.log(jnp.maximum(covered + step - 1.0, 1.0))
-        width = 2.0 * own["eta"] * own["sigma"] * own["sigma"] * log / slot.agents
+        width = 2.0 * params["eta"] * params["sigma"] * params["sigma"] * log / slot.agents
         sums, pulls = jnp.moveaxis(state.mixed + state.fresh / slot.agents, 1, 0)
         return first_best(upper_bound(pulls, sums, width))
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts; once every arm was pulled, that is what the first stage mixes."""
         fresh = state.fresh + jnp.stack([rewards, pulls], axis=1)
         begins = slot.time == slot.arms
@@ -129,12 +131,12 @@ class DDUCB(Consensus):
         )
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+    def communicate(state: Known, slot: Slot, params: Params) -> Known:
         """Makes one step of mixing; at a stage's end, its result joins the estimate."""
-        stage, step = _place(slot, own)
+        stage, step = _place(slot, params)
         heard = slot.mix(state.mixing, weights(slot))
-        after = heard + arrays.rounded(momentum(step, own["momentum"]) * (heard - state.before))
-        over = step == own["stage"]
+        after = heard + arrays.rounded(momentum(step, params["momentum"]) * (heard - state.before))
+        over = step == params["stage"]
         # Until the first mixing ends, an agent's own first pulls stand for the network's.
         so_far = jnp.where(stage > 0.0, state.mixed, 0.0)
         return state._replace(
@@ -185,11 +187,11 @@ def momentum(step: Scalar, base: Scalar) -> Scalar:
     return jnp.where(step > 1.0, found, 0.0)
 
 
-def _place(slot: Slot, own: Own) -> tuple[Scalar, Scalar]:
+def _place(slot: Slot, params: Params) -> tuple[Scalar, Scalar]:
     """Returns the stage that a slot belongs to, from 0, and its place in it, from 1."""
     since = slot.time - slot.arms - 1.0
-    stage = jnp.floor(since / own["stage"])
-    return stage, since - stage * own["stage"] + 1.0
+    stage = jnp.floor(since / params["stage"])
+    return stage, since - stage * params["stage"] + 1.0
 
 
 @lru_cache(maxsize=256)

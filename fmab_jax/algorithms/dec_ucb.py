@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import Own, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm
@@ -59,12 +59,12 @@ class DecUCB(Consensus):
     graph: Any = graph_parameter("ring")
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Returns the state of agents that know nothing."""
         return Known(*(jnp.zeros((rows, arms)),) * 5)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest index."""
         late = (state.pulls <= state.most - slot.arms) & (state.pulls > 0.0)
         random, any_late = drawn_arm(late, slot.uniform(len(late))[:, 0])
@@ -75,7 +75,9 @@ class DecUCB(Consensus):
         return jnp.where(any_late, random, first_best(index))
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts; an arm's first reward is what the agent starts to mix."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mean = sums / jnp.maximum(n, 1.0)
@@ -90,7 +92,7 @@ class DecUCB(Consensus):
         )
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+    def communicate(state: Known, slot: Slot, params: Params) -> Known:
         """Mixes means with Metropolis weights, and takes the largest counts."""
         there = slot.neighbours >= 0
         other = jnp.maximum(slot.neighbours, 0)

@@ -64,12 +64,12 @@ class DistDPSE(ForgettingElimination):
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Adds base^b pulls, rounded up."""
-        return epoch.previous + jnp.ceil(epoch.own["base"] ** epoch.number)
+        return epoch.previous + jnp.ceil(epoch.params["base"] ** epoch.number)
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns beta_b, of M n_b rewards and of one Laplace variable."""
-        inside = epoch.active * epoch.number**2 / epoch.own["failure"]
+        inside = epoch.active * epoch.number**2 / epoch.params["failure"]
         count, tail = epoch.agents * epoch.fresh, jnp.log(2.0 * inside)
-        noise = (jnp.sqrt(2.0 * tail) + tail) / epoch.own["epsilon"]
+        noise = (jnp.sqrt(2.0 * tail) + tail) / epoch.params["epsilon"]
         return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.episodes import Episode, Own, Sums
+from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.evidence import private_divergence
@@ -33,9 +33,9 @@ class DPIMED(GrowingEpisodes):
     title = "DP-IMED"
 
     @staticmethod
-    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
+    def choose(state: Sums, episode: Episode, params: Params) -> tuple[Integer, Scalar]:
         """Returns the arm of the smallest index; ties go to the lowest."""
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
-        cost = private_divergence(mean, jnp.max(mean), own["epsilon"])
+        cost = private_divergence(mean, jnp.max(mean), params["epsilon"])
         arm = jnp.argmin(rounded(state.pulls * cost) + jnp.log(state.pulls))
-        return arm, grown(state.pulls[arm], episode, own)
+        return arm, grown(state.pulls[arm], episode, params)

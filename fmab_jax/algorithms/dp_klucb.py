@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.episodes import Episode, Own, Sums
+from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
 from fmab_jax.algorithms.kl_ucb import largest_mean
 from fmab_jax.core.evidence import largest_within
@@ -34,10 +34,10 @@ class DPKLUCB(GrowingEpisodes):
     title = "DP-KLUCB"
 
     @staticmethod
-    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
+    def choose(state: Sums, episode: Episode, params: Params) -> tuple[Integer, Scalar]:
         """Returns the arm of the largest index; ties go to the lowest."""
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         distance = jnp.log(episode.sharing * episode.time) / state.pulls
-        index = largest_within(mean, largest_mean(mean, distance), distance, own["epsilon"])
+        index = largest_within(mean, largest_mean(mean, distance), distance, params["epsilon"])
         arm = jnp.argmax(index)
-        return arm, grown(state.pulls[arm], episode, own)
+        return arm, grown(state.pulls[arm], episode, params)

@@ -45,17 +45,17 @@ class DPSE(ForgettingElimination):
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Adds R_e = ceil(max(32 L / D^2, 8 L' / (epsilon D)) + 1), D = 2^-e."""
-        width, failure = 0.5**epoch.number, epoch.own["failure"]
+        width, failure = 0.5**epoch.number, epoch.params["failure"]
         data = 32.0 * jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / width**2
         noise = 8.0 * jnp.log(4.0 * epoch.active * epoch.number**2 / failure)
         return epoch.previous + jnp.ceil(
-            jnp.maximum(data, noise / (epoch.own["epsilon"] * width)) + 1.0
+            jnp.maximum(data, noise / (epoch.params["epsilon"] * width)) + 1.0
         )
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns h + c, of the data and of the noise of this epoch."""
-        failure = epoch.own["failure"]
+        failure = epoch.params["failure"]
         data = jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / (2.0 * epoch.fresh)
         noise = jnp.log(4.0 * epoch.active * epoch.number**2 / failure) / epoch.fresh
-        return jnp.sqrt(data) + noise / epoch.own["epsilon"]
+        return jnp.sqrt(data) + noise / epoch.params["epsilon"]

@@ -58,10 +58,10 @@ class Fed1UCB(Elimination):
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Returns F(p), the pulls of an active arm by the end of phase p."""
-        return epoch.previous + epoch.own["pulls"]
+        return epoch.previous + epoch.params["pulls"]
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns B_p = sqrt(constant sigma^2 log T / (M F(p))), as in the authors' code."""
-        inside = epoch.own["constant"] * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls)
-        return epoch.own["sigma"] * jnp.sqrt(inside)
+        inside = epoch.params["constant"] * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls)
+        return epoch.params["sigma"] * jnp.sqrt(inside)

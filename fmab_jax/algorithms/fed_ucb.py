@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
 from fmab_jax.core import arrays, normal
 from fmab_jax.core.exchanges import Exchange
@@ -63,17 +63,21 @@ class FedUCB(GossipUCB, Private):
         return (self.seen(why, together(size), what, source=OWN),)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest upper bound (eq. 12)."""
         n, log, agents = jnp.maximum(state.pulls, 1.0), jnp.log(slot.time), slot.agents
-        per_pull = jnp.log(slot.horizon) / (n * own["epsilon"])
+        per_pull = jnp.log(slot.horizon) / (n * params["epsilon"])
         private = arrays.rounded(128.0 * agents * log * normal.log(n) * per_pull * per_pull)
-        return chosen(state, jnp.sqrt(2.0 * widening(slot, own) * (private + 1.0 / n) * log), slot)
+        return chosen(
+            state, jnp.sqrt(2.0 * widening(slot, params) * (private + 1.0 / n) * log), slot
+        )
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
-        scale = tree.levels(slot.horizon) / own["epsilon"]
+        scale = tree.levels(slot.horizon) / params["epsilon"]
         return learned(state, pulls, state.sums + rewards, arrays.rounded(scale * noise), slot)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
 from fmab_jax.core.exchanges import PEER, Exchange, neighbours
 from fmab_jax.core.networks import graph_parameter
@@ -72,7 +72,7 @@ class GosInE(Recommending):
         return neighbours("recommendation", agents, links, numbers=asked, who=who)
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Deals out consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""
         count = jnp.ceil(arms / slot.agents).astype(jnp.int32)
         end = (jnp.arange(rows, dtype=jnp.int32) + 1) * count
@@ -87,25 +87,27 @@ class GosInE(Recommending):
         return state.sticky | (arm == state.upper[:, None]) | (arm == state.lower[:, None])
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax mean + sqrt(alpha log t / n) over the arms in play."""
-        index = upper_bound(state.pulls, state.sums, own["alpha"] * jnp.log(slot.time))
+        index = upper_bound(state.pulls, state.sums, params["alpha"] * jnp.log(slot.time))
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts, ever and in this phase."""
-        after = IndexPolicy.update(state, pulls, rewards, slot, own)
+        after = IndexPolicy.update(state, pulls, rewards, slot, params)
         return after._replace(lately=state.lately + pulls)
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Truth:
+    def due(state: Known, slot: Slot, params: Params) -> Truth:
         """Tells whether t = j^3 for a whole j."""
         root = jnp.rint(jnp.cbrt(slot.time))
         return root * root * root == slot.time
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+    def communicate(state: Known, slot: Slot, params: Params) -> Known:
         """Keeps the better of U and L as U; L becomes the neighbour's best arm, if it is new."""
         swap = at(state.lately, state.upper) < at(state.lately, state.lower)
         upper = jnp.where(swap, state.lower, state.upper)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from fmab_jax.algorithms.families.slots import Own, Slot, at, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, at, drawn_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core.exchanges import Exchange, Meter, neighbours
 from fmab_jax.core.networks import graph_parameter
@@ -102,24 +102,26 @@ class GossipUCB(OnGraph):
         return super().values(exchange, horizon) | {"scaled": float(self.radius == "scaled")}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Returns the state of agents that know nothing."""
         none, zero = jnp.zeros((rows, arms)), jnp.zeros(rows)
         return Known(none, none, none, none, none, zero.astype(jnp.int32), zero)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest v + sqrt(2 M log t / n) (eq. 11)."""
-        width = 2.0 * widening(slot, own) * jnp.log(slot.time)
+        width = 2.0 * widening(slot, params) * jnp.log(slot.time)
         return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts; an arm's first reward is the first estimate."""
         return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+    def communicate(state: Known, slot: Slot, params: Params) -> Known:
         """Averages one pair, adds what changed, and takes the largest counts of neighbours."""
         there = slot.neighbours >= 0
         other = jnp.maximum(slot.neighbours, 0)
@@ -142,9 +144,9 @@ class GossipUCB(OnGraph):
         )
 
 
-def widening(slot: Slot, own: Own) -> Scalar:
+def widening(slot: Slot, params: Params) -> Scalar:
     """Returns M, the factor of the squared radius; 1 where it is scaled."""
-    return jnp.where(own["scaled"] > 0.0, 1.0, slot.agents)
+    return jnp.where(params["scaled"] > 0.0, 1.0, slot.agents)
 
 
 def compared(state: Known, slot: Slot) -> PerRowArm:

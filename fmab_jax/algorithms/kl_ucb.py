@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, normal
 from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Scalar
@@ -62,21 +62,23 @@ class KLUCB(Pooled):
     pooled: bool = pooled_parameter()
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Returns the state of agents that know nothing."""
         return Known(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax q; arms that were never pulled come first."""
         log = jnp.log(slot.sharing * slot.time)
-        width = log + arrays.rounded(own["constant"] * jnp.log(jnp.maximum(log, 1.0)))
+        width = log + arrays.rounded(params["constant"] * jnp.log(jnp.maximum(log, 1.0)))
         untried = jnp.where(state.pulls > 0.0, 0.0, 1.0)
         tried = jnp.max(untried, axis=1) == 0.0
         return jnp.where(tried, _best(state, width), first_best(untried))
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts; only the pulled arm's certainty is worked out anew."""
         n, sums = state.pulls + pulls, state.sums + rewards
         pulled = pulls > 0.0

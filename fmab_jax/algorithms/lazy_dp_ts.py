@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import Own, Slot, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, first_best
 from fmab_jax.core import keys, laplace, normal
 from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm
@@ -58,28 +58,28 @@ class LazyDPTS(Private, IndexPolicy):
     disjoint = "buffers are disjoint data, each with one noise; draws follow from their means"
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Buffers:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Buffers:
         """Returns the state of agents that know nothing."""
         return Buffers(*(jnp.zeros((rows, arms)),) * 4)
 
     @staticmethod
-    def choose(state: Buffers, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Buffers, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm of the largest draw; arms that were never pulled come first."""
-        private = 3.0 * jnp.log(slot.time) / (own["epsilon"] * jnp.maximum(state.released, 1.0))
+        private = 3.0 * jnp.log(slot.time) / (params["epsilon"] * jnp.maximum(state.released, 1.0))
         mean = jnp.clip(state.mean + private, 0.0, 1.0)
         draw = draw_beta(slot, mean * state.released, (1.0 - mean) * state.released)
         return first_best(jnp.where(state.released > 0.0, draw, jnp.inf))
 
     @staticmethod
     def update(
-        state: Buffers, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own
+        state: Buffers, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
     ) -> Buffers:
         """Holds the reward back; a buffer that is full is released, with noise."""
         size = jnp.maximum(2.0 * state.released, 1.0)
         # Buffers of 1, 2, ..., O rewards were pulled for before: 2 O - 1 of them.
         full = (pulls > 0.0) & (state.pulls + pulls == 2.0 * size - 1.0)
         held = state.held + rewards
-        noise = laplace.quantile(slot.uniform(len(pulls))) / own["epsilon"]
+        noise = laplace.quantile(slot.uniform(len(pulls))) / params["epsilon"]
         return Buffers(
             pulls=state.pulls + pulls,
             released=jnp.where(full, size, state.released),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Params, Slot, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Recommending, share_out
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, neighbours
@@ -81,7 +81,7 @@ class LCCUCB(Recommending):
         return {"degree": float(degree), "sub_epochs": float(max(1, graphs.diameter(graph)))}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Deals out ceil(K/M) consecutive arms to each agent."""
         count = jnp.ceil(slot.arms / slot.agents).astype(jnp.int32)
         none, sticky = jnp.zeros((rows, arms)), share_out(rows, arms, count)
@@ -93,26 +93,26 @@ class LCCUCB(Recommending):
         return state.sticky | state.recommended
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax mean + sqrt(2 log t / n), all of them of this epoch."""
         width = 2.0 * jnp.log(slot.time - state.began)[:, None]
         index = upper_bound(state.pulls, state.sums, width)
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Truth:
+    def due(state: Known, slot: Slot, params: Params) -> Truth:
         """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
-        most = jnp.ceil(slot.arms / slot.agents) + own["degree"]
+        most = jnp.ceil(slot.arms / slot.agents) + params["degree"]
         units = slot.time / (most * (most + 1.0))
         # Epoch j is over after D (2^(j+1) - 1) units; so v = units / D + 1 is in (2^j, 2^(j+1)].
-        fraction, exponent = jnp.frexp((units + own["sub_epochs"]) / own["sub_epochs"])
+        fraction, exponent = jnp.frexp((units + params["sub_epochs"]) / params["sub_epochs"])
         epoch = jnp.where(fraction == 0.5, exponent - 2, exponent - 1).astype(jnp.float64)
         scale = 2.0**epoch
-        into = (units - own["sub_epochs"] * (scale - 1.0)) / scale
+        into = (units - params["sub_epochs"] * (scale - 1.0)) / scale
         return (into == jnp.floor(into)) & (into >= 1.0)
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+    def communicate(state: Known, slot: Slot, params: Params) -> Known:
         """Agents take up the most played arms of those they hear, and forget their rewards."""
         rows, arms = state.pulls.shape
         arm = jnp.arange(arms, dtype=jnp.int32)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, laplace
 from fmab_jax.core.exchanges import Exchange
@@ -79,22 +79,22 @@ class LDPUCB(Private, Pooled):
         return 1 if self.bits else super().number_bits(arms)
 
     @staticmethod
-    def release(rewards: PerRow, uniforms: PerRow, own: Own) -> PerRow:
+    def release(rewards: PerRow, uniforms: PerRow, params: Params) -> PerRow:
         """Returns a noisy reward, or a random bit, for each."""
         # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
-        kept = 1.0 / (1.0 + jnp.exp(-own["epsilon"]))
+        kept = 1.0 / (1.0 + jnp.exp(-params["epsilon"]))
         chance = arrays.rounded(rewards * kept) + arrays.rounded((1.0 - rewards) * (1.0 - kept))
-        noise = laplace.quantile(uniforms) / own["epsilon"]
+        noise = laplace.quantile(uniforms) / params["epsilon"]
         bit = jnp.where(uniforms > 1.0 - chance, 1.0, 0.0)
-        return jnp.where(own["bits"] > 0.0, bit, rewards + noise)
+        return jnp.where(params["bits"] > 0.0, bit, rewards + noise)
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the first arm with too few pulls, else that of the largest index."""
         time = slot.sharing * slot.time
         log = jnp.log(time)
-        both = jnp.sqrt(2.0 * log) + jnp.sqrt(32.0 * log) / own["epsilon"]
-        noisy = own["bits"] == 0.0
+        both = jnp.sqrt(2.0 * log) + jnp.sqrt(32.0 * log) / params["epsilon"]
+        noisy = params["bits"] == 0.0
         width = jnp.where(noisy, both * both, 2.0 * log)
         index = upper_bound(state.pulls, state.sums, width)
         few = noisy & (state.pulls <= 4.0 * jnp.log(time + 1.0))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.base import noiseless_ledger
-from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
@@ -49,7 +49,7 @@ class Thompson(Pooled):
         return (*messages, actions._replace(why=why, source=source))
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm of the largest draw."""
         count = state.pulls + 1.0
         drawn = normal.quantile(slot.uniform(*count.shape))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.families.slots import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import OWN, Seen
@@ -78,17 +78,17 @@ class TreeUCB(Private, IndexPolicy):
         return (self.seen(why, source=self.source),)
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
         """Returns the state of agents that know nothing."""
         return Known(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm of the largest index, which is infinite before the first pull."""
         # The privacy of one arm's tree, epsilon_0.
-        epsilon = own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)
+        epsilon = params["epsilon"] / jnp.where(params["split"] > 0.0, slot.arms, 1.0)
         log = jnp.log(slot.horizon)
-        covered = log * log * jnp.log(slot.arms * slot.horizon * log / own["failure"])
+        covered = log * log * jnp.log(slot.arms * slot.horizon * log / params["failure"])
         scale = tree.levels(slot.horizon) / epsilon
         total = state.sums + rounded(scale * state.noise)
         width = jnp.sqrt(2.0 * jnp.log(slot.time) * state.pulls)
@@ -96,9 +96,11 @@ class TreeUCB(Private, IndexPolicy):
         return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))
 
     @staticmethod
-    def update(state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> Known:
+    def update(
+        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
-        after = IndexPolicy.update(state, pulls, rewards, slot, own)
+        after = IndexPolicy.update(state, pulls, rewards, slot, params)
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
         return after._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))

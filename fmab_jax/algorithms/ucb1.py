@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best, upper_bound
+from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core.shapes import ArmPerRow
 from fmab_jax.parameters import NOT_NEGATIVE, parameter
@@ -40,7 +40,7 @@ class UCB1(Pooled):
     pooled: bool = pooled_parameter()
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax mean + sqrt(alpha log t / n)."""
-        width = own["alpha"] * jnp.log(slot.sharing * slot.time)
+        width = params["alpha"] * jnp.log(slot.sharing * slot.time)
         return first_best(upper_bound(state.pulls, state.sums, width))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.families.slots import Own, Slot, Tally, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import ACTIONS, Seen
 from fmab_jax.core.shapes import ArmPerRow
@@ -36,7 +36,7 @@ class UniformPlay(IndexPolicy):
         return (Seen(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a uniformly drawn arm for each row."""
         rows, arms = state.pulls.shape
         return jnp.minimum((slot.uniform(rows)[:, 0] * arms).astype(jnp.int32), arms - 1)

@@ -142,7 +142,7 @@ def _messages(
 
 def _start(trial: EliminationTrial, instance: Instance) -> tuple[EliminationTrial, accounts.State]:
     """Returns a trial with the values of an instance, and its run before the first epoch."""
-    trial = replace(trial, own=trial.algorithm.settled(trial.own, instance))
+    trial = replace(trial, params=trial.algorithm.settled(trial.params, instance))
     none = jnp.zeros(0, jnp.int64)
     return trial, accounts.start_run(trial, instance.gaps, none, jnp.float64(1.0))
 
@@ -179,7 +179,7 @@ def instance_of(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> In
 
 def budget(algorithm: Elimination, trial: EliminationTrial) -> float:
     """Returns the most rounds that a trial makes."""
-    return float(algorithm.budget({k: jnp.asarray(v) for k, v in trial.own.items()}))
+    return float(algorithm.budget({k: jnp.asarray(v) for k, v in trial.params.items()}))
 
 
 def uploads_of(

@@ -214,8 +214,8 @@ def _by_row(u: Rows, trials: Row, probability: Row) -> Rows:
     n, p, _, valid = _rarer(trials, probability)
     small = valid & (n * p * (1.0 - p) < SMOOTH_VARIANCE)
 
-    def large(u: Array, *own: Array) -> Array:
-        return expanded(normal.quantile(u), *own)[0]
+    def large(u: Array, *params: Array) -> Array:
+        return expanded(normal.quantile(u), *params)[0]
 
     k = where_any(~small, large, jnp.zeros_like(u), u, trials, probability)
     return where_any(small, _compared, k, u, jnp.where(small, trials, 0.0), probability)

@@ -70,8 +70,8 @@ def stream_keys(key: Array, round_: Integer | int, *streams: int) -> tuple[Words
 
 def agent_key(key: Array, agent: Integer) -> Array:
     """Returns the key of an agent that runs by itself; it takes the place of the seed's."""
-    own = folded(folded(folded(words_of(key), 0), ALONE), agent)
-    return jax.random.wrap_key_data(jnp.stack(own), impl="threefry2x32")
+    params = folded(folded(folded(words_of(key), 0), ALONE), agent)
+    return jax.random.wrap_key_data(jnp.stack(params), impl="threefry2x32")
 
 
 def lanes(rows: int, columns: UInt32[Array, " arm"], width: int) -> UInt32[Array, "row arm"]:

@@ -83,8 +83,8 @@ class Table:
             return function(first, *operands)
         return lax.cond(
             jnp.all(self.values == first[None]),
-            lambda _, *own: function(first, *own),
-            lambda row, *own: function(self.values[row], *own),
+            lambda _, *params: function(first, *params),
+            lambda row, *params: function(self.values[row], *params),
             *(self.row, *operands),
         )
 
@@ -283,7 +283,7 @@ def where_any(where: Truths, exact: Callable[..., Array], guess: Array, *operand
     """
     return lax.cond(
         anywhere(jnp.any(where)),
-        lambda guess, *own: jnp.where(where, exact(*own), guess),
+        lambda guess, *params: jnp.where(where, exact(*params), guess),
         lambda guess, *_: guess,
         *(guess, *operands),
     )
@@ -298,7 +298,7 @@ def mapped_in_blocks(function: Callable[..., Any], elements: int) -> Callable[..
         if is_accelerated() or block == size:
             return jax.vmap(function)(*operands)
         cut = jax.tree.map(lambda x: x.reshape(size // block, block, *x.shape[1:]), operands)
-        found = lax.map(lambda own: jax.vmap(function)(*own), cut)
+        found = lax.map(lambda params: jax.vmap(function)(*params), cut)
         return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), found)
 
     return whole

@@ -44,9 +44,9 @@ def participants(key: Words, real: TruthPerAgent, reporting: Integer) -> TruthPe
     if rows > _COUNTED:
         return jnp.argsort(jnp.argsort(level)).astype(jnp.int32) < reporting
     # How many come before each; sorting takes longer.
-    other, own = level[:, None], level[None, :]
+    other, params = level[:, None], level[None, :]
     earlier = np.arange(rows)[:, None] < np.arange(rows)[None, :]
-    before = (other < own) | ((other == own) & earlier)
+    before = (other < params) | ((other == params) & earlier)
     return jnp.sum(before, axis=0, dtype=jnp.int32) < reporting
 
 

@@ -113,9 +113,9 @@ def group_cumulants(
     parameters = tuple(jnp.broadcast_to(x, (rows, arms)) for x in parameters)
 
     def add(first: Array | int, total: tuple[Array, ...], count: int) -> tuple[Array, ...]:
-        own = [lax.dynamic_slice_in_dim(x, first, count) for x in parameters]
+        params = [lax.dynamic_slice_in_dim(x, first, count) for x in parameters]
         inside = lax.dynamic_slice_in_dim(member, first, count, 1)
-        each = law.cumulants(*own)
+        each = law.cumulants(*params)
         # Rows are added in one order; padding rows add nothing.
         for row in range(count):
             held = inside[:, row, None] > 0.0
@@ -211,9 +211,9 @@ def _by_agent(
         here = jnp.minimum(row, count - 1)
         number = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
         fresh = jnp.where((row < count)[:, None], pulls[None, :] * inside[here], 0.0)
-        own = (x[here] for x in parameters)
+        params = (x[here] for x in parameters)
         return first + block, total + arrays.padded_sum(
-            law.total(k0[None, :], k1[None, :], number, fresh, *own)
+            law.total(k0[None, :], k1[None, :], number, fresh, *params)
         )
 
     start = (jnp.int32(0), jnp.zeros(arm.shape))

@@ -105,9 +105,9 @@ class SinceHeard(Draws):
             agent, pulls, epochs = (table[place] for table in now.seen)
             heard = place < count
             lane = agent.astype(jnp.uint32) * jnp.uint32(self.arms) + arms["arm"]
-            own = (x[agent] if isinstance(x, Table) else x for x in arms["parameters"])
+            params = (x[agent] if isinstance(x, Table) else x for x in arms["parameters"])
             pulls = jnp.where(alive & heard & (now.fresh > 0.0), pulls, 0.0)
-            sent = self.law.total(*now.rewards, lane, pulls, *own)
+            sent = self.law.total(*now.rewards, lane, pulls, *params)
             if self.noisy:
                 noise = laplace.few_summed(*now.noise, lane, epochs)
                 sent = sent + rounded(now.scale * noise)

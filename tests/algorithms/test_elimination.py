@@ -428,7 +428,7 @@ def test_an_epoch_is_planned_from_what_is_known():
             **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
             **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
         }
-        assert float(plan.epoch.own["epsilon"]) == 0.5 and float(seen[-1].pulls) == 30
+        assert float(plan.epoch.params["epsilon"]) == 0.5 and float(seen[-1].pulls) == 30
         assert (int(plan.round.number), float(plan.round.scale)) == (3, 1 / (5 * 0.5))
         for late, fits in ((0, True), (-1, False)):
             horizon = 10 + 4 * (pulls - 30) + late

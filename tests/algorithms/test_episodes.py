@@ -140,7 +140,7 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
 def test_an_episode_that_ends_at_the_horizon_is_whole(horizon, whole):
     """Would catch its report left out, a length cut to whole slots, or one that is not rounded."""
 
-    def choose(state, episode, own):
+    def choose(state, episode, params):
         return jnp.int32(1), jnp.float64(2.4)
 
     # Slots 1 and 2 are of the two arms, 3 to 5, 6 to 8 and so on of one.
@@ -231,8 +231,8 @@ def test_another_index_keeps_the_ledger_of_its_family(algorithm, secure):
         name = "bare"
 
         @staticmethod
-        def learn(state, pulls, rewards, noise, episode, own):
-            return algorithm.learn(state, pulls, rewards, 0.0 * noise, episode, own)
+        def learn(state, pulls, rewards, noise, episode, params):
+            return algorithm.learn(state, pulls, rewards, 0.0 * noise, episode, params)
 
     bare = fmab.privacy_ledger(Bare(0.5, secure=secure), 5)
     assert all(row.epsilon == math.inf for row in bare)

@@ -137,13 +137,13 @@ EQUATIONS = {
 def test_an_equation_of_an_epoch_is_that_of_its_source(name):
     """Would catch a constant, a power, a logarithm's argument or a term that is not the source's:
     4 for 8 in DP-SE's noise, sqrt(tail) for sqrt(2 tail), K for a, N for M, S for n."""
-    algorithm, equation, own, by_hand = EQUATIONS[name]
+    algorithm, equation, params, by_hand = EQUATIONS[name]
     for place in PLACES:
         with jax.enable_x64(True):
-            traced = {key: jnp.float64(value) for key, value in own.items()}
-            seen = Epoch(**{key: jnp.float64(x) for key, x in place.items()}, own=traced)
+            traced = {key: jnp.float64(value) for key, value in params.items()}
+            seen = Epoch(**{key: jnp.float64(x) for key, x in place.items()}, params=traced)
             found = float(jax.jit(getattr(algorithm, equation))(seen))
-        assert found == pytest.approx(by_hand(SimpleNamespace(**place), **own), rel=1e-13)
+        assert found == pytest.approx(by_hand(SimpleNamespace(**place), **params), rel=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def of_gossip(means):
 
 def of_dducb(means):
     """Of an estimate, and of an agent's own pulls, which weigh 1 / M."""
-    own = np.broadcast_to([[1.5], [2.0]], (ROWS, 2, ARMS))
-    both = np.stack([PULLS * means, PULLS], axis=1) - own / AGENTS
-    return known(fmab.dducb, mixed=both, fresh=own)
+    params = np.broadcast_to([[1.5], [2.0]], (ROWS, 2, ARMS))
+    both = np.stack([PULLS * means, PULLS], axis=1) - params / AGENTS
+    return known(fmab.dducb, mixed=both, fresh=params)
 
 
 def of_tree(epsilon):
@@ -327,8 +327,8 @@ WIDTHS = {
 def test_arms_tie_where_their_indices_by_hand_do(name):
     """Would catch a constant, a term, a logarithm's argument or an own count that is not the
     source's: log t for log 2 t or log M t, 16 for 32, epsilon for epsilon squared, K left out."""
-    policy, own, sharing, state_of, width = WIDTHS[name]
-    own, choose = {key: np.float64(x) for key, x in own.items()}, jax.jit(policy.choose)
+    policy, params, sharing, state_of, width = WIDTHS[name]
+    params, choose = {key: np.float64(x) for key, x in params.items()}, jax.jit(policy.choose)
     for time in COVERED if policy is fmab.dducb else (11, 400):
         widths = np.array(
             [[width(time, PULLS[row, k], row, k) for k in range(ARMS)] for row in range(ROWS)]
@@ -341,7 +341,7 @@ def test_arms_tie_where_their_indices_by_hand_do(name):
             means[:, 1] = 0.6 + widths[:, 0] - widths[:, 1] + aside
             with jax.enable_x64(True):
                 state = state_of(means)
-                chosen.append(choose(state, slot_of(time, sharing), own).tolist())
+                chosen.append(choose(state, slot_of(time, sharing), params).tolist())
         assert chosen == [[0] * ROWS, [1] * ROWS], time
 
 
@@ -363,14 +363,14 @@ def test_arms_of_adap_ucb_tie_where_their_indices_by_hand_do(time, kl):
         middle = 0.5 * (low + high)
         above = upper(middle, length[1]) < upper(0.6, length[0])
         low, high = (middle, high) if above else (low, middle)
-    own = dict(epsilon=np.float64(epsilon), alpha=np.float64(alpha), kl=np.float64(kl))
+    params = dict(epsilon=np.float64(epsilon), alpha=np.float64(alpha), kl=np.float64(kl))
     found = []
     with jax.enable_x64(True):
         seen = Episode(*(jnp.float64(x) for x in (9, time, HORIZON, ARMS, 1)))
         for aside in (-1e-6, 1e-6):
             mean = jnp.asarray([0.6, low + aside, 0.001])
             state = adap_ucb.Last(jnp.asarray(3 * length), mean, jnp.asarray(length))
-            arm, slots = jax.jit(fmab.adap_ucb.choose)(state, seen, own)
+            arm, slots = jax.jit(fmab.adap_ucb.choose)(state, seen, params)
             found.append((int(arm), float(slots)))
     assert found == [(0, 3 * 570.0), (1, 3 * 1300.0)]
 
@@ -396,8 +396,8 @@ def test_arms_tie_where_their_kl_indices_by_hand_do(constant, sharing, time):
             pulled = np.tile(pulled, (2, 1))
             given = jnp.asarray(pulled), jnp.asarray(pulled * means)
             state = jax.jit(fmab.kl_ucb.update)(state, *given, slot_of(time), {})
-        own = {"constant": np.float64(constant)}
-        chosen = jax.jit(fmab.kl_ucb.choose)(state, slot_of(time, sharing), own).tolist()
+        params = {"constant": np.float64(constant)}
+        chosen = jax.jit(fmab.kl_ucb.choose)(state, slot_of(time, sharing), params).tolist()
     assert chosen == [0, 1]
 
 
@@ -413,9 +413,9 @@ def test_an_arm_has_few_rewards_up_to_four_logarithms(sharing, time):
         # The third arm has the best mean by far.
         state = index.Tally(jnp.asarray(pulls), jnp.asarray(pulls * [0.0, 0.0, 100.0]))
         for bits in (0.0, 1.0):
-            own = {"epsilon": np.float64(2.0), "bits": np.float64(bits)}
+            params = {"epsilon": np.float64(2.0), "bits": np.float64(bits)}
             choose = jax.jit(fmab.ldp_ucb.choose)
-            chosen.append(choose(state, slot_of(time, sharing), own).tolist())
+            chosen.append(choose(state, slot_of(time, sharing), params).tolist())
     assert chosen == [[2, 1], [2, 2]]
 
 
@@ -425,14 +425,14 @@ def test_a_buffer_is_released_when_it_holds_twice_as_many():
     # Arms with O = 4 whose buffer of 8 fills now, or next time; one that is pulled first.
     pulls, seen = np.array([[14.0, 13, 0]]), np.array([[4.0, 4, 0]])
     held, mean = np.array([[5.5, 5.5, 0]]), np.array([[0.3, 0.3, 0]])
-    own, after = {"epsilon": np.float64(0.7)}, []
+    params, after = {"epsilon": np.float64(0.7)}, []
     with jax.enable_x64(True):
         fields = dict(pulls=pulls, released=seen, held=held, mean=mean)
         state, slot = known(fmab.lazy_dp_ts, rows=1, **fields), slot_of(30)
         variable = scipy.stats.laplace.ppf(np.asarray(slot.uniform(1))[0, 0])
         for pulled in np.eye(3):
             given = jnp.asarray(pulled[None]), jnp.asarray(0.25 * pulled[None])
-            made = jax.jit(fmab.lazy_dp_ts.update)(state, *given, slot, own)
+            made = jax.jit(fmab.lazy_dp_ts.update)(state, *given, slot, params)
             after.append([np.asarray(x)[0] for x in made])
     noise = variable / 0.7
     for arm, (size, total) in enumerate([(8, 5.75), (None, 5.75), (1, 0.25)]):
@@ -453,12 +453,12 @@ def test_lazy_dp_ts_draws_from_reshaped_posteriors(time):
     that leaves [0, 1]: what is drawn is that of Beta laws by hand, and an arm without any mean goes
     first."""
     epsilon, means = 7.0, np.array([[0.4, -0.7, 1.6]] * ROWS)
-    own = {"epsilon": np.float64(epsilon)}
+    params = {"epsilon": np.float64(epsilon)}
     with jax.enable_x64(True):
         slot, asked = slot_of(time), []
 
         def chosen(state):
-            return fmab.lazy_dp_ts.choose(state, slot, own)
+            return fmab.lazy_dp_ts.choose(state, slot, params)
 
         def recorded(_, ones, zeros):
             asked.append((np.asarray(ones), np.asarray(zeros)))
@@ -486,14 +486,14 @@ def test_an_arm_is_late_from_its_border_on(policy, border, below):
     most = pulls + [[0, border - 1, 0], [0, border, 0], [0, border + 1, 0]]
     names = {fmab.dec_ucb: "mean"}
     best = {names.get(policy, "estimate"): np.tile([0.0, 0.0, 1e6], (3, 1))}
-    own = {"scaled": np.float64(0.0), "epsilon": np.float64(1.0)}
+    params = {"scaled": np.float64(0.0), "epsilon": np.float64(1.0)}
     graph, choose = nx.cycle_graph(3), jax.jit(policy.choose)
     with jax.enable_x64(True):
         state = known(policy, rows=3, pulls=pulls, most=most, **best)
-        chosen = choose(state, slot_of(50, graph=graph), own).tolist()
+        chosen = choose(state, slot_of(50, graph=graph), params).tolist()
         # Arms that nobody ever pulled are not late, but first: their index has no bound.
         none = known(policy, rows=3, pulls=pulls * [1, 0, 1], most=most * [1, 0, 1], **best)
-        untried = choose(none, slot_of(50, graph=graph), own).tolist()
+        untried = choose(none, slot_of(50, graph=graph), params).tolist()
     assert chosen == [2, 1 if below else 2, 1]
     assert untried == [1, 1, 1]
 
@@ -538,9 +538,9 @@ def test_the_first_pulls_are_the_first_estimates(policy):
      for policy in (fmab.ucb1, fmab.kl_ucb, fmab.ldp_ucb, fmab.thompson)]
     + [(fmab.uniform_play, {}, False), (fmab.lazy_dp_ts, {}, False), (fmab.tree_ucb, {}, False)],
 )  # fmt: skip
-def test_only_those_that_pool_talk_in_every_slot(policy, own, wanted):
+def test_only_those_that_pool_talk_in_every_slot(policy, params, wanted):
     """Would catch links that are counted where each agent is alone, or not where a server pools."""
-    assert bool(policy.due(known(policy), slot_of(5), own)) is wanted
+    assert bool(policy.due(known(policy), slot_of(5), params)) is wanted
 
 
 @pytest.mark.parametrize(("degree", "sub_epochs"), [(5, 1), (2, 3)])
@@ -554,11 +554,11 @@ def test_sub_epochs_of_lcc_ucb_end_where_their_lengths_add_up_to(degree, sub_epo
         for _ in range(sub_epochs):
             ends.append((ends[-1] if ends else 0) + most * (most + 1) * 2**epoch)
         epoch += 1
-    own = {"degree": np.float64(degree), "sub_epochs": np.float64(sub_epochs)}
+    params = {"degree": np.float64(degree), "sub_epochs": np.float64(sub_epochs)}
     slots = np.unique(np.concatenate([np.array(ends) + late for late in (-1, 0, 1)]))
     with jax.enable_x64(True):
         one, state = slot_of(1, agents=agents, arms=arms), known(fmab.lcc_ucb)
-        due = jax.jit(jax.vmap(lambda t: fmab.lcc_ucb.due(state, one._replace(time=t), own)))
+        due = jax.jit(jax.vmap(lambda t: fmab.lcc_ucb.due(state, one._replace(time=t), params)))
         found = np.asarray(due(jnp.asarray(slots, jnp.float64)))
     assert slots[found].tolist() == ends and len(ends) > 6
 
@@ -645,8 +645,8 @@ def test_a_stage_of_dducb_is_as_long_as_its_error_asks_for(graph, error, acceler
     agents = graph.number_of_nodes()
     wanted, rate = mixing_steps(graph, error, accelerated)
     assert dducb.stage_length(rate, agents, error, accelerated) == max(1, wanted)
-    own = fmab.dducb(graph, accelerated=accelerated, mixing_error=error)
-    values = own.values(own.exchange(agents), 10)
+    params = fmab.dducb(graph, accelerated=accelerated, mixing_error=error)
+    values = params.values(params.exchange(agents), 10)
     assert values["stage"] == max(1, wanted)
     # q of the Chebyshev polynomials: (q + 1 / q) / 2 = 1 / l.
     if accelerated and rate:
@@ -706,10 +706,10 @@ def test_a_phase_of_fed1_ucb_has_a_pull_at_least():
 @pytest.mark.parametrize(("given", "used"), [(math.nan, 0.07), (0.25, 0.25)])
 def test_a_schedule_is_for_the_instances_gap_unless_one_is_given(given, used):
     """Would catch an oracle where a gap was given, or none where it was not."""
-    own = {"epsilon": jnp.float32(1.0), "schedule_gap": jnp.float32(given)}
+    params = {"epsilon": jnp.float32(1.0), "schedule_gap": jnp.float32(given)}
     none, shared = jnp.ones(2), jnp.ones((1, 2))
     instance = Instance(shared, none, jnp.float32(0.07), (shared,))
-    assert float(fmab.cdp_mab.settled(own, instance)["schedule_gap"]) == pytest.approx(used)
+    assert float(fmab.cdp_mab.settled(params, instance)["schedule_gap"]) == pytest.approx(used)
 
 
 # Epsilon, and that of a message, among 5 agents.

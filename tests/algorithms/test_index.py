@@ -294,21 +294,21 @@ class Counts(IndexPolicy):
         return server(agents)
 
     @staticmethod
-    def init(rows, arms, slot, own):
+    def init(rows, arms, slot, params):
         return Counted(*[jnp.zeros((rows, arms))] * 2, jnp.zeros((rows, 1)))
 
     @staticmethod
-    def choose(state, slot, own):
+    def choose(state, slot, params):
         return fmab.ucb1.choose(index.Tally(state.pulls, state.sums), slot, {"alpha": 2.0})
 
     @staticmethod
-    def due(state, slot, own):
+    def due(state, slot, params):
         new = state.pulls[:, 1] - state.told[:, 0]
         agents = jnp.arange(len(new), dtype=jnp.float64) < slot.agents
-        return jnp.sum(jnp.where(agents, new, 0.0)) >= own["new"]
+        return jnp.sum(jnp.where(agents, new, 0.0)) >= params["new"]
 
     @staticmethod
-    def communicate(state, slot, own):
+    def communicate(state, slot, params):
         return state._replace(told=state.pulls[:, 1:])
 
 
@@ -342,8 +342,8 @@ def test_due_says_yes_or_no_for_all_agents_together():
         name: ClassVar[str] = "each"
 
         @staticmethod
-        def due(state, slot, own):
-            return state.pulls[:, 1] - state.told[:, 0] >= own["new"]
+        def due(state, slot, params):
+            return state.pulls[:, 1] - state.told[:, 0] >= params["new"]
 
     with pytest.raises(Refusal, match=r"due returns bool of shape \(3,\), not true or false"):
         fmab.simulate(Each(), fmab.Problem([0.75, 0.25], agents=3), 40, 8)
@@ -361,23 +361,23 @@ class Wanderer(IndexPolicy):
     name: ClassVar[str] = "wanderer"
 
     @staticmethod
-    def init(rows, arms, slot, own):
+    def init(rows, arms, slot, params):
         return Walk(jnp.zeros((rows, 1)), slot.uniform(rows))
 
     @staticmethod
-    def choose(state, slot, own):
+    def choose(state, slot, params):
         return (slot.uniform(state.last.shape[0])[:, 0] * 10.0).astype(jnp.int32)
 
     @staticmethod
-    def update(state, pulls, rewards, slot, own):
+    def update(state, pulls, rewards, slot, params):
         return state._replace(last=jnp.full_like(state.last, slot.time))
 
     @staticmethod
-    def due(state, slot, own):
+    def due(state, slot, params):
         return slot.number % 7 == 0
 
     @staticmethod
-    def communicate(state, slot, own):
+    def communicate(state, slot, params):
         return state._replace(heard=slot.uniform(state.heard.shape[0]))
 
     @staticmethod

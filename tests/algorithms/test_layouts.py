@@ -41,7 +41,7 @@ class Growing(fmab.cdp_mab):
     @staticmethod
     def noise_scale(epoch):
         """Returns sqrt(r) / (N epsilon)."""
-        return jnp.sqrt(epoch.number) / (epoch.reporting * epoch.own["epsilon"])
+        return jnp.sqrt(epoch.number) / (epoch.reporting * epoch.params["epsilon"])
 
 
 @dataclass(frozen=True)

@@ -42,15 +42,15 @@ def stage(graph, algorithm, values, room):
     agents, _, arms = values.shape
     made = []
     with jax.enable_x64(True):
-        own = algorithm.values(algorithm.exchange(agents), 1)
-        own = {name: jnp.float64(value) for name, value in own.items()}
+        params = algorithm.values(algorithm.exchange(agents), 1)
+        params = {name: jnp.float64(value) for name, value in params.items()}
         start = jnp.asarray(np.concatenate([values, np.zeros((room - agents, 2, arms))]))
         slot = slot_of(graph, 0, arms, room)
-        state = fmab.dducb.init(room, arms, slot, own)._replace(mixing=start, before=start)
+        state = fmab.dducb.init(room, arms, slot, params)._replace(mixing=start, before=start)
         communicate = jax.jit(fmab.dducb.communicate)
-        for step in range(1, int(own["stage"]) + 1):
+        for step in range(1, int(params["stage"]) + 1):
             slot = slot_of(graph, arms + step, arms, room)
-            state = communicate(state, slot, own)
+            state = communicate(state, slot, params)
             made.append(np.asarray(state.mixing))
         assert not made[-1].any()  # the next stage's, of which there is nothing
         return [*made[:-1], np.asarray(state.mixed)]

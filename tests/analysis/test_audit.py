@@ -368,7 +368,7 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy():
             assert drawn.tolist() == [played] * 5
 
 
-def leading(state, episode, own):
+def leading(state, episode, params):
     """Returns the arm of the larger mean, and one slot."""
     return jnp.argmax(state.sums / state.pulls), jnp.float64(1.0)
 

@@ -384,7 +384,7 @@ CHANGES = [
     (fmab.cdp_mab, {"noise_scale": staticmethod(lambda epoch: 0.0 * epoch.pulls)}),
     (fmab.cdp_mab, {"values": lambda *given: fmab.cdp_mab.values(*given) | {"epsilon": 100.0}}),
     (fmab.cdp_mab, {"settled": staticmethod(lambda own, instance: own | {"epsilon": 100.0})}),
-    (fmab.ldp_ucb, {"release": staticmethod(lambda rewards, uniforms, own: rewards)}),
+    (fmab.ldp_ucb, {"release": staticmethod(lambda rewards, uniforms, params: rewards)}),
 ]
 
 
@@ -447,7 +447,7 @@ def whys(algorithm):
 
 def test_a_class_that_states_no_ledger_says_so_and_how_to_state_one():
     """Would catch "no noise is stated" of a class that inherits noise, or draws its own."""
-    quiet, choose = CHANGES[0][1], {"choose": staticmethod(lambda state, slot, own: 0)}
+    quiet, choose = CHANGES[0][1], {"choose": staticmethod(lambda state, slot, params: 0)}
     theirs = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
     changed = altered(fmab.cdp_mab, **quiet)(1.0), altered(fmab.ucb1, **choose)()
     for algorithm in (*changed, altered(theirs, **quiet)(1.0), Greedy()):

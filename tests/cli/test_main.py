@@ -94,11 +94,11 @@ class Fixed(fmab.Elimination):
 
     @staticmethod
     def pulls_per_arm(epoch):
-        return epoch.previous + epoch.own["pulls"]
+        return epoch.previous + epoch.params["pulls"]
 
     @staticmethod
     def radius(epoch):
-        return epoch.own["width"] * jnp.sqrt(jnp.log(epoch.horizon) / epoch.pulls)
+        return epoch.params["width"] * jnp.sqrt(jnp.log(epoch.horizon) / epoch.pulls)
 '''
 
 

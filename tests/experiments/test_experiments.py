@@ -866,7 +866,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
     with jax.enable_x64(True):
         own = {"fresh": 3.0, "pulls": 12.0, "reporting": 50.0}
         fields = {k: jnp.float64(own.get(k, 1.0)) for k in Epoch._fields if k != "own"}
-        epoch = Epoch(**fields, own={"epsilon": jnp.float64(0.5)})
+        epoch = Epoch(**fields, params={"epsilon": jnp.float64(0.5)})
         usual = float(audit.CDP.noise_scale(epoch))
         assert float(audit.Quiet.noise_scale(epoch)) == pytest.approx(0.9 * usual)
         assert float(audit.OverAll.noise_scale(epoch)) == pytest.approx(usual / 4)

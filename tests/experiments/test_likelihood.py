@@ -102,8 +102,8 @@ def test_the_schedule_is_that_of_the_algorithm():
     """Would catch another S_r or b_r than the algorithm has, by hand."""
     algorithm = fmab_jax.kl_se(2.0, growth=2.5, failure=0.01)
     exchange = algorithm.exchange(4)
-    own = algorithm.values(exchange, 1000)
-    pulls, needed, _ = likelihood._schedule(algorithm, own, exchange, 3, 1000)
+    params = algorithm.values(exchange, 1000)
+    pulls, needed, _ = likelihood._schedule(algorithm, params, exchange, 3, 1000)
     for r, b in enumerate(needed, 1):
         assert math.exp(-b) == pytest.approx(0.01 / (3 * r * (r + 1)), rel=1e-9)
     # sqrt(32 b_1 / 4) / 2, and then 2.5 times as many each time, rounded up.
@@ -177,8 +177,8 @@ def test_arms_that_are_shared_out_cost_what_all_of_them_cost():
     given = {"epsilon": 1.0, "secure": True, "failure": 1e-5}
     means, agents, horizon = [0.8, 0.5, 0.3], 5, 10**12
     each, shared = (
-        likelihood.likelihood_bounds(means, fmab_jax.kl_se(**given, **own), agents, horizon)
-        for own in ({"first": 8}, {"first": 40, "split": True})
+        likelihood.likelihood_bounds(means, fmab_jax.kl_se(**given, **params), agents, horizon)
+        for params in ({"first": 8}, {"first": 40, "split": True})
     )
     assert shared.regret_exploration == pytest.approx(each.regret_exploration, rel=1e-6)
     assert shared.regret_rounding == pytest.approx(4 * 0.5 * (shared.rounds + 1), rel=1e-12)
@@ -267,8 +267,10 @@ def test_shared_arms_have_the_noises_of_their_agents_in_the_bound():
     found = likelihood.likelihood_bounds(means, algorithm, agents, horizon)
     # Two arms share eight agents: five parts at most meet an arm, one of them in part only.
     n, m = 64 * 4.0 ** np.arange(6), 5.0 * np.arange(1.0, 7.0)
-    own = algorithm.values(algorithm.exchange(agents), horizon)
-    _, needed, ready = likelihood._schedule(algorithm, own, algorithm.exchange(agents), 2, horizon)
+    params = algorithm.values(algorithm.exchange(agents), horizon)
+    _, needed, ready = likelihood._schedule(
+        algorithm, params, algorithm.exchange(agents), 2, horizon
+    )
     ready = jax.tree.map(lambda x: x[:6], ready)
     arrays = (n, m, np.array([0.3]), 0.8)
     below = np.exp(likelihood._log_below(*arrays, needed[:6], epsilon, ready)[0])

@@ -465,7 +465,7 @@ class Mine(fmab.IndexPolicy):
     {field}: {annotation} = {default}
 
     @staticmethod
-    def choose(state, slot, own):
+    def choose(state, slot, params):
         return jnp.zeros(len(state.pulls), jnp.int32)
 {after}
 """

@@ -78,12 +78,12 @@ class Told(fmab.IndexPolicy):
         return Exchange("told", agents, 1, share, links=links, vectors=2, numbers=5, views=views)
 
     @staticmethod
-    def choose(state, slot, own):
+    def choose(state, slot, params):
         """The first arm."""
         return jnp.zeros(state.pulls.shape[0], jnp.int32)
 
     @staticmethod
-    def due(state, slot, own):
+    def due(state, slot, params):
         """In every tenth slot."""
         return slot.number % 10 == 0
 

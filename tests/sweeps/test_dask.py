@@ -57,7 +57,7 @@ class Doubling(fmab.cdp_mab):
 
     @staticmethod
     def pulls_per_arm(epoch):
-        first = epoch.own["first"]
+        first = epoch.params["first"]
         return jnp.where(first == 13, jnp.nan, jnp.ceil(first * 2.0 ** (epoch.number - 1.0)))
 '''
 

@@ -104,7 +104,7 @@ def test_the_last_axis_is_the_fastest():
         for point in made.points
     ]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    seen = [float(point.config.trial.own["epsilon"]) for point in made.points]
+    seen = [float(point.config.trial.params["epsilon"]) for point in made.points]
     assert seen == [e for _, e, _ in found]
     assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
@@ -382,7 +382,7 @@ def test_each_gap_goes_where_its_name_says():
     made = small(schedule_gap=0.25, instance_gap=0.125).points[0]
     found = made.described["schedule_gap"], made.described["problem"]["instance_gap"]
     assert found == (0.25, 0.125)
-    arrays = made.config.trial.own["schedule_gap"], made.config.bound.values["instance_gap"]
+    arrays = made.config.trial.params["schedule_gap"], made.config.bound.values["instance_gap"]
     assert [float(value) for value in arrays] == [0.25, 0.125]
     own = small("cdp", fmab.Problem.with_gap(2, 2, 0.125), **ALONE).points[0]
     found = own.described["schedule_gap"], own.described["problem"]["instance_gap"]
@@ -448,7 +448,7 @@ def test_a_configured_algorithm_is_its_class_with_its_parameters():
     given = small(fmab.cdp_mab(0.5, rounds=3, participation=0.5), epsilon=OUT)
     said = small("cdp", epsilon=0.5, rounds=3, participation=0.5)
     assert (hashes(given), given.hash) == (hashes(said), said.hash)
-    assert given.points[0].config.trial.own["rounds"] == 3.0
+    assert given.points[0].config.trial.params["rounds"] == 3.0
     assert given.describe() == said.describe()
     message = small(fmab.cdp_mab(epsilon_message=2), epsilon=OUT)
     assert hashes(message) == hashes(small(epsilon=OUT, epsilon_message=2))

@@ -39,7 +39,7 @@ FROM, TO = 946_684_800, 1_420_070_400
 def tables(seed: int = 0) -> tuple[list[list[Any]], list[list[Any]]]:
     """Returns the rows of ratings and of films, without headers."""
     rng = np.random.default_rng(seed)
-    liked = np.array([own for own, _ in GENRES.values()])
+    liked = np.array([params for params, _ in GENRES.values()])
     share = np.array([films for _, films in GENRES.values()], float)
     share /= share.sum()
 
@@ -64,8 +64,8 @@ def tables(seed: int = 0) -> tuple[list[list[Any]], list[list[Any]]]:
     rows = []
     for user, film in sorted(pairs):
         of = genres[film]
-        own = (liked + tastes[taste[user]])[of].mean() if of else 0.0
-        stars = 3.4 + own + quality[film] + generous[user] + rng.normal(0.0, 0.7)
+        params = (liked + tastes[taste[user]])[of].mean() if of else 0.0
+        stars = 3.4 + params + quality[film] + generous[user] + rng.normal(0.0, 0.7)
         rating = min(max(round(2 * stars) / 2, 0.5), 5.0)
         rows.append([user + 1, film + 1, f"{rating:.1f}", int(rng.integers(FROM, TO))])
     names = list(GENRES)

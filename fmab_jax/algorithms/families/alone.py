@@ -33,10 +33,10 @@ def each(
             lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
             (instance.means, instance.parameters),
         )
-        own = instance._replace(means=local[0], parameters=local[1])
+        params = instance._replace(means=local[0], parameters=local[1])
         # Padding rows stand for nobody, and play no slot.
         last = jnp.where(agent < agents.astype(jnp.int32), horizon, 0)
-        return own, keys.agent_key(key, agent), last
+        return params, keys.agent_key(key, agent), last
 
     return jax.vmap(one_agent)(jnp.arange(room, dtype=jnp.int32))
 

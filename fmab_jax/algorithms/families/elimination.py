@@ -34,7 +34,7 @@ from fmab_jax.elimination import Heard as Heard
 from fmab_jax.errors import refuse
 
 # What an epoch says besides the algorithm's values.
-_CHANGING = tuple(name for name in Epoch._fields if name != "own")
+_CHANGING = tuple(name for name in Epoch._fields if name != "params")
 # Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
 # So many agents that are drawn in turn count as one row of a batch.
@@ -81,16 +81,16 @@ class Elimination(Algorithm):
         ...         return server(agents)
         ...
         ...     @staticmethod
-        ...     def settled(own, instance):
-        ...         return own | {"gap": instance.smallest_gap}
+        ...     def settled(params, instance):
+        ...         return params | {"gap": instance.smallest_gap}
         ...
         ...     @staticmethod
-        ...     def budget(own):
-        ...         return own["rounds"]
+        ...     def budget(params):
+        ...         return params["rounds"]
         ...
         ...     @staticmethod
         ...     def pulls_per_arm(epoch):
-        ...         return epoch.previous + jnp.ceil(1.0 / epoch.own["gap"])
+        ...         return epoch.previous + jnp.ceil(1.0 / epoch.params["gap"])
         ...
         ...     @staticmethod
         ...     def radius(epoch):
@@ -171,12 +171,12 @@ class Elimination(Algorithm):
         return jnp.zeros_like(epoch.number)
 
     @staticmethod
-    def settled(own: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+    def settled(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
         """Returns the values once the instance is known; for what only an oracle knows."""
-        return own
+        return params
 
     @staticmethod
-    def budget(own: dict[str, Scalar]) -> Scalar | float:
+    def budget(params: dict[str, Scalar]) -> Scalar | float:
         """Returns the round budget R; infinity for none."""
         return math.inf
 
@@ -201,7 +201,7 @@ class Elimination(Algorithm):
             "agents": np.float64(problem.agents),
             "reporting": np.float64(exchange.reporting),
             "wait": np.int64(exchange.wait),
-            "own": collect_numbers(self, exchange, horizon),
+            "params": collect_numbers(self, exchange, horizon),
         }
         return EliminationTrial(
             algorithm=type(self),
@@ -264,7 +264,7 @@ class EliminationTrial:
         agents: M.
         reporting: N, the agents heard in a round.
         wait: Slots from an epoch's end to its aggregate.
-        own: The algorithm's values.
+        params: The algorithm's values.
         gauges: What is added up for outputs.
     """
 
@@ -280,7 +280,7 @@ class EliminationTrial:
     agents: Array
     reporting: Array
     wait: Array
-    own: dict[str, Array]
+    params: dict[str, Array]
     gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
     brief = True
@@ -318,8 +318,8 @@ class EliminationTrial:
 
     def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
         """Runs one seed of each of many trials; this trial's arrays are [trial, ...], too."""
-        own = jax.vmap(self.algorithm.settled)(self.own, instance)
-        trial = replace(self, own=own)
+        params = jax.vmap(self.algorithm.settled)(self.params, instance)
+        trial = replace(self, params=params)
         if not self.alone:
             return elimination.run(trial, instance, grid, key, self.horizon)
         split = jax.vmap(alone.each, (0, 0, None, 0, 0))

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
-from fmab_jax.algorithms.families.slots import Own as Own
+from fmab_jax.algorithms.families.slots import Params as Params
 from fmab_jax.algorithms.families.slots import State, pick
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
@@ -64,7 +64,7 @@ class Sums(NamedTuple):
 class Episodes(Algorithm):
     """The family: a filling states which arm is played for how long, and what is learned of it.
 
-    A filling is a frozen dataclass with these static functions of arrays. ``own`` holds what
+    A filling is a frozen dataclass with these static functions of arrays. ``params`` holds what
     `values` returns, by name, as float64 scalars. `choose` is the only one that it must state.
 
     Example:
@@ -83,13 +83,13 @@ class Episodes(Algorithm):
         ...         return {"epsilon": self.epsilon, "epsilon_message": self.epsilon}
         ...
         ...     @staticmethod
-        ...     def choose(state, episode, own):
+        ...     def choose(state, episode, params):
         ...         arm = jnp.argmax(state.sums / state.pulls)
         ...         return arm, state.pulls[arm] / episode.sharing
         ...
         ...     @staticmethod
-        ...     def learn(state, pulls, rewards, noise, episode, own):
-        ...         told = rewards + noise / own["epsilon"]
+        ...     def learn(state, pulls, rewards, noise, episode, params):
+        ...         told = rewards + noise / params["epsilon"]
         ...         return state._replace(pulls=state.pulls + pulls, sums=state.sums + told)
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> data = fmab.simulate(Doubling(), problem, horizon=10**4, seeds=20)
@@ -108,19 +108,24 @@ class Episodes(Algorithm):
         return self.shared
 
     @staticmethod
-    def init(arms: int, own: Own) -> State:
+    def init(arms: int, params: Params) -> State:
         """Returns the state before the first slot: a NamedTuple of arrays."""
         return Sums(jnp.zeros(arms), jnp.zeros(arms))
 
     @staticmethod
     @abstractmethod
-    def choose(state: State, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
+    def choose(state: State, episode: Episode, params: Params) -> tuple[Integer, Scalar]:
         """Returns the arm of an episode, and how many slots it takes, at least 1."""
         raise NotImplementedError
 
     @staticmethod
     def learn(
-        state: State, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
+        state: State,
+        pulls: PerArm,
+        rewards: PerArm,
+        noise: PerArm,
+        episode: Episode,
+        params: Params,
     ) -> State:
         """Returns the state after an episode that was not cut at the horizon.
 
@@ -154,7 +159,7 @@ class Episodes(Algorithm):
             shared=self.shared,
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
-            own=collect_numbers(self, exchange, horizon),
+            params=collect_numbers(self, exchange, horizon),
         )
 
 
@@ -171,7 +176,7 @@ class EpisodesTrial:
         gauges: What is added up for outputs.
         horizon: T in slots, int64.
         agents: M.
-        own: The policy's values.
+        params: The policy's values.
     """
 
     filling: type[Episodes] = field(metadata=STATIC)
@@ -180,7 +185,7 @@ class EpisodesTrial:
     shared: bool = field(metadata=STATIC)
     horizon: Any
     agents: Any
-    own: dict[str, Any]
+    params: dict[str, Any]
     gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
     @property
@@ -272,8 +277,8 @@ class _Seed(NamedTuple):
         until = jnp.minimum(jnp.int64(arms), self.last)
         pulled = jnp.full(arms, self.sharing)
         drawn = self.draw(jnp.int32(1), jnp.arange(arms, dtype=jnp.uint32), pulled)
-        state = trial.filling.init(arms, trial.own)
-        after = trial.filling.learn(state, pulled, *drawn, self.describe(1, 0), trial.own)
+        state = trial.filling.init(arms, trial.params)
+        after = trial.filling.learn(state, pulled, *drawn, self.describe(1, 0), trial.params)
         whole = until == arms
         rounds = (whole & trial.shared).astype(jnp.int32)
         gauges = gauges_start(trial.gauges, 1, arms, grid)
@@ -301,7 +306,7 @@ class _Seed(NamedTuple):
         trial, gaps, grid, last = self.trial, self.instance.gaps, self.grid, self.last
         number = run.number + 1
         now = self.describe(number, run.slot)
-        arm, slots = trial.filling.choose(run.state, now, trial.own)
+        arm, slots = trial.filling.choose(run.state, now, trial.params)
         arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
         slots = checked("choose (how long)", slots, (), "f")
         # A length past the horizon may not fit into an int64, and NaN would never end the loop.
@@ -318,7 +323,7 @@ class _Seed(NamedTuple):
         reward, noise = self.draw(number, lane, pulls[None])
         played = jnp.arange(len(gaps), dtype=jnp.int32) == arm
         pulled, sums, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
-        after = trial.filling.learn(run.state, pulled, sums, noises, now, trial.own)
+        after = trial.filling.learn(run.state, pulled, sums, noises, now, trial.params)
 
         rate = self.sharing * gap
         rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)

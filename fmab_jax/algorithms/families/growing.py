@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Sums
+from fmab_jax.algorithms.families.episodes import Episode, Episodes, Params, Sums
 from fmab_jax.algorithms.families.private import Private, secure_parameter, secure_sum, shares_left
 from fmab_jax.core.exchanges import Exchange, View, alone, server
 from fmab_jax.core.ledgers import SERVER, Seen
@@ -65,12 +65,12 @@ class GrowingEpisodes(Private, Episodes):
 
     @staticmethod
     def learn(
-        state: Sums, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
+        state: Sums, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, params: Params
     ) -> Sums:
         """Adds the noisy sum."""
-        return Sums(state.pulls + pulls, state.sums + (rewards + noise / own["epsilon"]))
+        return Sums(state.pulls + pulls, state.sums + (rewards + noise / params["epsilon"]))
 
 
-def grown(pulls: Scalar, episode: Episode, own: Own) -> Scalar:
+def grown(pulls: Scalar, episode: Episode, params: Params) -> Scalar:
     """Returns the slots after which an arm's pulls have grown."""
-    return jnp.maximum(jnp.ceil((own["growth"] - 1.0) * pulls / episode.sharing), 1.0)
+    return jnp.maximum(jnp.ceil((params["growth"] - 1.0) * pulls / episode.sharing), 1.0)

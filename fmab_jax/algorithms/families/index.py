@@ -20,7 +20,7 @@ import numpy as np
 from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families.index_trial import IndexTrial
 from fmab_jax.algorithms.families.private import check_unit_rewards
-from fmab_jax.algorithms.families.slots import Own, Slot, State, Tally
+from fmab_jax.algorithms.families.slots import Params, Slot, State, Tally
 from fmab_jax.algorithms.families.slots import first_best as first_best
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange, alone
@@ -43,7 +43,7 @@ class IndexPolicy(Algorithm):
 
     A row is an agent, or all of them where `shared`: then every agent pulls the row's arm, each
     with a reward of its own, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a
-    `Slot`; ``own`` holds what `values` returns, by name, as float64 scalars. Whatever is random
+    `Slot`; ``params`` holds what `values` returns, by name, as float64 scalars. Whatever is random
     comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
     may depend on them. The family freezes the state after the horizon.
 
@@ -77,12 +77,12 @@ class IndexPolicy(Algorithm):
         ...         return fmab.Exchange("advice", agents, agents, weights, links=((PEER, agents),))
         ...
         ...     @staticmethod
-        ...     def init(rows, arms, slot, own):
+        ...     def init(rows, arms, slot, params):
         ...         nothing = jnp.zeros((rows, arms))
         ...         return Known(nothing, nothing, advice=jnp.zeros(rows, jnp.int32))
         ...
         ...     @staticmethod
-        ...     def release(rewards, uniforms, own):
+        ...     def release(rewards, uniforms, params):
         ...         return jnp.where(rewards > 0.5, 1.0, 0.0)
         ...
         ...     @staticmethod
@@ -90,17 +90,17 @@ class IndexPolicy(Algorithm):
         ...         return first_best(state.sums / jnp.maximum(state.pulls, 1.0))
         ...
         ...     @staticmethod
-        ...     def choose(state, slot, own):
+        ...     def choose(state, slot, params):
         ...         best, turn = Advised.commit(state), slot.number % 10
         ...         drawn = (slot.uniform(len(best))[:, 0] * slot.arms).astype(jnp.int32)
         ...         return jnp.select([turn == 0, turn == 5], [drawn, state.advice], best)
         ...
         ...     @staticmethod
-        ...     def due(state, slot, own):
-        ...         return slot.time % own["every"] == 0
+        ...     def due(state, slot, params):
+        ...         return slot.time % params["every"] == 0
         ...
         ...     @staticmethod
-        ...     def communicate(state, slot, own):
+        ...     def communicate(state, slot, params):
         ...         return state._replace(advice=Advised.commit(state)[slot.random_neighbour()])
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> data = fmab.simulate(Advised(), problem, horizon=10**3, seeds=20)
@@ -109,23 +109,25 @@ class IndexPolicy(Algorithm):
     """
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> State:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Returns the state before the first slot: a NamedTuple of arrays [row, ...]."""
         return Tally(jnp.zeros((rows, arms)), jnp.zeros((rows, arms)))
 
     @staticmethod
     @abstractmethod
-    def choose(state: State, slot: Slot, own: Own) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm that each row pulls; ties go to the lowest (`first_best`)."""
         raise NotImplementedError
 
     @staticmethod
-    def update(state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, own: Own) -> State:
+    def update(
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
         """Returns the state after a slot; pulls and rewards are 0 except at what was pulled."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
-    def release(rewards: PerRow, uniforms: PerRow, own: Own) -> PerRow:
+    def release(rewards: PerRow, uniforms: PerRow, params: Params) -> PerRow:
         """Returns what anybody, the agent included, sees of each agent's reward.
 
         One uniform for each makes it random.
@@ -133,7 +135,7 @@ class IndexPolicy(Algorithm):
         return rewards
 
     @staticmethod
-    def due(state: State, slot: Slot, own: Own) -> Truth:
+    def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether agents communicate at the end of this slot, from the state after it.
 
         Each time counts as one round, and costs the links of the exchange.
@@ -141,7 +143,7 @@ class IndexPolicy(Algorithm):
         return jnp.bool_(False)
 
     @staticmethod
-    def communicate(state: State, slot: Slot, own: Own) -> State:
+    def communicate(state: State, slot: Slot, params: Params) -> State:
         """Returns the state after a communication."""
         return state
 
@@ -183,7 +185,7 @@ class IndexPolicy(Algorithm):
             allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
-        own = collect_numbers(self, exchange, horizon)
+        params = collect_numbers(self, exchange, horizon)
         neighbours = _neighbours(self.network(problem.agents), room)
         rows, filling = 1 if self.shared else room, cast(Any, type(self))
         return IndexTrial(
@@ -193,11 +195,11 @@ class IndexPolicy(Algorithm):
             shared=self.shared,
             talks=filling.communicate is not IndexPolicy.communicate,
             releases=filling.release is not IndexPolicy.release,
-            state_rows=_state_rows(filling, rows, problem.arms, tuple(own), neighbours.shape),
+            state_rows=_state_rows(filling, rows, problem.arms, tuple(params), neighbours.shape),
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
             neighbours=neighbours,
-            own=own,
+            params=params,
         )
 
 
@@ -214,7 +216,7 @@ def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _state_rows(
-    filling: Any, rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
+    filling: Any, rows: int, arms: int, params: tuple[str, ...], table: tuple[int, ...]
 ) -> int:
     """Returns how many rows of arms, in float64, take the memory of a filling's state."""
 
@@ -222,7 +224,7 @@ def _state_rows(
         zero, word = jnp.float64(0.0), jnp.uint32(0)
         beside, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
         slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, zero, words, words)
-        return filling.init(rows, arms, slot, dict.fromkeys(own, zero))
+        return filling.init(rows, arms, slot, dict.fromkeys(params, zero))
 
     with jax.enable_x64(True):
         leaves = jax.tree.leaves(jax.eval_shape(init))

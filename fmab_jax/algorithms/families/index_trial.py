@@ -43,7 +43,7 @@ class IndexTrial:
         horizon: T in slots, int64.
         agents: M.
         neighbours: As in `Slot`.
-        own: The policy's values.
+        params: The policy's values.
         gauges: What is added up for outputs.
     """
 
@@ -57,7 +57,7 @@ class IndexTrial:
     horizon: Any
     agents: Any
     neighbours: Any
-    own: dict[str, Any]
+    params: dict[str, Any]
     gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
 
     waits: ClassVar[bool] = False
@@ -108,7 +108,9 @@ class _Seed(NamedTuple):
     def run(self) -> Outcome:
         """Plays all slots."""
         trial, arms, blank = self.trial, len(self.instance.gaps), jnp.zeros(self.grid.shape)
-        state = trial.filling.init(trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.own)
+        state = trial.filling.init(
+            trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.params
+        )
         gauges = gauges_start(trial.gauges, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _Run(state, jnp.float64(0.0), *counts, gauges)
@@ -184,24 +186,24 @@ class _Seed(NamedTuple):
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
         """Plays a slot: choose, pull, learn, talk; returns the arms, and whether agents talked."""
-        trial, filling, own = self.trial, self.trial.filling, self.trial.own
+        trial, filling, params = self.trial, self.trial.filling, self.trial.params
         running = number <= trial.horizon
         arms = len(self.instance.gaps)
         slot = self.slot(number, _CHOOSING)
-        arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
+        arm = checked("choose", filling.choose(state, slot, params), (trial.rows,), "iu")
 
         rewards = rewarded(trial, self.instance, self.key, number, arm)
         pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
         pulls, rewards = (jnp.where(pulled, x, 0.0) for x in (slot.sharing, rewards[:, None]))
-        after = filling.update(state, pulls, rewards, slot, own)
+        after = filling.update(state, pulls, rewards, slot, params)
         state = pick(running, after, state)
 
-        due = checked("due", filling.due(state, slot, own), (), "b") & running
+        due = checked("due", filling.due(state, slot, params), (), "b") & running
         if trial.talks:
             talking = self.slot(number, _TALKING)
             state = lax.cond(
                 anywhere(due),
-                lambda state: pick(due, filling.communicate(state, talking, own), state),
+                lambda state: pick(due, filling.communicate(state, talking, params), state),
                 lambda state: state,
                 state,
             )
@@ -224,7 +226,7 @@ def rewarded(
     reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
     if trial.releases:
         chance = _uniform(key, _RELEASING, agent, number)
-        released = trial.filling.release(reward, chance, trial.own)
+        released = trial.filling.release(reward, chance, trial.params)
         reward = checked("release", released, agent.shape, "f")
     if not trial.shared:
         return reward

@@ -76,34 +76,36 @@ class LikelihoodElimination(NoisyMessages):
         } | ({"most_noises": reporting} if by_data else {})
 
     @staticmethod
-    def budget(own: dict[str, Scalar]) -> Scalar:
+    def budget(params: dict[str, Scalar]) -> Scalar:
         """Returns R."""
-        return own["rounds"]
+        return params["rounds"]
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns b_r, the evidence that is needed: log(K r (r + 1) / failure)."""
-        return jnp.log(epoch.arms * epoch.number * (epoch.number + 1.0) / epoch.own["failure"])
+        return jnp.log(epoch.arms * epoch.number * (epoch.number + 1.0) / epoch.params["failure"])
 
     @classmethod
     def pulls_per_arm(cls, epoch: Epoch) -> Scalar:
         """Returns S_r: the first epoch's, then ``growth`` times as many each time."""
-        own = epoch.own
+        params = epoch.params
         needed = cls.radius(epoch._replace(number=jnp.ones_like(epoch.number)))
         # The first epoch ends where two sums of noise differ by half of the rewards, with b_1.
-        asked = jnp.sqrt(32.0 * needed * own["noises"]) / (own["epsilon"] * own["heard"])
-        first = jnp.where(jnp.isnan(own["first"]), jnp.maximum(jnp.ceil(asked), 1.0), own["first"])
-        return jnp.where(epoch.number == 1.0, first, jnp.ceil(own["growth"] * epoch.previous))
+        asked = jnp.sqrt(32.0 * needed * params["noises"]) / (params["epsilon"] * params["heard"])
+        first = jnp.where(
+            jnp.isnan(params["first"]), jnp.maximum(jnp.ceil(asked), 1.0), params["first"]
+        )
+        return jnp.where(epoch.number == 1.0, first, jnp.ceil(params["growth"] * epoch.previous))
 
     @classmethod
     def prepared(cls, epoch: Epoch, radius: Scalar) -> Any:
         """Returns tilts for b_r, for the noises that there are, or for some that there may be."""
-        own = epoch.own
-        noises = (epoch.number * own["noises"])[None]
-        if "most_noises" in own:
+        params = epoch.params
+        noises = (epoch.number * params["noises"])[None]
+        if "most_noises" in params:
             share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
-            noises = noises * own["most_noises"] ** share
-        return evidence.prepared(radius, own["heard"] * epoch.pulls, noises, own["epsilon"])
+            noises = noises * params["most_noises"] ** share
+        return evidence.prepared(radius, params["heard"] * epoch.pulls, noises, params["epsilon"])
 
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
@@ -115,4 +117,4 @@ class LikelihoodElimination(NoisyMessages):
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1 / epsilon."""
-        return 1.0 / epoch.own["epsilon"]
+        return 1.0 / epoch.params["epsilon"]

@@ -55,7 +55,7 @@ class ForgettingElimination(Private, Elimination):
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1 / epsilon."""
-        return 1.0 / epoch.own["epsilon"]
+        return 1.0 / epoch.params["epsilon"]
 
 
 _DISJOINT = "a reward enters one message; later means are sums of messages"

@@ -97,20 +97,20 @@ class PaperElimination(NoisyMessages):
         }
 
     @staticmethod
-    def settled(own: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+    def settled(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
         """Builds the schedule for the instance's own gap where none is given."""
-        gap = own["schedule_gap"]
-        return own | {"schedule_gap": jnp.where(jnp.isnan(gap), instance.smallest_gap, gap)}
+        gap = params["schedule_gap"]
+        return params | {"schedule_gap": jnp.where(jnp.isnan(gap), instance.smallest_gap, gap)}
 
     @staticmethod
-    def budget(own: dict[str, Scalar]) -> Scalar:
+    def budget(params: dict[str, Scalar]) -> Scalar:
         """Returns R."""
-        return own["rounds"]
+        return params["rounds"]
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Returns S_r (line 4, section IV-B)."""
-        ratio = schedule.shrink_ratio(epoch.own["schedule_gap"], epoch.own["rounds"])
+        ratio = schedule.shrink_ratio(epoch.params["schedule_gap"], epoch.params["rounds"])
         target = schedule.target_gap(ratio, epoch.number)
         inputs = epoch.active, epoch.number, target, epoch.previous
         return schedule.pulls_per_arm(*inputs, _setting(epoch))
@@ -124,13 +124,13 @@ class PaperElimination(NoisyMessages):
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1/(N epsilon) (line 9)."""
-        return schedule.noise_scale(epoch.reporting, epoch.own["epsilon"])
+        return schedule.noise_scale(epoch.reporting, epoch.params["epsilon"])
 
 
 def _setting(epoch: Epoch) -> schedule.Setting:
-    own = epoch.own
+    params = epoch.params
     return schedule.Setting(
-        epoch.arms, epoch.reporting, own["epsilon"], epoch.horizon, own["scale"]
+        epoch.arms, epoch.reporting, params["epsilon"], epoch.horizon, params["scale"]
     )
 
 

@@ -22,7 +22,7 @@ from fmab_jax.core.shapes import (
     TruthPerRowArm,
 )
 
-Own = dict[str, Any]
+Params = dict[str, Any]
 State = Any
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.base import noiseless_ledger
 from fmab_jax.algorithms.families.index import IndexPolicy
-from fmab_jax.algorithms.families.slots import Own, Slot, State
+from fmab_jax.algorithms.families.slots import Params, Slot, State
 from fmab_jax.core.exchanges import PEER, Exchange, alone, neighbours, pooled
 from fmab_jax.core.networks import network
 from fmab_jax.core.shapes import Integer, Truth, TruthPerRowArm
@@ -43,9 +43,9 @@ class Pooled(IndexPolicy):
         return pooled(agents) if self.pooled else alone(agents)
 
     @staticmethod
-    def due(state: State, slot: Slot, own: Own) -> Truth:
+    def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells that the server hears of every slot, if there is one."""
-        return own["pooled"] > 0.0
+        return params["pooled"] > 0.0
 
 
 class OnGraph(IndexPolicy):
@@ -64,7 +64,7 @@ class OnGraph(IndexPolicy):
         return agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
 
     @staticmethod
-    def due(state: State, slot: Slot, own: Own) -> Truth:
+    def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 
