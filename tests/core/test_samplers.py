@@ -555,7 +555,7 @@ def few_summed(u, count):
         return laplace.sample_small_sums(none, none, none, count)
 
 
-@pytest.mark.parametrize("terms", range(1, laplace._LISTED + 1))
+@pytest.mark.parametrize("terms", range(1, laplace._TABLE_TERMS + 1))
 def test_law_of_the_few_summed_variables(terms):
     """Catches a cubic of another cell or count, a slope that is not the law's, tails that end."""
     level = np.concatenate([np.linspace(0, 12, 20_001)[1:], np.linspace(12, 36.7, 2_000)[1:]])
@@ -575,7 +575,7 @@ def test_law_of_the_few_summed_variables(terms):
 def test_more_variables_than_are_listed_are_summed_in_parts():
     """Catches variables past the last listed one left out, doubled, or given to other sums; and
     parts of one sum that share their uniform."""
-    most = laplace._LISTED
+    most = laplace._TABLE_TERMS
     count = jnp.asarray([0, 1, most, most + 1, 2 * most, 2 * most + 3], jnp.int32)
     u = jnp.full(len(count), 0.2)
     one, few, all_ = (
