@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 import fmab_jax as fmab
 from experiments import common, pictures
 from fmab_jax.algorithms.adap_ucb import AdaPUCB
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.analysis.audit import Audit, Finding
 from fmab_jax.analysis.privacy import epsilon_at
@@ -124,7 +124,7 @@ class Trusting(CDP):
 
     name: ClassVar[str] = "cdp_trusting"
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns a noise more than an agent does not know."""
         return tuple(
             row._replace(over=row.over + 1) if row.who == "the agents" else row
@@ -138,7 +138,7 @@ class Hasty(CDP):
 
     name: ClassVar[str] = "cdp_hasty"
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns that epsilon, as if it were pure."""
         return tuple(
             row._replace(epsilon=epsilon_at(row.epsilon, row.over, 0.1), over=0)

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.analysis.epochs import numbers_by_arm
-from fmab_jax.core.evidence import Prepared
+from fmab_jax.core.evidence import Tilts
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import TIE
 from fmab_jax.errors import count, flag, refuse
@@ -180,7 +180,7 @@ def _schedule(
     exchange: Exchange,
     arms: int,
     horizon: int,
-) -> tuple[Float[np.ndarray, " epoch"], Float[np.ndarray, " epoch"], Prepared]:
+) -> tuple[Float[np.ndarray, " epoch"], Float[np.ndarray, " epoch"], Tilts]:
     """Returns S_r and b_r of all epochs that the horizon may have room for, and one more.
 
     And the tilts that each is judged by, [epoch, place].
@@ -205,8 +205,8 @@ def _planned(
     agents: Array,
     heard: Array,
     slots: Array,
-) -> tuple[Float[Array, " epoch"], Float[Array, " epoch"], Prepared]:
-    def one(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array, Prepared]]:
+) -> tuple[Float[Array, " epoch"], Float[Array, " epoch"], Tilts]:
+    def one(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array, Tilts]]:
         # Neither S_r nor b_r depends on how many arms are in play.
         epoch = Epoch(
             number, arms, arms, agents, heard, slots, previous, previous, previous, params
@@ -214,7 +214,7 @@ def _planned(
         asked = filling.pulls_per_arm(epoch)
         pulls = jnp.clip(asked, previous + 1.0, previous + slots * agents + 1.0)
         radius = filling.radius(epoch)
-        return pulls, (pulls, radius, filling.prepared(epoch._replace(pulls=pulls), radius))
+        return pulls, (pulls, radius, filling.precompute(epoch._replace(pulls=pulls), radius))
 
     numbers = jnp.arange(1.0, _EPOCHS + 1.0, dtype=jnp.float64)
     return lax.scan(one, jnp.zeros((), jnp.float64), numbers)[1]
@@ -227,7 +227,7 @@ def _log_below(
     high: float,
     needed: Float[np.ndarray, " epoch"],
     epsilon: float,
-    ready: Prepared,
+    ready: Tilts,
 ) -> Float[np.ndarray, "arm epoch"]:
     """Returns the logarithm of a bound on the probability that tilts show less than b_r.
 

@@ -210,7 +210,7 @@ def _both(q: Any, low: Any, high: Any, epsilon: Any) -> Any:
 
 @_compiled
 def _tilts(beta: Any, epsilon: Any) -> Any:
-    of = jax.vmap(evidence.prepared, (0, None, None, None))
+    of = jax.vmap(evidence.choose_tilts, (0, None, None, None))
     found = of(beta, jnp.ones_like(epsilon), jnp.zeros_like(epsilon)[None], epsilon)
     return found.low, found.high
 

@@ -1,7 +1,7 @@
-"""What a run of Algorithm 1 amounts to: its slots, regret and rounds, and who is left.
+"""The accounts of a run of Algorithm 1: its slots, regret, rounds and remaining arms.
 
-`fmab_jax.elimination` decides; here is counted. Regret grows in straight lines, which are drawn
-into curves at the recorded slots; outputs that accumulate are fed with the same stretches of slots.
+`fmab_jax.elimination` decides; this module counts. Regret grows in straight lines, which become
+curves at the recorded slots. Accumulators of outputs get the same stretches of slots.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.core import arrays
 from fmab_jax.core.curves import NEVER, Curves, Line, draw_line
-from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
+from fmab_jax.core.outputs import Stretch, accumulate, finish_accumulators, start_accumulators
 from fmab_jax.core.shapes import Integer, PerArm, Scalar, Truth
 from fmab_jax.core.trials import Outcome
 
 
 class State(NamedTuple):
-    """A run between two epochs.
+    """The state of a run between two epochs.
 
     Attributes:
-        number: r, of the last epoch.
-        pulls: S_r, of each arm in play.
-        slot: The last that is over.
-        regret: By then, of all agents.
-        waited: The part of it that was collected in waits.
-        active: Arms in play.
-        gaps: Their gaps, summed.
-        chosen: The best of them, by the last aggregate.
-        lost: Whether every best arm has left.
+        number: r, number of the last epoch.
+        pulls: S_r, pulls of each arm in play.
+        slot: Last completed slot.
+        regret: Regret of all agents up to that slot.
+        waiting_regret: Part of the regret in waiting slots.
+        active: Number of arms in play.
+        gaps: Sum of their gaps.
+        best_arm: The best of them, by the last aggregate.
+        best_eliminated: Whether every optimal arm is eliminated.
         rounds: Completed rounds.
-        reported: Arms that these began with, summed.
-        memory: Of the draws.
-        playing: [arm] which are in play, where outputs ask for it.
-        gauges: What is added up for outputs.
+        arms_reported: Arms in play at the start of each completed round, summed over rounds.
+        memory: Memory of the draws.
+        active_mask: [arm] whether an arm is in play; empty if no output needs it.
+        accumulators: States of the accumulators of outputs.
     """
 
     number: Integer
     pulls: Scalar
     slot: Integer
     regret: Scalar
-    waited: Scalar
+    waiting_regret: Scalar
     active: Integer
     gaps: Scalar
-    chosen: Integer
-    lost: Truth
+    best_arm: Integer
+    best_eliminated: Truth
     rounds: Integer
-    reported: Integer
+    arms_reported: Integer
     memory: Any
-    playing: Bool[Array, " place"]
-    gauges: tuple[Any, ...]
+    active_mask: Bool[Array, " place"]
+    accumulators: tuple[Any, ...]
 
 
 def power_of_two_above(gaps: PerArm) -> Scalar:
@@ -61,24 +61,24 @@ def power_of_two_above(gaps: PerArm) -> Scalar:
 
 
 def start_run(trial: Any, gaps: PerArm, grid: Array, scale: Scalar) -> State:
-    """Returns a run before its first epoch (lines 1-2)."""
-    none, zero, long = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
+    """Returns the state before the first epoch (lines 1-2)."""
+    zero_count, zero, zero_slots = jnp.int32(0), jnp.float64(0.0), jnp.int64(0)
     arms = len(gaps)
     return State(
-        number=none,
+        number=zero_count,
         pulls=zero,
-        slot=long,
+        slot=zero_slots,
         regret=zero,
-        waited=zero,
+        waiting_regret=zero,
         active=jnp.int32(arms),
         gaps=arrays.exact_sum(gaps, scale),
-        chosen=none,
-        lost=jnp.bool_(False),
-        rounds=none,
-        reported=long,
-        memory=trial.draws.memory(),
-        playing=jnp.ones(arms if trial.gauges else 0, bool),
-        gauges=gauges_start(trial.gauges, trial.gauge_rows, arms, grid),
+        best_arm=zero_count,
+        best_eliminated=jnp.bool_(False),
+        rounds=zero_count,
+        arms_reported=zero_slots,
+        memory=trial.draws.start_memory(),
+        active_mask=jnp.ones(arms if trial.accumulators else 0, bool),
+        accumulators=start_accumulators(trial.accumulators, trial.accumulator_rows, arms, grid),
     )
 
 
@@ -87,46 +87,54 @@ def is_spent(trial: Any, state: State) -> Truth:
     return state.rounds.astype(jnp.float64) >= trial.algorithm.budget(trial.params)
 
 
-def goes_on(trial: Any, state: State, last: Integer) -> Truth:
-    """Tells whether there is time, budget and doubt left for another epoch."""
-    # An equation that returns NaN ends the run, which would never end.
-    more = (state.slot < last) & ~jnp.isnan(state.pulls)
-    return more & (state.active > 1) & ~is_spent(trial, state)
+def is_running(trial: Any, state: State, last: Integer) -> Truth:
+    """Tells whether another epoch follows."""
+    # With NaN the run would never end.
+    has_time = (state.slot < last) & ~jnp.isnan(state.pulls)
+    return has_time & (state.active > 1) & ~is_spent(trial, state)
 
 
 def close_epoch(
     trial: Any, gaps: PerArm, grid: Array, state: State, plan: Any, reduced: Any, scale: Scalar
 ) -> tuple[State, tuple[Line, ...]]:
-    """Returns a run after an epoch and the wait that closes it, and how its regret grew."""
+    """Returns the state after an epoch and its wait, and the lines of its regret."""
     number, never, zero = plan.round.number, jnp.int64(NEVER), jnp.zeros(())
-    slot, regret, waited, gauges = plan.explored, state.regret, state.waited, state.gauges
-    completed = plan.draws & (slot + trial.wait <= trial.horizon)
+    slot, regret, waiting_regret = plan.end, state.regret, state.waiting_regret
+    completed = plan.fits & (slot + trial.wait <= trial.horizon)
     rate = trial.agents * (state.gaps / plan.epoch.active)
     ended = never if trial.waits else jnp.where(completed, slot, never)
     start = jnp.where(plan.runs, state.slot, never)
-    lines: tuple[Line, ...] = (Line(start, regret, rate, waited, zero, ended, number),)
+    lines: tuple[Line, ...] = (Line(start, regret, rate, waiting_regret, zero, ended, number),)
     regret = regret + arrays.rounded(rate * (slot - state.slot).astype(jnp.float64))
-    gauges = gauged(trial.gauges, gauges, lambda: exploring(trial, state, plan, rate), grid)
+    accumulators = accumulate(
+        trial.accumulators,
+        state.accumulators,
+        lambda: make_epoch_stretch(trial, state, plan, rate),
+        grid,
+    )
     if trial.waits:
         gap = gaps[jnp.minimum(reduced["play"], len(gaps) - 1)]
         real = trial.draws.real
         rate = arrays.padded_sum(jnp.where(real, gap, 0.0))
-        over = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
-        start, ended = (jnp.where(x, y, never) for x, y in ((plan.runs, slot), (completed, over)))
-        lines += (Line(start, regret, rate, waited, rate, ended, number),)
-        gained = arrays.rounded(rate * (over - slot).astype(jnp.float64))
-        regret, waited = regret + gained, waited + gained
-        played = jax.nn.one_hot(reduced["play"], len(gaps), dtype=jnp.float64)
-        stretch = Stretch(slot, over, gap, played, real.astype(jnp.float64))
-        gauges, slot = gauged(trial.gauges, gauges, lambda: stretch, grid), over
+        wait_end = jnp.where(plan.runs, jnp.minimum(slot + trial.wait, trial.horizon), slot)
+        start, ended = (
+            jnp.where(x, y, never) for x, y in ((plan.runs, slot), (completed, wait_end))
+        )
+        lines += (Line(start, regret, rate, waiting_regret, rate, ended, number),)
+        wait_regret = arrays.rounded(rate * (wait_end - slot).astype(jnp.float64))
+        regret, waiting_regret = regret + wait_regret, waiting_regret + wait_regret
+        share = jax.nn.one_hot(reduced["play"], len(gaps), dtype=jnp.float64)
+        stretch = Stretch(slot, wait_end, gap, share, real.astype(jnp.float64))
+        accumulators = accumulate(trial.accumulators, accumulators, lambda: stretch, grid)
+        slot = wait_end
     after = state._replace(
         active=reduced["active"],
         gaps=arrays.exact_total(reduced["gaps"][0], reduced["gaps"][1], scale),
-        chosen=jnp.where(reduced["chosen"] < len(gaps), reduced["chosen"], 0),
-        lost=reduced["optimal"] == 0,
+        best_arm=jnp.where(reduced["best_arm"] < len(gaps), reduced["best_arm"], 0),
+        best_eliminated=reduced["optimal"] == 0,
         rounds=number,
-        reported=state.reported + state.active.astype(jnp.int64),
-        playing=reduced.get("playing", state.playing),
+        arms_reported=state.arms_reported + state.active.astype(jnp.int64),
+        active_mask=reduced.get("active_mask", state.active_mask),
     )
     state = jax.tree.map(lambda new, old: jnp.where(completed, new, old), after, state)
     pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
@@ -135,48 +143,50 @@ def close_epoch(
         pulls=jnp.where(plan.runs, pulls, state.pulls),
         slot=slot,
         regret=regret,
-        waited=waited,
+        waiting_regret=waiting_regret,
         memory=plan.memory,
-        gauges=gauges,
+        accumulators=accumulators,
     ), lines
 
 
-def exploring(trial: Any, state: State, plan: Any, rate: Scalar) -> Stretch:
-    """Returns the slots of an epoch, in which all agents play the arms in play in turn."""
-    rows, each = trial.gauge_rows, jnp.where(state.playing, 1.0, 0.0)
-    share = jnp.broadcast_to(each / jnp.sum(each), (rows, len(each)))
+def make_epoch_stretch(trial: Any, state: State, plan: Any, rate: Scalar) -> Stretch:
+    """Returns the stretch of an epoch, in which all agents play the arms in play in turn."""
+    rows, weights = trial.accumulator_rows, jnp.where(state.active_mask, 1.0, 0.0)
+    share = jnp.broadcast_to(weights / jnp.sum(weights), (rows, len(weights)))
     gap = jnp.full(rows, rate / trial.agents)
-    return Stretch(state.slot, plan.explored, gap, share, trial.agents_by_row)
+    return Stretch(state.slot, plan.end, gap, share, trial.agents_by_row)
 
 
 def finish_run(trial: Any, gaps: PerArm, grid: Array, state: State, curves: Curves) -> Outcome:
-    """Returns a run's outcome, with the best arm played to the end (lines 16-17)."""
-    rows, zero, never = trial.gauge_rows, jnp.zeros(()), jnp.int64(NEVER)
-    gap = gaps[state.chosen]
-    decided = (state.active == 1) | is_spent(trial, state)
+    """Returns the outcome of a run, which plays the best arm to the end (lines 16-17)."""
+    rows, zero, never = trial.accumulator_rows, jnp.zeros(()), jnp.int64(NEVER)
+    gap = gaps[state.best_arm]
+    has_decided = (state.active == 1) | is_spent(trial, state)
     rate = trial.agents * gap
-    line = Line(state.slot, state.regret, rate, state.waited, zero, never, state.rounds)
+    line = Line(state.slot, state.regret, rate, state.waiting_regret, zero, never, state.rounds)
     curves = draw_line(curves, grid, line)
 
-    def committed() -> Stretch:
-        share = jax.nn.one_hot(state.chosen, len(gaps), dtype=jnp.float64)
+    def make_stretch() -> Stretch:
+        share = jax.nn.one_hot(state.best_arm, len(gaps), dtype=jnp.float64)
         share = jnp.broadcast_to(share, (rows, len(gaps)))
         now = state.slot, trial.horizon, jnp.full(rows, gap), share
         return Stretch(*now, trial.agents_by_row)
 
-    gauges = gauged(trial.gauges, state.gauges, committed, grid)
-    exploring = state.gaps / state.active.astype(jnp.float64)
+    accumulators = accumulate(trial.accumulators, state.accumulators, make_stretch, grid)
+    mean_gap = state.gaps / state.active.astype(jnp.float64)
     return Outcome(
-        # If an equation returned NaN, the regret is NaN.
+        # An equation returned NaN.
         regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, curves.regret),
         waiting_regret=curves.waiting,
         rounds_by=curves.rounds,
         rounds=state.rounds,
-        arms_reported=state.reported,
+        arms_reported=state.arms_reported,
         active_arms=state.active,
-        chosen_arm=jnp.where(decided, state.chosen, -1),
-        agents_lost=jnp.where(state.lost, trial.agents, 0.0).astype(jnp.int32),
-        agents_worse=jnp.where(decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
-        final_gap=jnp.where(decided, gap, exploring),
-        gauged=gauges_end(trial.gauges, gauges, rows, len(gaps), len(grid)),
+        chosen_arm=jnp.where(has_decided, state.best_arm, -1),
+        agents_lost=jnp.where(state.best_eliminated, trial.agents, 0.0).astype(jnp.int32),
+        agents_worse=jnp.where(has_decided & (gap > 0.0), trial.agents, 0.0).astype(jnp.int32),
+        final_gap=jnp.where(has_decided, gap, mean_gap),
+        accumulator_values=finish_accumulators(
+            trial.accumulators, accumulators, rows, len(gaps), len(grid)
+        ),
     )

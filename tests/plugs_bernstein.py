@@ -33,7 +33,7 @@ class Bernstein(fmab.Elimination):
         return jnp.log(6.0 * epoch.arms * epoch.number**2 * epoch.horizon)  # log(3 / delta)
 
     @classmethod
-    def worse(cls, heard, epoch):
-        log, count = heard.radius, heard.rewards
-        wide = [jnp.sqrt(2 * m * (1 - m) * log / count) for m in (heard.aggregate, heard.best)]
-        return heard.best - heard.aggregate >= wide[0] + wide[1] + 6 * log / count
+    def worse(cls, aggregate, epoch):
+        log, count = aggregate.radius, aggregate.rewards
+        wide = [jnp.sqrt(2 * m * (1 - m) * log / count) for m in (aggregate.mean, aggregate.best)]
+        return aggregate.best - aggregate.mean >= wide[0] + wide[1] + 6 * log / count

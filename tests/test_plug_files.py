@@ -29,9 +29,11 @@ class Hoeffding(plugs_bernstein.Bernstein):
     name = "hoeffding"
 
     @classmethod
-    def worse(cls, heard, epoch):
+    def worse(cls, aggregate, epoch):
         """Twice the half-width sqrt(log / (2 n))."""
-        return heard.best - heard.aggregate >= jnp.sqrt(2.0 * heard.radius / heard.rewards)
+        return aggregate.best - aggregate.mean >= jnp.sqrt(
+            2.0 * aggregate.radius / aggregate.rewards
+        )
 
 
 @pytest.mark.parametrize("module", [plugs_bernstein, plugs_ucb2])
@@ -49,14 +51,14 @@ def _means(trial, problem, seed):
     instance = problem.draw(key)
     draws, gaps = trial.draws, instance.gaps
     arms = {"arm": jnp.arange(5, dtype=jnp.uint32), "alive": jnp.ones(5, bool)}
-    arms |= draws.fixed(instance) | {name: jnp.zeros(5) for name in draws.sums}
+    arms |= draws.compute_constants(instance) | {name: jnp.zeros(5) for name in draws.sums}
     state = accounts.start_run(trial, gaps, jnp.zeros(1, jnp.int64), jnp.float64(1.0))
 
     def epoch(before, _):
         state, arms = before
         plan = elimination.plan_epoch(trial, state, key, trial.horizon)
         # Epochs that go on past the horizon are drawn, too.
-        sums, mean = draws.hear(arms, plan.round._replace(fresh=plan.epoch.fresh))
+        sums, mean = draws.aggregate(arms, plan.round._replace(fresh=plan.epoch.fresh))
         state = state._replace(number=plan.round.number, pulls=plan.round.pulls)
         return (state, arms | sums), mean
 
@@ -70,7 +72,7 @@ def told(trial, seed):
 
 
 def test_bernstein_drops_what_numpy_drops_from_the_same_sums():
-    """Catches other means, counts or epochs for `worse`; `rewards` of one agent in `Heard`."""
+    """Catches other means, counts or epochs for `worse`; `rewards` of one agent in `Aggregate`."""
     algorithm, seeds = plugs_bernstein.Bernstein(first=FIRST), 24
     made = fmab.simulate(algorithm, PROBLEM, HORIZON, seeds, times=HORIZON, root_seed=3)
     trial = algorithm.bind(PROBLEM, HORIZON, exchange=algorithm.exchange(AGENTS))

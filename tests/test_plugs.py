@@ -24,7 +24,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws, plugins
@@ -46,7 +46,7 @@ SMALL = ["--agents", "6", "--arms", "5", "--horizon", "2000", "--seeds", "16"]
 @pytest.fixture(autouse=True)
 def _no_plugins_left():
     """What a test loads, the next does not know."""
-    before = [(table, dict(table)) for table in (base._loaded, laws.KNOWN)]
+    before = [(table, dict(table)) for table in (base._loaded, laws.LAWS_BY_NAME)]
     yield
     for table, kept in before:
         table.clear()
@@ -237,7 +237,7 @@ def test_policy_and_law_by_command_line_study_file_and_figure(tmp_path, monkeypa
     assert len({each.values.tobytes() for each in swept}) == 3
     # Results say of themselves what they are: no plug-in is needed to look at them.
     base._loaded.clear()
-    del laws.KNOWN["three-point"]
+    del laws.LAWS_BY_NAME["three-point"]
     assert main(["plot", "own.nc", "--curves", "--out", "one.png"]) == 0
     assert main(["plot", "runs", "--x", "rewards", "--out", "laws.png"]) == 0
     assert min(Path(name).stat().st_size for name in ("one.png", "laws.png")) > 10_000
@@ -619,7 +619,7 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(views=5), "exchange.views=5"),
         (dict(views=("the server",)), "exchange.views='the server': must be Views"),
         (dict(views=(View("the server", 2.5),)), "exchange.views=2.5"),
-        (dict(views=(View("the server", 2, inside="no"),)), "exchange.views.inside='no'"),
+        (dict(views=(View("the server", 2, is_member="no"),)), "exchange.views.is_member='no'"),
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table, field):
@@ -725,12 +725,20 @@ def test_a_function_that_fails_is_named_in_one_line(function):
 
 BOTH = ("epsilon", "epsilon_message")
 STATED = [
-    ("ledger", (), "=(): must be one Seen, or several"),
-    ("ledger", None, "=None: must be one Seen, or several"),
-    ("ledger", ("x",), "=('x',): must be one Seen, or several"),
-    ("ledger", Seen("a", "b", math.nan, "c"), "[0].epsilon=nan: must be a number in [0, inf]"),
-    ("ledger", Seen("a", "b", 1.0, "c", over=math.nan), "[0].over=nan: must be a whole number"),
-    ("ledger", Seen("a", "b", 1.0, None), "[0]=Seen("),
+    ("ledger", (), "=(): must be one Disclosure, or several"),
+    ("ledger", None, "=None: must be one Disclosure, or several"),
+    ("ledger", ("x",), "=('x',): must be one Disclosure, or several"),
+    (
+        "ledger",
+        Disclosure("a", "b", math.nan, "c"),
+        "[0].epsilon=nan: must be a number in [0, inf]",
+    ),
+    (
+        "ledger",
+        Disclosure("a", "b", 1.0, "c", over=math.nan),
+        "[0].over=nan: must be a whole number",
+    ),
+    ("ledger", Disclosure("a", "b", 1.0, None), "[0]=Disclosure("),
     ("privacy", {}, "={}: must be a dict of epsilon and epsilon_message"),
     ("privacy", None, "=None: must be a dict of epsilon and epsilon_message"),
     ("privacy", dict.fromkeys(BOTH, -1.0), "['epsilon']=-1.0: must be a number in [0, inf]"),
@@ -1170,14 +1178,14 @@ def test_two_of_one_name_in_one_file_are_refused(old, new, told, tmp_path, capsy
     path.write_text(TWICE, encoding="utf-8")
     assert [owner.name for owner in base.load_plugin(str(path))] == ["mine", "other"]
     base._loaded.clear()
-    laws.KNOWN.pop("coin"), laws.KNOWN.pop("token")
+    laws.LAWS_BY_NAME.pop("coin"), laws.LAWS_BY_NAME.pop("token")
     text = TWICE.replace(old, new).replace("Alias = Other", "")
     assert text != TWICE
     path.write_text(text, encoding="utf-8")
     assert main(["algorithms", "--plugin", str(path)]) == 2
     error = capsys.readouterr().err
     assert told in error and "own.py" in error and error.count("\n") == 1, error
-    assert not base._loaded and "coin" not in laws.KNOWN
+    assert not base._loaded and "coin" not in laws.LAWS_BY_NAME
 
 
 def test_another_file_cannot_take_a_loaded_name(tmp_path):

@@ -13,9 +13,9 @@ from jax.extend.core import Literal
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import named
 from fmab_jax.core import arrays, curves
-from fmab_jax.core.backend import traced_for
+from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
-from fmab_jax.draws import summed
+from fmab_jax.draws import agent_sum
 from fmab_jax.parameters import Flag, parameters_of
 from fmab_jax.run import compilation, configs
 
@@ -28,7 +28,7 @@ SAMPLERS += ("core/rewards/bernoulli.py", "algorithms/lazy_dp_ts.py")
 # Their products are exact: of whole numbers, or with a power of two.
 EXACT = {
     *(("core/arrays.py", name) for name in ("exact_parts", "exact_total")),
-    *(("core/evidence.py", name) for name in ("_log_largest", "prepared.<locals>.pair")),
+    *(("core/evidence.py", name) for name in ("_log_largest", "choose_tilts.<locals>.pair")),
     *(("algorithms/dducb.py", name) for name in ("DDUCB.choose", "_place")),
     ("elimination.py", "plan_epoch"),
     ("algorithms/lazy_dp_ts.py", "LazyDPTS.update"),
@@ -37,7 +37,11 @@ EXACT = {
 }
 # `vmap` and `jit` name these in place of what they call, which is named where nothing is mapped,
 # and in the layout of accelerators.
-CALLERS = {("core/rare.py", "rare"), ("layouts/ragged.py", "Ragged._applied.<locals>.apart"), None}
+CALLERS = {
+    ("core/rare.py", "rare"),
+    ("layouts/ragged.py", "Ragged._applied.<locals>.apply_to_arm"),
+    None,
+}
 # Operations that hand a product on as it is.
 MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather", "copy"}
 
@@ -112,7 +116,7 @@ def sums_of(algorithm, problem):
 
     def traced(function, platform, *given):
         # What was traced for another platform is not taken for this one.
-        with traced_for(platform):
+        with trace_for(platform):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
@@ -133,7 +137,7 @@ def test_a_product_is_rounded_before_it_is_added_to(algorithm, problem):
 
 def test_a_product_that_is_not_rounded_is_seen(monkeypatch):
     """Would catch a search that finds nothing: without rounding, several places must show."""
-    for module in (arrays, curves, summed):
+    for module in (arrays, curves, agent_sum):
         monkeypatch.setattr(module, "rounded", lambda product: product)
     places = {name.partition(".<")[0] for _, name in sums_of(fmab.cdp_mab(0.7), ALIKE)}
-    assert {"close_epoch", "extend", "Draws.hear"} <= places
+    assert {"close_epoch", "extend", "Draws.aggregate"} <= places

@@ -25,10 +25,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.laws import KNOWN, check_class
+from fmab_jax.core.laws import LAWS_BY_NAME, check_class
 from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that plug-ins import from here
-from fmab_jax.core.ledgers import ANYBODY, SERVER, UNSTATED, checked_rows, receivers, together
-from fmab_jax.core.ledgers import Seen as Seen
+from fmab_jax.core.ledgers import ANY_VIEWER, SERVER, UNSTATED, checked_rows, list_viewers, together
+from fmab_jax.core.ledgers import Disclosure as Disclosure
 from fmab_jax.core.outputs import OF_RESULTS, Output
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused, source_digest
 from fmab_jax.core.plugins import imported as import_file
@@ -52,7 +52,7 @@ _loaded: dict[str, type[Algorithm]] = {}
 # Attributes that decide how rewards become messages and actions; all others are functions of these.
 # `values` is among them: the noise is scaled by it.
 _MADE_PUBLIC = (
-    *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
+    *("noise_scale", "noisy", "remembers", "sums_securely", "values", "resolve_params"),
     *("init", "release", "update", "learn", "choose", "due", "communicate", "bind", "make_trial"),
 )
 
@@ -185,7 +185,7 @@ class Algorithm(Described):
         """Returns the bits of one number that is sent, among so many arms; a real number has 64."""
         return 64
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns who sees what of an agent's rewards, and what epsilon covers it.
 
         Privacy is never guessed: by default nothing bounds what is seen, and the row says so. A
@@ -196,7 +196,7 @@ class Algorithm(Described):
             return noiseless_ledger(self, exchange)
         return _list_rows(exchange, f"{UNSTATED}; state a ledger")
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns what so many agents together see of another one's reward.
 
         They put together all that they are told and do, and take their own messages out. Privacy is
@@ -207,10 +207,10 @@ class Algorithm(Described):
             size: Of the coalition, in [1, M - 1].
         """
         rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
-        if rows and all(row.who in (ACTIONS, *ANYBODY) for row in rows):
+        if rows and all(row.who in (ACTIONS, *ANY_VIEWER) for row in rows):
             worst = max(rows, key=lambda row: row.epsilon)
             return (worst._replace(who=together(size), over=min(worst.over, 1)),)
-        return (Seen(together(size), "all that they are told", float("inf"), "not stated"),)
+        return (Disclosure(together(size), "all that they are told", float("inf"), "not stated"),)
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
@@ -223,15 +223,15 @@ def _is_ours(owner: type) -> bool:
     return owner.__module__.startswith("fmab_jax.")
 
 
-def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
+def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...]:
     """Returns the ledger of an algorithm without noise; a class takes it as its ``ledger``."""
     return _list_rows(exchange, "a function of the rewards; no noise is stated")
 
 
-def _list_rows(exchange: Exchange, why: str) -> tuple[Seen, ...]:
+def _list_rows(exchange: Exchange, why: str) -> tuple[Disclosure, ...]:
     """Returns a row without a bound for everybody who sees something."""
-    rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
-    return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
+    rows = [Disclosure(who, "messages", float("inf"), why) for who in list_viewers(exchange)]
+    return (*rows, Disclosure(ACTIONS, "actions", float("inf"), why))
 
 
 def collect_numbers(
@@ -246,7 +246,7 @@ def collect_numbers(
     return {name: np.float64(value) for name, value in numbers.items()}
 
 
-def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
+def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...]:
     """Returns what an algorithm states in its privacy ledger.
 
     Whoever sees something by the exchange, and is not in the ledger, sees messages without a bound.
@@ -256,13 +256,13 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     """
     rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
     listed = {row.who for row in rows}
-    if not listed.isdisjoint(ANYBODY):
+    if not listed.isdisjoint(ANY_VIEWER):
         return rows
-    left = [who for who in receivers(exchange) if who not in listed]
-    return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
+    left = [who for who in list_viewers(exchange) if who not in listed]
+    return (*rows, *(Disclosure(who, "messages", float("inf"), "not stated") for who in left))
 
 
-def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
     """Returns what an algorithm states of a coalition.
 
     Raises:
@@ -346,7 +346,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
     if not owners and not laws and not outputs:
-        for nameless in defined_in(module, (Algorithm, Law), named=False):
+        for nameless in defined_in(module, (Algorithm, Law), is_named=False):
             _check_name(nameless)
         remedy = "derive a frozen dataclass from a family and give it a name"
         allowed = "a module that defines an algorithm, a reward law or an output"
@@ -363,7 +363,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         check_class(law, spec)
     for each in (*owners, *laws):
         source_digest(each)  # now: the files may change later
-    KNOWN.update({law.name: law for law in laws})
+    LAWS_BY_NAME.update({law.name: law for law in laws})
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 

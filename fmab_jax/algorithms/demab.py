@@ -18,7 +18,7 @@ from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.ledgers import SERVER, Seen, together
+from fmab_jax.core.ledgers import SERVER, Disclosure, together
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar, Truth
@@ -76,17 +76,17 @@ class DEMAB(Private):
 
         What more is sent is counted in the runs: each as a vector of one number.
         """
-        views = (View(SERVER, 1), View("the agents", 1, what="the best mean of each phase"))
+        views = (View(SERVER, 1), View("the agents", 1, content="the best mean of each phase"))
         table = server(agents)
         return replace(table, vectors=1, numbers=2 * agents, views=views)
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers messages and actions: both follow from sums that hold every reward once."""
         why = "a reward enters one sum of one phase, with one noise"
-        messages = [self.seen(why, view.who, view.what, over=1) for view in exchange.views]
+        messages = [self.seen(why, view.viewer, view.content, over=1) for view in exchange.views]
         return (*messages, self.seen("a function of noisy sums", over=1))
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Covers what agents are told: none of them knows the noise of another one."""
         why = "another agent's sums have noise of its own"
         return (self.seen(why, together(size), "means of other agents", over=1),)

@@ -8,7 +8,7 @@ from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
 from fmab_jax.algorithms.families.private import secure_sum, shares_left
 from fmab_jax.core.exchanges import Exchange, View, server
-from fmab_jax.core.ledgers import Seen
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import GROWTH, parameter
 
@@ -52,12 +52,12 @@ class DistDPSE(ForgettingElimination):
         """Returns the table of a server that hears everybody, and sees no more than the sum."""
         return replace(server(agents), views=(View("the server", agents),))
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers what the server sees, so the actions that it decides, and agents with a share."""
         why = "batches are disjoint data, each with one noise on an arm"
         return secure_sum(self, exchange, why, self.source)
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns what is left of the noise, even where the server is one of them."""
         return shares_left(self, exchange, size)
 

@@ -36,7 +36,7 @@ class Fed1UCB(Elimination):
     trusted = "the server, with means"
     examples = ("--agents 10 --arms 10", "--pulls 50 200")
     elementwise = True
-    leaves = staticmethod(is_clearly_behind)
+    eliminates = staticmethod(is_clearly_behind)
 
     pulls: int | None = parameter(
         Whole(none="10 log T pulls", low=1, high=10**12),

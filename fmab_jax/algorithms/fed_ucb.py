@@ -10,7 +10,7 @@ from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
 from fmab_jax.core import arrays, normal
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import OWN, Seen, together
+from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, together
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
@@ -49,18 +49,20 @@ class FedUCB(GossipUCB, Private):
     source = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
     trusted = "nobody, up to the epsilon of a message"
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers what neighbours are told, and actions: both follow from the released sums."""
         why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
         # The source has another share of epsilon for a block.
-        views = [view.who for view in exchange.views]
-        messages = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
-        return (*messages, self.seen("a function of released sums", source=OWN))
+        views = [view.viewer for view in exchange.views]
+        messages = [
+            self.seen(why, who, "estimates and counts", source=COMPUTED_HERE) for who in views
+        ]
+        return (*messages, self.seen("a function of released sums", source=COMPUTED_HERE))
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Covers any number of neighbours: all that they see follows from the same sums."""
         why, what = "functions of the same sums", "estimates and counts"
-        return (self.seen(why, together(size), what, source=OWN),)
+        return (self.seen(why, together(size), what, source=COMPUTED_HERE),)
 
     @staticmethod
     def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:

@@ -69,7 +69,7 @@ class GosInE(Recommending):
         self.network(agents)
         asked = agents if agents > 1 else 0
         links, who = ((PEER, asked),), "one random neighbour"
-        return neighbours("recommendation", agents, links, numbers=asked, who=who)
+        return neighbours("recommendation", agents, links, numbers=asked, viewer=who)
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:

@@ -6,7 +6,7 @@ from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
 from fmab_jax.core.exchanges import Exchange, View, server
-from fmab_jax.core.ledgers import SERVER, Seen
+from fmab_jax.core.ledgers import SERVER, Disclosure
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, parameter
 
@@ -81,19 +81,19 @@ class KLSE(LikelihoodElimination):
         # Pulls are lined up arm by arm and cut between agents; each cut adds one number.
         return replace(table, vectors=1, numbers=agents - 1) if self.split else table
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers messages, or the secure sum, and all that follows from them."""
         if self.secure:
             return secure_sum(self, exchange, "epochs are disjoint data, each with one noise")
         return self._few(super().ledger(exchange))
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns what a coalition sees of another agent's reward."""
         if self.secure:
             return shares_left(self, exchange, size)
         return self._few(super().coalition(exchange, size))
 
-    def _few(self, rows: tuple[Seen, ...]) -> tuple[Seen, ...]:
+    def _few(self, rows: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
         """Returns the same where arms are shared out: then one noise may be alone in a sum."""
         if not self.split:
             return rows

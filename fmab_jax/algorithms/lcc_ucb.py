@@ -70,7 +70,7 @@ class LCCUCB(Recommending):
         """Returns the table of one message each way between every two agents, or on every edge."""
         edges = self.edges(agents)
         links, who = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
-        return neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
+        return neighbours("recommendations", agents, links, numbers=2 * edges, viewer=who)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns how many agents one hears at most, and the sub-epochs of an epoch."""

@@ -9,7 +9,7 @@ from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best, 
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import arrays, laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Seen, together
+from fmab_jax.core.ledgers import BITS, LAPLACE, OUTSIDE, Disclosure, together
 from fmab_jax.core.shapes import ArmPerRow, PerRow
 from fmab_jax.parameters import Flag, parameter
 
@@ -49,7 +49,7 @@ class LDPUCB(Private, Pooled):
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
     pooled: bool = pooled_parameter("A server pools what is released.")
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers every reward as it is released, and so all that follows from it.
 
         Pooled, all agents pull the arm of the largest index of sums over all of them, so that an
@@ -63,11 +63,11 @@ class LDPUCB(Private, Pooled):
         actions = self.seen(why, OUTSIDE, over=exchange.agents, law=law)
         return (self._released("anybody"), actions)
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Covers what anybody may see: every reward as it is released."""
         return (self._released(together(size)),)
 
-    def _released(self, who: str) -> Seen:
+    def _released(self, who: str) -> Disclosure:
         """Returns what released rewards tell somebody."""
         form = "as one random bit" if self.bits else "with noise of its own"
         why, law = f"each reward is released once, {form}", BITS if self.bits else LAPLACE

@@ -9,7 +9,7 @@ from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import Seen
+from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import ArmPerRow
 
 
@@ -37,7 +37,7 @@ class Thompson(Pooled):
 
     pooled: bool = pooled_parameter()
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Says what the draws hide: a reward moves N(s / (n + 1), 1 / (n + 1)) by 1 / (n + 1).
 
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian

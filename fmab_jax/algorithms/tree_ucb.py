@@ -11,7 +11,7 @@ from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import OWN, Seen
+from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 from fmab_jax.parameters import Flag, Real, parameter
 
@@ -68,11 +68,11 @@ class TreeUCB(Private, IndexPolicy):
         default=0.1,
     )
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers actions, which follow from the released sums."""
         if not self.split:
             why = "an arm's tree holds a reward in ceil(log2(T + 1)) noisy blocks"
-            return (self.seen(why, source=OWN),)
+            return (self.seen(why, source=COMPUTED_HERE),)
         # A reward enters one arm's tree, whatever the others get.
         why = "an arm's tree has epsilon / K, and arms are disjoint data: less leaks"
         return (self.seen(why, source=self.source),)

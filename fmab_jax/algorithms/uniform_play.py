@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.algorithms.families.slots import Params, Slot, Tally, first_best
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import ACTIONS, Seen
+from fmab_jax.core.ledgers import ACTIONS, Disclosure
 from fmab_jax.core.shapes import ArmPerRow
 
 
@@ -31,9 +31,9 @@ class UniformPlay(IndexPolicy):
     heard = "nobody"
     trusted = "nobody: actions do not depend on rewards"
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Tells nothing of rewards."""
-        return (Seen(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
+        return (Disclosure(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
 
     @staticmethod
     def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:

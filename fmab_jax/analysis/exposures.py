@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import Algorithm, Seen
+from fmab_jax.algorithms.base import Algorithm, Disclosure
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
@@ -74,7 +74,7 @@ def exposed(
     return sorted(exposures.values(), key=lambda each: VIEWS.index(each.view)), unseen
 
 
-def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
+def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Disclosure]:
     """Returns the ledger; of a class that states none, with what its `privacy` states.
 
     That is of messages, and of actions only where nothing else is seen: a message's epsilon says
@@ -108,7 +108,7 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
-def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
+def _ways(algorithm: Algorithm, exchange: Exchange, row: Disclosure) -> list[tuple[str, Any]]:
     """Returns the views of a row: who shows it, and with which details; or why nobody does."""
     if row.who in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):
@@ -116,7 +116,10 @@ def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str
         # The actions of an agent that is alone follow from its noisy sums.
         return [("messages", (uploads_of,))] * exchange.alone + [("actions", (rounds_of,))]
     if isinstance(algorithm, index.IndexPolicy):
-        if type(algorithm).release is not index.IndexPolicy.release and row.who in ledgers.ANYBODY:
+        if (
+            type(algorithm).release is not index.IndexPolicy.release
+            and row.who in ledgers.ANY_VIEWER
+        ):
             return [("messages", (releases_of,))]
         return [("messages", "a policy does not say which part of its state it sends")]
     if isinstance(algorithm, Episodes):
@@ -126,16 +129,16 @@ def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str
         if row.who == ledgers.SERVER:
             return [("sums", (uploads_of,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
-    usual = View(row.who, 1) if row.who == ledgers.ANYBODY[1] else None
-    view = next((view for view in exchange.views if view.who == row.who), usual)
+    usual = View(row.who, 1) if row.who == ledgers.ANY_VIEWER[1] else None
+    view = next((view for view in exchange.views if view.viewer == row.who), usual)
     if view is None:
         return [("", "nothing in the exchange tells what that is")]
     if view.over == 1:
-        if view.what != View("", 1).what and row.what == view.what:
+        if view.content != View("", 1).content and row.what == view.content:
             return [("messages", "weighted sums of single messages, which leak no more than these")]
         return [("messages", (uploads_of,))]
     if algorithm.shares_arms:
         return [("sums", "who pulls an arm differs from round to round; single messages are shown")]
     if exchange.reporting < exchange.agents and not row.what.startswith("one round"):
         return [("sums", "other agents are drawn in each round; one round's sum is shown")]
-    return [("sums", (uploads_of, view.over, view.inside))]
+    return [("sums", (uploads_of, view.over, view.is_member))]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
@@ -20,7 +20,7 @@ from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, UPLOADS, Numbers, Stream
 from fmab_jax.analysis.uploads import Schedule, budget, instance_of, schedule
 from fmab_jax.core import keys
-from fmab_jax.core.backend import traced_here
+from fmab_jax.core.backend import trace_by_default
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rewards import Law
@@ -38,7 +38,7 @@ _CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 class Releases:
     """Rewards that an index policy releases one by one; rows are runs."""
 
-    row: Seen
+    row: Disclosure
     trial: index_trial.IndexTrial
     root: np.uint32
     size: int
@@ -66,7 +66,7 @@ class Releases:
 
 
 @jax.jit
-@traced_here
+@trace_by_default
 def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
     key = keys.seed_key(root, seed)
     arm = jnp.zeros(trial.room, jnp.int32)
@@ -82,7 +82,7 @@ def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array
 
 
 def releases_of(
-    algorithm: index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
+    algorithm: index.IndexPolicy, exchange: Exchange, row: Disclosure, root: np.uint32
 ) -> Releases:
     """Returns what shows released rewards."""
     problem, size = events.unrewarded(exchange.agents), events.BATCH
@@ -131,7 +131,7 @@ class _Data(NamedTuple):
 class Actions:
     """How often the second arm is pulled in some slots of a whole run."""
 
-    row: Seen
+    row: Disclosure
     trial: Any  # whose rewards are given
     root: np.uint32  # seed
     size: int  # runs of a batch
@@ -166,7 +166,7 @@ class Actions:
 
 
 @partial(jax.jit, static_argnames="size")
-@traced_here
+@trace_by_default
 def _regret(
     trial: Any, words: Any, data: _Data, grid: Int[Array, " time"], *, size: int
 ) -> Float[Array, "run time"]:
@@ -200,7 +200,7 @@ def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Ar
 
 
 def slots_of(
-    algorithm: Episodes | index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
+    algorithm: Episodes | index.IndexPolicy, exchange: Exchange, row: Disclosure, root: np.uint32
 ) -> Actions:
     """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
     if exchange.alone:
@@ -219,13 +219,13 @@ def slots_of(
 
 
 def rounds_of(
-    algorithm: Elimination, exchange: Exchange, row: Seen, root: np.uint32
+    algorithm: Elimination, exchange: Exchange, row: Disclosure, root: np.uint32
 ) -> Actions | str:
     """Returns what shows the actions of elimination: who leaves, or what un-noised waits pull."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
     trial, rounds, decisive = _decisive(algorithm, exchange, events.HORIZON)
-    bare = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged)
+    bare = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.noise_in_rewards)
     if bare and math.isinf(row.epsilon):
         return "agents that wait act on rewards without noise, which nothing covers"
 

@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax import accounts, elimination
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, Numbers, Stream
 from fmab_jax.core import keys, laplace
-from fmab_jax.core.backend import traced_here
+from fmab_jax.core.backend import trace_by_default
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.rare import table
@@ -43,7 +43,7 @@ class Messages(NamedTuple):
 class Uploads:
     """Messages of an elimination algorithm, or their sums; a row of the draws is one of them."""
 
-    row: Seen
+    row: Disclosure
     view: str
     words: tuple[str, str]  # what is seen of one round, and of several
     # With as many rows as a batch needs, but N and the noise of the real agents.
@@ -103,7 +103,7 @@ class Uploads:
 
 
 @jax.jit
-@traced_here
+@trace_by_default
 def _messages(
     trial: EliminationTrial, problem: Any, root: Array, seed: Array, added: Array
 ) -> Messages:
@@ -122,7 +122,7 @@ def _messages(
     instance = problem.draw(key)
     trial, state = _start(trial, instance)
     draws, arm = trial.draws, jnp.arange(ARMS, dtype=jnp.uint32)
-    arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.fixed(instance)}
+    arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.compute_constants(instance)}
 
     def round_of(carry: Any, added: Array) -> tuple[Any, Messages]:
         state, before = carry
@@ -142,7 +142,7 @@ def _messages(
 
 def _start(trial: EliminationTrial, instance: Instance) -> tuple[EliminationTrial, accounts.State]:
     """Returns a trial with the values of an instance, and its run before the first epoch."""
-    trial = replace(trial, params=trial.algorithm.settled(trial.params, instance))
+    trial = replace(trial, params=trial.algorithm.resolve_params(trial.params, instance))
     none = jnp.zeros(0, jnp.int64)
     return trial, accounts.start_run(trial, instance.gaps, none, jnp.float64(1.0))
 
@@ -157,7 +157,7 @@ class Schedule(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="rounds")
-@traced_here
+@trace_by_default
 def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
     """Returns the first rounds of a trial."""
     trial, start = _start(trial, instance_of(jnp.zeros(ARMS), ()))
@@ -185,7 +185,7 @@ def budget(algorithm: Elimination, trial: EliminationTrial) -> float:
 def uploads_of(
     algorithm: Elimination,
     exchange: Exchange,
-    row: Seen,
+    row: Disclosure,
     root: np.uint32,
     over: int = 1,
     inside: bool = False,
@@ -237,4 +237,8 @@ def by_agent(draws: Draws, rows: int, secure: bool) -> ByAgent:
     fields: dict[str, Any] = {name: getattr(draws, name) for name in Draws.__dataclass_fields__}
     fields |= {"real": np.ones(rows, bool), "weights": np.empty(0), "shapes": shapes}
     fields |= {"noise_weights": np.ones(rows if summed else 0), "secure": False}
-    return ByAgent(**fields, partial=False, merged=not summed and getattr(draws, "merged", False))
+    return ByAgent(
+        **fields,
+        partial_participation=False,
+        noise_in_rewards=not summed and getattr(draws, "noise_in_rewards", False),
+    )

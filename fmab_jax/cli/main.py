@@ -132,7 +132,7 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
 def _line_of_plugin(error: BaseException) -> str:
     """Returns the line for an error that arose in a plug-in; else ""."""
     plugins = sys.modules.get("fmab_jax.core.plugins")
-    file = plugins.blamed(error) if plugins and foreign(error) else ""
+    file = plugins.plugin_of(error) if plugins and foreign(error) else ""
     return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
 
 

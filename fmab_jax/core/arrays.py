@@ -1,4 +1,4 @@
-"""Sums in one order, which no batch changes, and products that no compiler fuses."""
+"""Sums in a fixed order, whatever the batch, and products that the compiler does not fuse."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _IN_TURN = 64
 
 
 def pairwise_sum(values: Float[Array, "n ..."]) -> Reals:
-    """Sums over the first axis pairwise, in one order; a compiler's own depends on the batch."""
-    return _folded(values, lambda size: (size + 1) // 2)
+    """Sums over the first axis pairwise; the compiler's own order would depend on the batch."""
+    return _fold(values, lambda size: (size + 1) // 2)
 
 
-def _folded(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Reals:
-    """Sums over the first axis by folding what lies past a half onto the values before it."""
+def _fold(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Reals:
+    """Sums over the first axis: repeatedly adds the second half of the values to the first."""
     size = values.shape[0]
     while size > 1:
         half = half_of(size)
@@ -33,7 +33,7 @@ def _folded(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Rea
 
 
 def running_sum(values: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Returns the sums of the first 1, 2, ... values, in one order whatever the batch."""
+    """Returns the sums of the first 1, 2, ... values, in a fixed order."""
     size, shift = values.shape[0], 1
     while shift < size:
         values = values + jnp.concatenate([jnp.zeros(shift), values[:-shift]])
@@ -53,9 +53,9 @@ def exact_sum(values: Float[Array, "n ..."], scale: Scalar) -> Reals:
 
 
 def exact_parts(values: Reals, scale: Reals) -> tuple[Reals, Reals]:
-    """Returns what `exact_sum` adds up: each part's sums are exact, in any order.
+    """Splits values into two parts whose sums are exact in any order, for `exact_sum`.
 
-    They are whole multiples of two steps, each sum of which has fewer than 53 bits.
+    The parts are whole multiples of two steps, so that each sum has fewer than 53 bits.
     """
     units = values / scale
     coarse = jnp.floor(units * 2.0**31)
@@ -70,30 +70,30 @@ def exact_total(coarse: Reals, fine: Reals, scale: Reals) -> Reals:
 def padded_sum(values: Float[Array, "n ..."]) -> Reals:
     """Sums over the first axis by folding halves, as if padded with zeros to a power of two.
 
-    One order, where a compiler's own depends on the batch; and zeros at the end change no bit.
+    The order is fixed, and zeros at the end change no bit.
     """
-    return _folded(values, lambda size: 1 << ((size - 1).bit_length() - 1))
+    return _fold(values, lambda size: 1 << ((size - 1).bit_length() - 1))
 
 
 def sum_in_turn(values: Float[Array, "n ..."]) -> Reals:
     """Sums over the first axis one after another; zeros anywhere change no bit."""
 
-    def some(first: Array | int, total: Array, count: int) -> Array:
+    def add_block(first: Array | int, total: Array, count: int) -> Array:
         block = lax.dynamic_slice_in_dim(values, first, count)
         return functools.reduce(jnp.add, [total, *block])
 
-    several, rest = divmod(values.shape[0], _IN_TURN)
+    blocks, remainder = divmod(values.shape[0], _IN_TURN)
     total = jnp.zeros(values.shape[1:], values.dtype)
-    if several:
-        total = lax.fori_loop(0, several, lambda i, x: some(i * _IN_TURN, x, _IN_TURN), total)
-    return some(several * _IN_TURN, total, rest)
+    if blocks:
+        total = lax.fori_loop(0, blocks, lambda i, x: add_block(i * _IN_TURN, x, _IN_TURN), total)
+    return add_block(blocks * _IN_TURN, total, remainder)
 
 
 def rounded(product: Reals) -> Reals:
     """Rounds a product to 52 bits before it is added to, so that no compiler fuses the two.
 
-    Whether it would depends on the program around them, and a seed's results must not. XLA cannot
-    round the float64 that it makes of two float32 for a TPU, where a barrier keeps the two apart.
+    Fusion depends on the surrounding program, and a seed's results must not. XLA cannot round the
+    float64 that it builds from two float32 on a TPU; there a barrier separates the two operations.
     """
     if is_for_tpu():
         return lax.optimization_barrier(product)

@@ -1,4 +1,4 @@
-"""The platform that a program is traced for."""
+"""The target platform of a program, set while JAX traces it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ def platform() -> str:
 
 
 @contextmanager
-def traced_for(name: str) -> Iterator[None]:
+def trace_for(name: str) -> Iterator[None]:
     """Traces programs for "cpu", "gpu" or "tpu"; in this thread only.
 
-    JAX does not know of it: a function under ``jit`` is traced once, for the platform of its first
-    call.
+    JAX ignores it: it traces a function under ``jit`` once, for the platform of the first call.
     """
     token = _platform.set(name if name in ("cpu", "gpu", "tpu") else "gpu")
     try:
@@ -32,22 +31,22 @@ def traced_for(name: str) -> Iterator[None]:
         _platform.reset(token)
 
 
-def traced_here(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that is traced for the platform on which JAX runs it by default."""
+def trace_by_default(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that JAX traces for its default platform."""
 
     @functools.wraps(function)
-    def traced(*given: Any, **named: Any) -> Any:
-        with traced_for(jax.default_backend()):
-            return function(*given, **named)
+    def trace_here(*args: Any, **kwargs: Any) -> Any:
+        with trace_for(jax.default_backend()):
+            return function(*args, **kwargs)
 
-    return traced
+    return trace_here
 
 
 def is_accelerated() -> bool:
-    """Tells whether the program that is traced is for an accelerator."""
+    """Tells whether the target of the traced program is an accelerator."""
     return _platform.get() != "cpu"
 
 
 def is_for_tpu() -> bool:
-    """Tells whether the program that is traced is for a TPU, which has no float64 of its own."""
+    """Tells whether the target of the traced program is a TPU, which has no native float64."""
     return _platform.get() == "tpu"

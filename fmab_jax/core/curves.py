@@ -1,8 +1,8 @@
 """Time grids, and the values of a piecewise-linear run on them.
 
-Between its knots (epoch ends, ends of waits, the horizon) a run's regret is linear in time, so a
-curve on a grid is exact at every grid point, whatever the number of knots: each stretch of the run
-writes its line over all later grid points, and the next stretch writes over that.
+The regret of a run is linear in time between its knots: epoch ends, ends of waits, the horizon. So
+a curve on a grid is exact at every grid point. Each stretch of the run writes its line over all
+later grid points, and the next stretch overwrites it.
 """
 
 from __future__ import annotations
@@ -56,31 +56,31 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     if not whole.all():
         bad = array[~whole][0].item()
         refuse("times", bad, f"whole slots in [0, {horizon:,}]", remedy)
-    given = array.astype(np.int64)
-    if (np.diff(given) <= 0).any():
+    recorded = array.astype(np.int64)
+    if (np.diff(recorded) <= 0).any():
         refuse("times", times, "increasing", "sort the slots and drop repeated ones")
-    return given if given[-1] == horizon else np.append(given, np.int64(horizon))
+    return recorded if recorded[-1] == horizon else np.append(recorded, np.int64(horizon))
 
 
 class Line(NamedTuple):
     """A stretch of slots in which regret grows steadily; it holds until the next one begins.
 
     Attributes:
-        start: The slot that it follows; `NEVER` for no stretch.
-        regret: Regret by then, of all agents.
-        rate: Regret of a slot.
-        waited: Regret of waits by then.
-        waiting: Regret of a slot of waiting; 0 where agents do not wait.
-        ended: The slot in which a round is completed; `NEVER` for none.
-        rounds: Rounds completed by then.
+        start: The slot before the stretch; `NEVER` for no stretch.
+        regret: Regret of all agents up to that slot.
+        rate: Regret per slot.
+        waiting_regret: Part of the regret in waiting slots.
+        waiting_rate: Regret per waiting slot; 0 if agents do not wait.
+        round_end: The slot in which a round is completed; `NEVER` for none.
+        rounds: Completed rounds up to that slot.
     """
 
     start: Integer
     regret: Scalar
     rate: Scalar
-    waited: Scalar
-    waiting: Scalar
-    ended: Integer
+    waiting_regret: Scalar
+    waiting_rate: Scalar
+    round_end: Integer
     rounds: Integer
 
 
@@ -94,14 +94,14 @@ def no_line(*shape: int) -> Line:
 
 
 class Curves(NamedTuple):
-    """What a run had come to at each recorded slot; no ``waiting`` where nobody waits."""
+    """The curves of a run at the recorded slots; ``waiting`` is None if agents never wait."""
 
     regret: Curve
     waiting: Curve | None
     rounds: Grid
 
 
-def blank(grid: Grid, waits: bool) -> Curves:
+def start_curves(grid: Grid, waits: bool) -> Curves:
     """Returns the curves of a run that has not begun."""
     zero = jnp.zeros(grid.shape)
     return Curves(zero, zero if waits else None, zero.astype(jnp.int32))
@@ -111,11 +111,11 @@ def draw_line(curves: Curves, grid: Grid, line: Line) -> Curves:
     """Continues the curves of a run along a line, over all later slots."""
     waiting = curves.waiting
     if waiting is not None:
-        waiting = extend(waiting, grid, line.start, line.waited, line.waiting)
+        waiting = extend(waiting, grid, line.start, line.waiting_regret, line.waiting_rate)
     return Curves(
         regret=extend(curves.regret, grid, line.start, line.regret, line.rate),
         waiting=waiting,
-        rounds=step(curves.rounds, grid, line.ended, line.rounds),
+        rounds=step(curves.rounds, grid, line.round_end, line.rounds),
     )
 
 

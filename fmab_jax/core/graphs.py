@@ -1,7 +1,7 @@
 """Communication graphs: by name, from networkx or from a file; hop distances and sink agents.
 
-Everything that leaves this module is a frozen, connected, undirected, simple networkx graph whose
-nodes are the agents 0..M-1. Host code only: nothing here is traced.
+All results are frozen, connected, undirected, simple networkx graphs whose nodes are the agents
+0..M-1. Host code only: nothing here is traced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from fmab_jax.core.named_graphs import ALLOWED, check_edges, frozen, make_named
+from fmab_jax.core.named_graphs import ALLOWED, build_frozen, check_edges, make_named
 from fmab_jax.errors import count, reason_of, refuse
 from fmab_jax.files import checked_path, read_input
 from fmab_jax.later import nx
@@ -34,7 +34,7 @@ FILE_MAX = 64 * 2**20
 
 _SUFFIXES = (".txt", ".edgelist", ".csv", ".graphml")
 _HEADERS = (["source", "target"], ["from", "to"])
-_DRAWN = ("random", "regular-", "preferential")
+_RANDOM = ("random", "regular-", "preferential")
 
 
 def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.Graph:
@@ -83,29 +83,29 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
         >>> ring.number_of_edges(), graphs.diameter(ring)
         (5, 2)
     """
-    agents, seed = _checked(agents, seed)
+    agents, seed = _check_numbers(agents, seed)
     if isinstance(graph, os.PathLike):
         graph = str(checked_path(field, graph))
     if not isinstance(graph, (nx.Graph, str)):
         refuse(field, graph, f"one of {ALLOWED}", "for example graph='ring'")
     if isinstance(graph, str) and not names_file(graph):
         return make_named(graph, agents, seed, field)
-    shown = graph if isinstance(graph, str) else _shown(graph)
-    network = validated(read(graph, field) if isinstance(graph, str) else graph, field, shown)
+    text = graph if isinstance(graph, str) else _describe(graph)
+    network = validated(read(graph, field) if isinstance(graph, str) else graph, field, text)
     nodes = network.number_of_nodes()
     if nodes != agents:
         allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
-        refuse(field, shown, allowed, "match the number of agents to the graph")
+        refuse(field, text, allowed, "match the number of agents to the graph")
     return network
 
 
-def validated(graph: Any, field: str = "graph", shown: str | None = None) -> nx.Graph:
+def validated(graph: Any, field: str = "graph", text: str | None = None) -> nx.Graph:
     """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
 
     Args:
         graph: Any networkx graph.
         field: The argument's name for error messages.
-        shown: What these show of it.
+        text: Text of the graph in error messages.
 
     Raises:
         ValueError: If it is no networkx graph, or is empty, directed, disconnected, too large or
@@ -113,29 +113,29 @@ def validated(graph: Any, field: str = "graph", shown: str | None = None) -> nx.
     """
     if not isinstance(graph, nx.Graph):
         refuse(field, graph, "a networkx graph", "make one by name with graphs.make(name, agents)")
-    shown = shown or _shown(graph)
+    text = text or _describe(graph)
     if graph.is_directed():
-        refuse(field, shown, "an undirected graph", "convert it with graph.to_undirected()")
+        refuse(field, text, "an undirected graph", "convert it with graph.to_undirected()")
     nodes = graph.number_of_nodes()
     if nodes == 0:
-        refuse(field, shown, "a graph with at least one node", "add the agents as nodes")
+        refuse(field, text, "a graph with at least one node", "add the agents as nodes")
     if nodes > AGENTS_MAX:
-        refuse(field, shown, f"a graph of at most {AGENTS_MAX:,} nodes", "use fewer agents")
-    check_edges(graph.number_of_edges(), field, shown)
+        refuse(field, text, f"a graph of at most {AGENTS_MAX:,} nodes", "use fewer agents")
+    check_edges(graph.number_of_edges(), field, text)
     if loops := nx.number_of_selfloops(graph):
         allowed = f"a graph without self-loops (it has {loops})"
-        refuse(field, shown, allowed, "remove them first")
+        refuse(field, text, allowed, "remove them first")
     pieces = nx.number_connected_components(graph)
     if pieces > 1:
         allowed = f"a connected graph (it has {pieces} connected components)"
-        refuse(field, shown, allowed, "add edges, or use hdp_mab for separate components")
+        refuse(field, text, allowed, "add edges, or use hdp_mab for separate components")
     try:
         labels = sorted(graph.nodes)
     except TypeError:
         labels = list(graph.nodes)
     number = {label: agent for agent, label in enumerate(labels)}
     edges = ((number[a], number[b]) for a, b in graph.edges())
-    return frozen(nodes, edges, str(graph.name))
+    return build_frozen(nodes, edges, str(graph.name))
 
 
 def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
@@ -165,23 +165,23 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
         >>> [(len(part), part.number_of_edges()) for part in graphs.components("2x1,3x1:star", 5)]
         [(2, 1), (3, 2)]
     """
-    agents, seed = _checked(agents, seed)
+    agents, seed = _check_numbers(agents, seed)
     runs: list[_Run]
     if isinstance(spec, str):
-        runs = _grammar(spec)
+        runs = _parse_components(spec)
     else:
         runs = [(graph.number_of_nodes(), 1, graph) for graph in list_networks(spec)]
     total = sum(size * copies for size, copies, _ in runs)
     if total != agents:
-        # Before anything is built: "1x999999999" must cost nothing.
-        shown = spec if isinstance(spec, str) else [size for size, _, _ in runs]
+        # "1x999999999" must cost nothing.
+        text = spec if isinstance(spec, str) else [size for size, _, _ in runs]
         remedy = "change the sizes or the number of agents"
         allowed = f"sizes that sum to agents={agents!r} (they sum to {total})"
-        refuse("components", shown, allowed, remedy)
+        refuse("components", text, allowed, remedy)
     networks: list[nx.Graph] = []
     for size, copies, graph in runs:
         refuse_too_far(size, graph if isinstance(graph, str) else str(size), "components")
-        is_random = isinstance(graph, str) and graph.startswith(_DRAWN)
+        is_random = isinstance(graph, str) and graph.startswith(_RANDOM)
         for copy in range(copies):
             q = len(networks)
             if copy and not is_random:
@@ -192,15 +192,15 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
     return networks
 
 
-def refuse_too_far(agents: int, shown: str, field: str = "graph") -> None:
-    """Refuses more agents than there are hop distances for, before their graph is made.
+def refuse_too_far(agents: int, text: str, field: str = "graph") -> None:
+    """Refuses more agents than hop distances fit for, before their graph is built.
 
     Raises:
         ValueError: If there are more than 5,000.
     """
     if agents > HOPS_MAX:
         allowed = f"a graph of at most {HOPS_MAX:,} agents, whose hop distances fit in memory"
-        refuse(field, shown, allowed, "use fewer agents or several smaller components")
+        refuse(field, text, allowed, "use fewer agents or several smaller components")
 
 
 def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
@@ -210,12 +210,12 @@ def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
         ValueError: If the graph has more than 5,000 nodes.
     """
     agents = graph.number_of_nodes()
-    refuse_too_far(agents, _shown(graph))
+    refuse_too_far(agents, _describe(graph))
     hops = np.empty((agents, agents), np.int32)
     for start in range(agents):
-        found = nx.single_source_shortest_path_length(graph, start)
-        nodes = np.fromiter(found.keys(), np.int64, agents)
-        hops[start, nodes] = np.fromiter(found.values(), np.int32, agents)
+        hops_to = nx.single_source_shortest_path_length(graph, start)
+        nodes = np.fromiter(hops_to.keys(), np.int64, agents)
+        hops[start, nodes] = np.fromiter(hops_to.values(), np.int32, agents)
     return hops
 
 
@@ -233,7 +233,7 @@ def diameter(graph: nx.Graph) -> int:
 def mixing_rate(graph: nx.Graph) -> float:
     """Returns the second largest absolute eigenvalue of P = I - (D - A) / (d_max + 1).
 
-    P is what agents average with when each neighbour weighs 1 / (d_max + 1). The rate is 0 on a
+    P is the averaging matrix of agents whose neighbours weigh 1 / (d_max + 1). The rate is 0 on a
     complete graph and for one agent, and below 1 on every connected graph.
 
     Raises:
@@ -242,28 +242,28 @@ def mixing_rate(graph: nx.Graph) -> float:
     agents, edges = graph.number_of_nodes(), graph.number_of_edges()
     if 2 * edges == agents * (agents - 1):
         return 0.0
-    refuse_too_far(agents, _shown(graph))
-    beside = nx.to_numpy_array(graph, nodelist=range(agents))
-    degree = beside.sum(axis=1)
-    mixing = np.eye(agents) - (np.diag(degree) - beside) / (degree.max() + 1.0)
-    return float(np.sort(np.abs(np.linalg.eigvalsh(mixing)))[-2])
+    refuse_too_far(agents, _describe(graph))
+    adjacency = nx.to_numpy_array(graph, nodelist=range(agents))
+    degree = adjacency.sum(axis=1)
+    matrix = np.eye(agents) - (np.diag(degree) - adjacency) / (degree.max() + 1.0)
+    return float(np.sort(np.abs(np.linalg.eigvalsh(matrix)))[-2])
 
 
-def _checked(agents: Any, seed: Any) -> tuple[int, int]:
+def _check_numbers(agents: Any, seed: Any) -> tuple[int, int]:
     agents = count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
     return agents, count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
 
 
-def _shown(graph: nx.Graph) -> str:
-    """A file's name, or a networkx graph in words that do not change, unlike its repr."""
+def _describe(graph: nx.Graph) -> str:
+    """Returns a file's name, or a text of a networkx graph that is the same in every run."""
     return graph.name if names_file(str(graph.name)) else str(graph)
 
 
-# Size of components, how many of them, their graph.
+# Size of components, their number, their graph.
 _Run = tuple[int, int, Any]
 
 
-def _grammar(spec: str) -> list[_Run]:
+def _parse_components(spec: str) -> list[_Run]:
     runs: list[_Run] = []
     for part in spec.split("+"):
         sizes, colon, graph = (piece.strip() for piece in part.partition(":"))
@@ -278,7 +278,7 @@ def _grammar(spec: str) -> list[_Run]:
 
 
 def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
-    """Returns a list of networkx graphs, refused if their labels number agents in another order.
+    """Returns a list of networkx graphs; refuses labels that number agents in another order.
 
     Raises:
         ValueError: If it is anything else, or empty.
@@ -286,12 +286,11 @@ def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
     remedy = "for example components='20x5:star'"
     networks = list(spec) if isinstance(spec, (list, tuple)) else []
     if not networks or not all(isinstance(graph, nx.Graph) for graph in networks):
-        value = _shown(spec) if isinstance(spec, nx.Graph) else spec
+        value = _describe(spec) if isinstance(spec, nx.Graph) else spec
         if any(isinstance(graph, nx.Graph) for graph in networks):
             value = "graphs beside other values"
         refuse(field, value, "a text, or a list of networkx graphs", remedy)
-    # Agents are numbered component by component: labels of one graph must be in that order, or
-    # means and weights would be those of other agents.
+    # In another order, means and weights would be those of other agents.
     labels = [label for graph in networks for label in graph.nodes]
     if all(isinstance(label, numbers.Integral) for label in labels):
         ordered = [label for graph in networks for label in sorted(graph.nodes)]
@@ -301,9 +300,9 @@ def list_networks(spec: Any, field: str = "components") -> list[nx.Graph]:
     return networks
 
 
-def parts_of(spec: str) -> list[tuple[int, str]]:
-    """Returns size and graph of every component of a text that `components` takes."""
-    return [(size, graph) for size, copies, graph in _grammar(spec) for _ in range(copies)]
+def list_parts(spec: str) -> list[tuple[int, str]]:
+    """Returns size and graph of every component in a text for `components`."""
+    return [(size, graph) for size, copies, graph in _parse_components(spec) for _ in range(copies)]
 
 
 def names_file(text: str) -> bool:
@@ -346,13 +345,13 @@ def _read_edges(content: bytes, path: str, field: str, has_commas: bool) -> nx.G
             cells = [cell.strip() for cell in cells]
             if not graph and [cell.lower() for cell in cells[:2]] in _HEADERS:
                 continue
-            source, target, *rest = cells
+            source, target, *weight_cells = cells
             if not source or not target:
                 raise ValueError("a label is missing")
-            weight = _parse_weight(" ".join(rest))
+            weight = _parse_weight(" ".join(weight_cells))
             if weight == 0:
                 raise ValueError("an adjacency matrix? write a line for each edge")
-            # The usual weight is left out: there may be millions.
+            # There may be millions of edges of weight 1.
             graph.add_edge(source, target, **({} if weight == 1.0 else {"weight": weight}))
     except (ValueError, SyntaxError, AttributeError, TypeError, csv.Error) as error:
         allowed = "an edge list of two labels a line, an optional weight after them"
@@ -360,6 +359,6 @@ def _read_edges(content: bytes, path: str, field: str, has_commas: bool) -> nx.G
     return graph
 
 
-def _parse_weight(rest: str) -> float:
-    """Returns the weight in what follows two labels: nothing, networkx data or one number."""
-    return float(ast.literal_eval(rest).get("weight", 1) if rest.startswith("{") else rest or 1)
+def _parse_weight(text: str) -> float:
+    """Returns the weight in the cells after two labels: none, networkx data or one number."""
+    return float(ast.literal_eval(text).get("weight", 1) if text.startswith("{") else text or 1)

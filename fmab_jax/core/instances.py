@@ -1,4 +1,4 @@
-"""One seed's problem, as the compiled loops take it: means, gaps, and what rewards depend on."""
+"""One seed's problem for the compiled loops: means, gaps, and parameters of rewards."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from fmab_jax.core import arrays, keys
-from fmab_jax.core.rare import stored
+from fmab_jax.core.rare import store_once
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.shapes import STATIC, PerArm, PerRowArm, Scalar
 
-# Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
+# Averaging over agents leaves rounding errors of this order, so closer means are equal.
 TIE = 1e-12
 
 
@@ -38,16 +38,16 @@ class Instance(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class BoundProblem:
-    """A problem as the compiled loop takes it: a pytree whose leaves are arrays.
+    """A problem for the compiled loop: a pytree whose leaves are arrays.
 
-    The tree's structure is what a compilation depends on, besides the shapes of the leaves.
+    A compilation depends on the tree's structure and on the shapes of its leaves.
 
     Attributes:
         law: The reward law without its traced values; static.
         kind: "fixed", "uniform", "gap" or "ratings"; static.
         rows: Rows of the means: 1 where all agents share them; static.
         arms: Number of arms; static.
-        agents: M as float64, at most ``rows`` where agents differ: later rows do not exist.
+        agents: M as float64, at most ``rows`` if agents differ; later rows are padding.
         values: Arrays that define the means, by name.
         law_values: The law's traced values, by name.
     """
@@ -63,7 +63,7 @@ class BoundProblem:
     def draw(self, key: Array) -> Instance:
         """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
 
-        Rows that do not exist have mean 0 and change no bit of the others.
+        Padding rows have mean 0 and change no bit of the others.
 
         Args:
             key: The seed's key; round 0 of it belongs to the instance.
@@ -110,17 +110,17 @@ class BoundProblem:
         rows = self.rows
         pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
         lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
-        # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
-        both = jnp.stack(keys.coarse_uniforms(*words, lane, draw=1), axis=1)
-        (drawn,) = stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
+        # 32 bits are enough: offsets are stretched anyway.
+        pairs = jnp.stack(keys.coarse_uniforms(*words, lane, draw=1), axis=1)
+        (offsets,) = store_once(agents > 0.0, pairs.reshape(2 * len(pair), len(level))[:rows])
         exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
-        raw = jnp.where(exists, drawn, 0.0)
+        raw = jnp.where(exists, offsets, 0.0)
         centre = arrays.rounded(arrays.padded_sum(raw) / agents)
-        # A single agent does not differ; its rounding error must not be stretched.
+        # The rounding error of a single agent must not be stretched.
         differs = exists & (agents > 1.0)
         lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
         highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
-        # The most the offsets of an arm can be stretched with every mean still in [0, 1].
+        # Every mean stays in [0, 1].
         down = level / jnp.maximum(-lowest, 1e-300)
         up = (1.0 - level) / jnp.maximum(highest, 1e-300)
         stretch = jnp.where(agents > 1.0, self.values["spread"] * jnp.minimum(down, up), 0.0)

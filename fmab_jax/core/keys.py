@@ -1,4 +1,4 @@
-"""The discipline of keys: every random number has an identity, and its bits depend on that alone.
+"""Random keys: every random number has an identity, and its bits depend on that alone.
 
 A draw is a pure function of *(root seed, seed, round, stream, lane)*: keys are folded from the
 first four, and the lane (which arm, which agent) is the counter that the key encrypts. A lane's
@@ -42,7 +42,7 @@ def checked_seed(field: str, value: Any) -> int:
         ValueError: Outside the range, where the generator would reuse another seed's stream.
     """
     remedy = "larger seeds would repeat the streams of smaller ones"
-    # A larger number may be one that somebody else made a float of.
+    # A larger number may be an int that other code converted to float.
     if (type(value) is float or isinstance(value, np.floating)) and 0 <= value < 2**32:
         refuse(field, value, "a whole number in [0, 4,294,967,295]", "pass an int, not a float")
     return count(field, value, 0, 2**32 - 1, remedy)
@@ -55,22 +55,24 @@ def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
 
 def stream_key(key: Array, round_: Integer | int, stream: int) -> Words:
     """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
-    return folded(folded(words_of(key), round_), stream)
+    return fold_key(fold_key(get_words(key), round_), stream)
 
 
 def stream_keys(key: Array, round_: Integer | int, *streams: int) -> tuple[Words, ...]:
     """Returns `stream_key` of several streams, in a loop that compiles faster and runs slower.
 
-    For keys that are stored. Where each reader works the key out anew, use `stream_key`.
+    For keys that are stored. If each reader computes the key anew, use `stream_key`.
     """
-    none = jnp.uint32(0)
-    of_round = _looped(*words_of(key), none, jnp.asarray(round_).astype(jnp.uint32))
-    return tuple(Words(*_looped(*of_round, none, jnp.uint32(stream))) for stream in streams)
+    zero = jnp.uint32(0)
+    of_round = _encrypt_in_loop(*get_words(key), zero, jnp.asarray(round_).astype(jnp.uint32))
+    return tuple(
+        Words(*_encrypt_in_loop(*of_round, zero, jnp.uint32(stream))) for stream in streams
+    )
 
 
 def agent_key(key: Array, agent: Integer) -> Array:
-    """Returns the key of an agent that runs by itself; it takes the place of the seed's."""
-    params = folded(folded(folded(words_of(key), 0), ALONE), agent)
+    """Returns the key of an agent that runs alone, instead of the seed's key."""
+    params = fold_key(fold_key(fold_key(get_words(key), 0), ALONE), agent)
     return jax.random.wrap_key_data(jnp.stack(params), impl="threefry2x32")
 
 
@@ -91,9 +93,9 @@ def uniform(k0: Bits, k1: Bits, lane: Bits, draw: int | Bits = 0) -> Reals:
     Args:
         k0: First word of the key of one stream.
         k1: Second word.
-        lane: Which independent variable; draw 0 of lane i is built from the bits of element i of
+        lane: Index of the independent variable; draw 0 of lane i has the bits of element i of
             ``jax.random.bits(key, ..., uint64)``.
-        draw: Which of the lane's independent uniforms; one for all, or one for each lane.
+        draw: Index of the lane's independent uniform; one for all, or one for each lane.
     """
     high, low = _threefry(k0, k1, jnp.asarray(draw, jnp.uint32), lane)
     wide = high.astype(jnp.uint64) << jnp.uint64(20)
@@ -106,35 +108,35 @@ def uniform(k0: Bits, k1: Bits, lane: Bits, draw: int | Bits = 0) -> Reals:
 def coarse_uniforms(k0: Bits, k1: Bits, lane: Bits, draw: int) -> tuple[Reals, Reals]:
     """Returns two independent uniforms per lane on the midpoints (i + 1/2) / 2^32.
 
-    For half the price of two of `uniform`, where 2^32 values are enough. Arguments as there.
+    Half the cost of two calls of `uniform`, if 2^32 values are enough. Same arguments.
     """
 
-    def between(word: Array) -> Array:
-        # The bits of 2^52 + word; the subtraction and the rest are exact.
+    def to_uniform(word: Array) -> Array:
+        # The bits of 2^52 + word; all operations are exact.
         bits = word.astype(jnp.uint64) | jnp.uint64(0x433 << 52)
         whole = lax.bitcast_convert_type(bits, jnp.float64) - 2.0**52
         return (whole + 0.5) * 2.0**-32
 
     high, low = _threefry(k0, k1, jnp.uint32(draw), lane)
-    return between(high), between(low)
+    return to_uniform(high), to_uniform(low)
 
 
-def words_of(key: Array) -> Words:
+def get_words(key: Array) -> Words:
     """Returns the words of a typed key."""
     return Words(*jax.random.key_data(key))
 
 
-def folded(key: Words, data: Integer | int) -> Words:
-    """Returns the words of ``jax.random.fold_in``, which takes a loop where this takes none."""
+def fold_key(key: Words, data: Integer | int) -> Words:
+    """Returns the words of ``jax.random.fold_in``, without its loop."""
     words = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
-    # The barrier helps accelerators: else the compiler folds anew for every lane.
+    # On accelerators the compiler would otherwise fold anew for every lane.
     return Words(*lax.optimization_barrier(words))
 
 
-def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
-    """Does what `_threefry` does, four rounds at a time."""
+def _encrypt_in_loop(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
+    """Returns as `_threefry`, by a loop of four rounds a step."""
 
-    def four(group: Array | int, state: tuple[Array, ...]) -> tuple[Array, ...]:
+    def mix_rounds(group: Array | int, state: tuple[Array, ...]) -> tuple[Array, ...]:
         x0, x1, *schedule = state
         for odd, even in zip(*_ROTATIONS, strict=True):
             turn = jnp.where(group % 2 == 0, jnp.uint32(odd), jnp.uint32(even))
@@ -146,13 +148,13 @@ def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
 
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
     start = (x0 + k0, x1 + k1, *schedule)
-    return short_loop(5, four, start)[:2]
+    return short_loop(5, mix_rounds, start)[:2]
 
 
 def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
     """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
 
-    The library offers its bits only for a whole range of counters; this is for any of them.
+    The library offers its bits only for a whole range of counters; here counters are arbitrary.
     """
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
     x0, x1 = x0 + k0, x1 + k1

@@ -1,7 +1,7 @@
 """Reward laws by name.
 
-A law is known by its name once its class is loaded; its text is the name and the values of its
-fields, such as ``gaussian:0.1``.
+Loading a class of a law adds its name. The text of a law is the name and the values of its fields,
+such as ``gaussian:0.1``.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from fmab_jax.core.rewards.contract import is_own
 from fmab_jax.errors import Refusal, did_you_mean, number_of, refuse, whole_class
 from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
-KNOWN: dict[str, Any] = {
+LAWS_BY_NAME: dict[str, Any] = {
     owner.name: owner
     for module in pkgutil.iter_modules(rewards.__path__, f"{rewards.__name__}.")
     for owner in defined_in(importlib.import_module(module.name), Law)
     if owner is not Ratings  # which take a table
 }
-"""Classes of the laws that a text can name; loaded ones are added."""
+"""Classes of the laws that a text can name, with those of plug-ins."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 
 
 def usage(owner: type) -> str:
-    """Returns how the text of a law is written, such as gaussian:SD."""
+    """Returns the format of a law's text, such as gaussian:SD."""
     text = getattr(owner, "name", "")
-    for place, each in enumerate(parameters_of(owner).values()):
-        word = f"{',' if place else ':'}{each.name.upper()}"
-        text += word if each.default is UNSET else f"[{word}]"
+    for index, parameter in enumerate(parameters_of(owner).values()):
+        word = f"{',' if index else ':'}{parameter.name.upper()}"
+        text += word if parameter.default is UNSET else f"[{word}]"
     return text
 
 
 def usages() -> str:
-    """Returns how the text of each known law is written."""
-    return ", ".join(usage(owner) for _, owner in sorted(KNOWN.items()))
+    """Returns the formats of the texts of all laws."""
+    return ", ".join(usage(owner) for _, owner in sorted(LAWS_BY_NAME.items()))
 
 
 def law_of(value: Any, field: str = "rewards") -> Law:
-    """Returns a law as it is, or the law of a text: bernoulli, gaussian:SD, one of a plug-in.
+    """Returns a law unchanged, or the law of a text: bernoulli, gaussian:SD, one of a plug-in.
 
     Raises:
         ValueError: For anything else.
     """
     if isinstance(value, Law):
         return value
-    name, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if name not in KNOWN:
+    name, colon, arguments = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if name not in LAWS_BY_NAME:
         objects = ", or an object such as fmab_jax.Gaussian(0.1)"
         allowed = f"a reward law: {usages()}{objects}"
         otherwise = "name one, or load a plug-in"
-        remedy = did_you_mean(name, KNOWN, otherwise, lambda near: usage(KNOWN[near]))
+        remedy = did_you_mean(name, LAWS_BY_NAME, otherwise, lambda near: usage(LAWS_BY_NAME[near]))
         refuse(field, value, allowed, remedy)
-    owner, words = KNOWN[name], rest.split(",") if colon else []
+    owner, words = LAWS_BY_NAME[name], arguments.split(",") if colon else []
     allowed = f"written {usage(owner)}"
     fields = parameters_of(owner)
     if len(words) > len(fields):
@@ -68,29 +68,32 @@ def law_of(value: Any, field: str = "rewards") -> Law:
             refuse(field, value, allowed, f"give {missing.name}")
     with foreign_refused(field, value, allowed):
         try:
-            stated = zip(fields.items(), words, strict=False)
+            pairs = zip(fields.items(), words, strict=False)
             law: Law = owner(
-                **{key: each.check(_value_of(each, word)) for (key, each), word in stated}
+                **{
+                    key: parameter.check(_parse_value(parameter, word))
+                    for (key, parameter), word in pairs
+                }
             )
         except Refusal as error:
-            within, remedy = error.allowed, error.remedy
-            refuse(field, value, f"{allowed} with {error.field} {within}", remedy)
+            reason, remedy = error.allowed, error.remedy
+            refuse(field, value, f"{allowed} with {error.field} {reason}", remedy)
     return law
 
 
-def _value_of(parameter: Parameter, word: str) -> Any:
+def _parse_value(parameter: Parameter, word: str) -> Any:
     if parameter.kind.none is not None and word == "none":
         return None
     number = number_of(word) if isinstance(parameter.kind, (Real, Whole)) else None
     return word if number is None else number
 
 
-def check_class(owner: Any, where: str) -> None:
-    """Refuses the class of a law that cannot be used, or whose name is taken.
+def check_class(owner: Any, origin: str) -> None:
+    """Refuses the class of a law that is incomplete, or whose name exists.
 
     Args:
         owner: A class below `Law`.
-        where: The plug-in, or whatever it is from.
+        origin: The plug-in, or another origin.
 
     Raises:
         ValueError: If it has no name, is no frozen dataclass, or leaves something out.
@@ -99,9 +102,9 @@ def check_class(owner: Any, where: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         remedy = "such as 'three-point': small letters, digits, - and _"
         refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
-    whole_class(owner, where)
+    whole_class(owner, origin)
     parameters_of(owner)
-    other = KNOWN.get(name, owner)
-    # Only a changed version of the same file takes a name over.
-    if other is not owner and (is_own(other) or file_of(other) != file_of(owner)):
+    namesake = LAWS_BY_NAME.get(name, owner)
+    # A changed version of the same file replaces the class.
+    if namesake is not owner and (is_own(namesake) or file_of(namesake) != file_of(owner)):
         refuse("plugin", name, "the name of no other reward law", "rename it")

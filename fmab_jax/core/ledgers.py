@@ -1,4 +1,4 @@
-"""Lines of a privacy ledger: who sees what of a reward, and what covers it."""
+"""Rows of a privacy ledger: what each viewer learns about a reward, and why."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import choice, count, real, refuse
 
 ACTIONS = "anybody who sees actions"
-"""A watcher of the arms that agents pull."""
+"""A viewer of the arms that agents pull."""
 
 OUTSIDE = "an outsider who sees actions"
-"""The same, without a share in the noise that is to hide them."""
+"""A viewer of actions without a share in the noise that hides them."""
 
 SHARER = "an agent"
-"""Who knows its own share of the noise of a secure sum, and sees actions that follow from it."""
+"""An agent that knows its share of a secure sum's noise, and sees the resulting actions."""
 
 SERVER = "the server"
-"""Who hears agents and is none of them."""
+"""The server, which is not an agent."""
 
-ANYBODY = ("anybody", "anybody who gets messages")
-"""Who stands for everybody that an exchange says sees something."""
+ANY_VIEWER = ("anybody", "anybody who gets messages")
+"""Names for every viewer of an exchange."""
 
 UNSTATED = "privacy not stated"
-"""What is said of an algorithm of which nobody says what its noise, if any, hides."""
+"""Text for an algorithm without a statement of privacy."""
 
-OWN = "own computation"
-"""Source of what no source states."""
+COMPUTED_HERE = "own computation"
+"""Source of a row that no paper states."""
 
 
 LAWS = LAPLACE, BITS = "Laplace", "bits"
@@ -36,20 +36,21 @@ LAWS = LAPLACE, BITS = "Laplace", "bits"
 where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
 
 
-class Seen(NamedTuple):
-    """A line of a privacy ledger: what somebody sees, and what it tells of one agent's one reward.
+class Disclosure(NamedTuple):
+    """A row of a privacy ledger: a view, and its leak about one reward of one agent.
 
     Attributes:
-        who: Who sees it, such as "the server".
-        what: What is seen, such as "single messages": over the whole run, or else it says so.
-        epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
-        why: Why it holds, or why nothing does.
-        over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller
-            epsilon holds up to delta. 0, the default, where nothing of the kind is known.
-        source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
+        who: The viewer, such as "the server".
+        what: The viewed data, such as "single messages", over the whole run unless stated.
+        epsilon: Epsilon of pure differential privacy for one changed reward; infinite: no bound.
+        why: Why the bound holds, or why there is none.
+        over: Number of independent noises of ``law`` in the sum that hides the reward; with them a
+            smaller epsilon holds up to delta. 0, the default, if unknown.
+        source: Theorem or section that states the bound; `COMPUTED_HERE` if no paper does; "" for
+            none.
         law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
-        shares: Epsilon of one Laplace variable, how many of its equal shares alone hide the reward,
-            and how many it has; None where nothing of the kind is known.
+        shares: Epsilon of one Laplace variable, the number of its equal shares that hide the
+            reward, and the number of all its shares; None if unknown.
     """
 
     who: str
@@ -67,28 +68,30 @@ def together(size: int) -> str:
     return f"{size:,} agent{'s' * (size > 1)} together"
 
 
-def checked_rows(field: str, stated: Any) -> tuple[Seen, ...]:
-    """Returns what an algorithm states of a ledger, as rows.
+def checked_rows(field: str, ledger: Any) -> tuple[Disclosure, ...]:
+    """Returns the ledger of an algorithm as rows; refuses anything else.
 
     Args:
-        field: What stated it, such as "Mine.ledger".
-        stated: One row, or several.
+        field: Name of the ledger, such as "Mine.ledger".
+        ledger: One row, or several.
 
     Raises:
-        Refusal: If that is no ledger, or an empty one.
+        Refusal: If it is not a ledger, or is empty.
     """
-    several = isinstance(stated, Iterable) and not isinstance(stated, Seen)
-    rows = tuple(stated) if several else (stated,)
-    if not rows or not all(isinstance(row, Seen) for row in rows):
+    is_list = isinstance(ledger, Iterable) and not isinstance(ledger, Disclosure)
+    rows = tuple(ledger) if is_list else (ledger,)
+    if not rows or not all(isinstance(row, Disclosure) for row in rows):
         remedy = "return what each of them sees; somebody always sees actions"
-        refuse(field, stated, "one Seen, or several", remedy)
+        refuse(field, ledger, "one Disclosure, or several", remedy)
     return tuple(_checked(f"{field}[{place}]", row) for place, row in enumerate(rows))
 
 
-def _checked(field: str, row: Seen) -> Seen:
+def _checked(field: str, row: Disclosure) -> Disclosure:
     """Returns a row with plain numbers; refuses one that cannot be shown."""
     if not all(isinstance(text, str) for text in (row.who, row.what, row.why, row.source)):
-        refuse(field, row, "a Seen whose who, what, why and source are texts", "say it in words")
+        refuse(
+            field, row, "a Disclosure whose who, what, why and source are texts", "say it in words"
+        )
     choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
@@ -100,8 +103,8 @@ def _checked(field: str, row: Seen) -> Seen:
     return row._replace(epsilon=epsilon, over=over)
 
 
-def receivers(exchange: Exchange) -> list[str]:
-    """Returns who sees messages, by the exchange."""
+def list_viewers(exchange: Exchange) -> list[str]:
+    """Returns the viewers of messages of an exchange."""
     if exchange.alone or not (exchange.links or exchange.views):
         return []
-    return list(dict.fromkeys(view.who for view in exchange.views)) or [ANYBODY[1]]
+    return list(dict.fromkeys(view.viewer for view in exchange.views)) or [ANY_VIEWER[1]]

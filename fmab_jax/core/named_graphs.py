@@ -47,15 +47,15 @@ def checked_name(value: Any, field: str = "graph") -> str:
     return value
 
 
-def frozen(nodes: int, edges: Iterable[Sequence[int]], name: str = "") -> nx.Graph:
-    """A plain graph whose nodes iterate as 0..M-1, so that a matrix made of it has agent order."""
+def build_frozen(nodes: int, edges: Iterable[Sequence[int]], name: str = "") -> nx.Graph:
+    """Returns a frozen graph whose nodes iterate as 0..M-1, the order of agents in matrices."""
     graph = nx.empty_graph(nodes)
     graph.add_edges_from(edges)
     graph.name = name
     return nx.freeze(graph)
 
 
-def check_edges(edges: float, field: str, shown: str) -> None:
+def check_edges(edges: float, field: str, text: str) -> None:
     """Refuses more edges than fit into memory.
 
     Raises:
@@ -63,7 +63,7 @@ def check_edges(edges: float, field: str, shown: str) -> None:
     """
     if edges > EDGES_MAX:
         allowed = f"a graph of at most {EDGES_MAX:,} edges (this one has about {round(edges):,})"
-        refuse(field, shown, allowed, "use fewer agents or a sparser graph")
+        refuse(field, text, allowed, "use fewer agents or a sparser graph")
 
 
 def make_named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
@@ -78,13 +78,13 @@ def make_named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
         check_edges(pairs if kind == "complete" else agents, field, name)
         return nx.freeze(_FIXED[kind](agents))
     if kind == "random":
-        # Above 2 ln(M) / M disconnected draws are rare; that is the remedy worth naming.
-        usual = 2 * math.log(agents) / agents
-        chance = float(number) if number else usual
+        # Disconnected draws are rare above 2 ln(M) / M.
+        threshold = 2 * math.log(agents) / agents
+        chance = float(number) if number else threshold
         if number and not 0 < chance <= 1:
             allowed = "random-P with an edge probability P in (0, 1]"
             refuse(field, name, allowed, "try random-0.2")
-        edges, remedy = chance * pairs, f"raise P, to {usual:.2g} for example"
+        edges, remedy = chance * pairs, f"raise P, to {threshold:.2g} for example"
         draw: Callable[..., nx.Graph] = partial(nx.fast_gnp_random_graph, agents, chance)
     elif kind == "regular":
         degree = _degree(int(number), agents, field, name)
@@ -160,11 +160,11 @@ def _preferential(edges: int, agents: int, seed: random.Random) -> nx.Graph:
 def _draw_connected(
     draw: Callable[..., nx.Graph], seed: int, field: str, name: str, remedy: str
 ) -> nx.Graph:
-    """Returns the first connected draw; draw n uses sub-seed n of the seed."""
+    """Draws until the graph is connected; draw n uses sub-seed n of the seed."""
     for attempt in range(DRAWS_MAX):
         words = np.random.SeedSequence([seed, attempt]).generate_state(1, np.uint64)
         graph = draw(seed=random.Random(int(words[0])))
         if nx.is_connected(graph):
-            return frozen(graph.number_of_nodes(), graph.edges())
+            return build_frozen(graph.number_of_nodes(), graph.edges())
     allowed = f"a graph that is connected within {DRAWS_MAX} draws"
     refuse(field, name, allowed, remedy)

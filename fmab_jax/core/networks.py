@@ -21,13 +21,13 @@ _LISTED_EDGES = 3000
 
 @dataclass(frozen=True)
 class FixedGraph:
-    """A graph given edge by edge, by networkx or by a file.
+    """A graph of explicit edges, from networkx or a file.
 
     Attributes:
         nodes: M.
         edges: Sorted pairs of int32, as bytes.
-        name: What people call it; no part of its identity.
-        weighted: Whether some edge had a weight other than 1, which nothing uses.
+        name: Label, not part of the identity.
+        weighted: Whether an edge had a weight other than 1; the weight is ignored.
     """
 
     nodes: int
@@ -36,63 +36,63 @@ class FixedGraph:
     weighted: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, graph: nx.Graph, name: str = "", where: str = "graph") -> FixedGraph:
-        """Takes a networkx graph.
+    def from_graph(cls, graph: nx.Graph, name: str = "", field: str = "graph") -> FixedGraph:
+        """Converts a networkx graph.
 
         Raises:
             ValueError: If it is refused by `graphs.validated`.
         """
-        made = graphs.validated(graph, where)
-        pairs = sorted((min(edge), max(edge)) for edge in made.edges())
+        frozen = graphs.validated(graph, field)
+        pairs = sorted((min(edge), max(edge)) for edge in frozen.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
         weights = (weight for _, _, weight in graph.edges(data="weight", default=1.0))
-        weighted = any(not isinstance(each, Real) or each != 1.0 for each in weights)
+        weighted = any(not isinstance(value, Real) or value != 1.0 for value in weights)
         name = name or str(graph.name or "")
-        return cls(made.number_of_nodes(), edges.tobytes(), name, weighted)
+        return cls(frozen.number_of_nodes(), edges.tobytes(), name, weighted)
 
     @property
     def pairs(self) -> list[list[int]]:
         """The edges."""
-        found: list[list[int]] = np.frombuffer(self.edges, np.int32).reshape(-1, 2).tolist()
-        return found
+        pairs: list[list[int]] = np.frombuffer(self.edges, np.int32).reshape(-1, 2).tolist()
+        return pairs
 
     def graph(self) -> nx.Graph:
-        """Returns it as networkx has it, frozen."""
-        return named_graphs.frozen(self.nodes, self.pairs, self.name)
+        """Returns the frozen networkx graph."""
+        return named_graphs.build_frozen(self.nodes, self.pairs, self.name)
 
     def plain(self) -> dict[str, Any]:
-        """Returns a JSON-able identity, with the edges where they are few."""
+        """Returns a JSON-able identity, with the edges of a small graph."""
         count = len(self.edges) // 8
         digest = hashlib.sha256(self.edges).hexdigest()
-        found: dict[str, Any] = {"nodes": self.nodes, "edges": count, "sha256": digest}
-        return found | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
+        identity: dict[str, Any] = {"nodes": self.nodes, "edges": count, "sha256": digest}
+        return identity | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
 
 
 @dataclass(frozen=True)
 class GraphOf(Kind):
-    """A name, a file or a networkx graph, as `graphs.make` takes them."""
+    """A name, a file or a networkx graph: the values of `graphs.make`."""
 
     metavar = "GRAPH"
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
-        """Returns a name as it is, anything else as a `FixedGraph`."""
+        """Returns a name unchanged, anything else as a `FixedGraph`."""
         if isinstance(value, FixedGraph):
             return value
         if isinstance(value, nx.Graph):
-            return FixedGraph.of(value, where=name)
+            return FixedGraph.from_graph(value, field=name)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
             text = value if isinstance(value, str) else str(checked_path(name, value))
-            return FixedGraph.of(graphs.read(text, name), text, name)
+            return FixedGraph.from_graph(graphs.read(text, name), text, name)
         return named_graphs.checked_name(value, name)
 
     def plain(self, value: Any) -> Any:
-        """Returns the name, or what identifies the edges."""
+        """Returns the name, or the identity of the edges."""
         return value.plain() if isinstance(value, FixedGraph) else value
 
     def text(self, value: Any) -> str:
         """Writes the name."""
-        named = isinstance(value, FixedGraph)
-        return (value.name or "own graph") if named else super().text(value)
+        is_graph = isinstance(value, FixedGraph)
+        return (value.name or "own graph") if is_graph else super().text(value)
 
     def remark(self, value: Any) -> str:
         """Says that weights of edges are ignored."""
@@ -106,26 +106,26 @@ class GraphOf(Kind):
 
 @dataclass(frozen=True)
 class ComponentsOf(Kind):
-    """Components as `graphs.components` takes them: a text, or a list of networkx graphs."""
+    """Components, the values of `graphs.components`: a text, or a list of networkx graphs."""
 
     metavar = "SPEC"
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
-        """Returns a text of names as it is; a list, or a text with files, as a tuple of graphs."""
+        """Returns a text of names unchanged; a list, or a text with files, as a tuple of graphs."""
         if isinstance(value, str):
             parts = value.replace(":", "+").split("+")
             if not any(map(graphs.names_file, parts)):
                 return value
-            # The content of files is a part of the value.
-            components = enumerate(graphs.parts_of(value))
+            # The value must hold the content of files.
+            components = enumerate(graphs.list_parts(value))
             return tuple(_part(f"{name}[{q}]", *part, q) for q, part in components)
         if isinstance(value, (list, tuple)) and all(isinstance(x, FixedGraph) for x in value):
             return tuple(value)
         networks = graphs.list_networks(value, name)
-        return tuple(FixedGraph.of(x, where=f"{name}[{q}]") for q, x in enumerate(networks))
+        return tuple(FixedGraph.from_graph(x, field=f"{name}[{q}]") for q, x in enumerate(networks))
 
     def plain(self, value: Any) -> Any:
-        """Returns the text, or what identifies every graph."""
+        """Returns the text, or the identity of every graph."""
         return [graph.plain() for graph in value] if isinstance(value, tuple) else value
 
     def text(self, value: Any) -> str:
@@ -151,15 +151,15 @@ def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
     """Returns a component of a text in which some component is a file."""
     file = graphs.read(graph, field) if graphs.names_file(graph) else None
     network = graphs.make(graph if file is None else file, size, seed=seed, field=field)
-    return FixedGraph.of(network if file is None else file, f"{size}:{graph}", field)
+    return FixedGraph.from_graph(network if file is None else file, f"{size}:{graph}", field)
 
 
 def graph_parameter(default: str | None, none: str = "") -> Any:
-    """Returns the parameter of an algorithm that says who may talk to whom.
+    """Returns the parameter of an algorithm for its communication graph.
 
     Args:
         default: A name, or None.
-        none: What None stands for, in words; without, it is refused.
+        none: Meaning of None, as a text; without it, None is refused.
     """
     return parameter(
         GraphOf(none=none) if none else GraphOf(),
@@ -173,7 +173,7 @@ def graph_parameter(default: str | None, none: str = "") -> Any:
 
 
 def network(value: Any, agents: int) -> nx.Graph:
-    """Returns the graph that a `GraphOf` value stands for, among so many agents.
+    """Builds the graph of a `GraphOf` value for a number of agents.
 
     Raises:
         ValueError: If they do not fit.
@@ -182,7 +182,7 @@ def network(value: Any, agents: int) -> nx.Graph:
 
 
 def parts(value: Any, agents: int) -> list[nx.Graph]:
-    """Returns the component graphs that a `ComponentsOf` value stands for.
+    """Builds the component graphs of a `ComponentsOf` value.
 
     Raises:
         ValueError: If they do not fit the number of agents.

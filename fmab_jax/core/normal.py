@@ -83,15 +83,15 @@ def quantile(u: Reals) -> Reals:
     """
     off = u - 0.5
     tail = jnp.sqrt(-log(jnp.minimum(u, 1.0 - u)))
-    central, far = jnp.abs(off) <= 0.425, tail > 5.0
+    central, is_far = jnp.abs(off) <= 0.425, tail > 5.0
     centre = 0.180625 - off * off
     up, down = (
         jnp.where(
             central,
-            horner(centre, near),
-            jnp.where(far, horner(tail - 5.0, rest), horner(tail - 1.6, middle)),
+            horner(centre, centre_powers),
+            jnp.where(is_far, horner(tail - 5.0, tail_powers), horner(tail - 1.6, middle_powers)),
         )
-        for near, middle, rest in zip(_CENTRE, _MIDDLE, _TAIL, strict=True)
+        for centre_powers, middle_powers, tail_powers in zip(_CENTRE, _MIDDLE, _TAIL, strict=True)
     )
     return jnp.where(central, off, jnp.where(off < 0.0, -1.0, 1.0)) * (up / down)
 

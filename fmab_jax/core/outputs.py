@@ -1,4 +1,4 @@
-"""Outputs, and what they are made of: records of trials, and gauges that loops add up."""
+"""Outputs and their data: records of trials, and accumulators of loops."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from fmab_jax.core.shapes import Grid, Integer, PerRow, PerRowArm, Reals
 from fmab_jax.errors import Refusal, flag, real, refuse
 
 PROMISE = (
-    "A gauge starts as arrays, keeps their shapes and types, and ends in real numbers over its "
-    "dimensions."
+    "An accumulator starts as arrays, keeps their shapes and types, and ends in real numbers over "
+    "its dimensions."
 )
-"""What a gauge promises, which is told when it is broken."""
+"""Contract of an accumulator, which the error message quotes."""
 
 
 class Stretch(NamedTuple):
-    """Slots in which no agent changes what it does.
+    """A stretch of slots in which no agent changes its play.
 
-    Agents that do the same all along are one row; else each agent is a row, and the last rows may
-    be padding.
+    Agents that always play the same are one row; otherwise each agent is a row, and the last rows
+    may be padding.
 
     Attributes:
-        start: The slot that the stretch follows.
+        start: The slot before the stretch.
         stop: Its last slot.
-        gap: Of what an agent of a row plays: its regret per slot.
-        share: Of its slots that an agent of a row spends on each arm.
-        agents: How many agents a row stands for; 0 for padding.
+        gap: Regret per slot of an agent of a row.
+        share: Share of the slots in which an agent of a row plays each arm.
+        agents: Number of agents of a row; 0 for padding.
     """
 
     start: Integer
@@ -44,20 +44,20 @@ class Stretch(NamedTuple):
     agents: PerRow
 
 
-class Gauge(NamedTuple):
-    """A sum that a loop adds up, stretch by stretch, for an output that needs it.
+class Accumulator(NamedTuple):
+    """A sum that a loop accumulates, stretch by stretch, for an output that needs it.
 
-    All of its functions are traced, and only where somebody asks for the output.
+    All functions are traced, and only for a requested output.
 
     Attributes:
-        name: In `Outcome.gauged`.
-        dims: Of a seed's gauge. "agent" comes first, if it has a row for each; else it is of all
-            agents together, and adds up: where each agent is alone, theirs are summed. "time"
-            comes last, if it has a value at each recorded slot.
-        start: What there is at slot 0; of the numbers of rows and arms, and the recorded slots.
-        add: What there is after a stretch; of what there was, the stretch and the recorded slots.
-        end: The gauge, with a row for each of the stretches' rows if it is by agent; of what there
-            is at the horizon. By default it is that.
+        name: Key in `Outcome.accumulator_values`.
+        dims: Dimensions of a seed's value. "agent" comes first, if each agent has a row; otherwise
+            the value is over all agents together, and values of agents that run alone are summed.
+            "time" comes last, for one value per recorded slot.
+        start: Maps the numbers of rows and arms, and the recorded slots, to the state at slot 0.
+        add: Maps the state, a stretch and the recorded slots to the state after the stretch.
+        end: Maps the state at the horizon to the value, with a row for each row of the stretches if
+            it is by agent; by default the state itself.
     """
 
     name: str
@@ -68,79 +68,92 @@ class Gauge(NamedTuple):
 
     @property
     def by_agent(self) -> bool:
-        """Whether agents have a row each."""
+        """Whether each agent has a row."""
         return "agent" in self.dims
 
 
-def gauges_start(asked: tuple[Gauge, ...], rows: int, arms: int, grid: Grid) -> tuple[Any, ...]:
-    """Returns what every gauge has at slot 0."""
-    return tuple(_call(each, "start", rows, arms, grid) for each in asked)
+def start_accumulators(
+    accumulators: tuple[Accumulator, ...], rows: int, arms: int, grid: Grid
+) -> tuple[Any, ...]:
+    """Returns the state of each accumulator at slot 0."""
+    return tuple(_call(accumulator, "start", rows, arms, grid) for accumulator in accumulators)
 
 
-def _call(gauge: Gauge, function: str, *given: Any) -> Any:
-    """Returns what a function of a gauge returns, as arrays.
+def _call(accumulator: Accumulator, function: str, *args: Any) -> Any:
+    """Calls a function of an accumulator, and converts the result to arrays.
 
     Raises:
-        Refusal: If it fails, so that the algorithm whose loop called it is not blamed.
+        Refusal: If the function fails: the error is not the algorithm's.
     """
-    with errors_as(lambda _, why: _blame(gauge, f"{function}: {why}")):
-        return jax.tree.map(jnp.asarray, getattr(gauge, function)(*given))
+    with errors_as(lambda _, why: _blame(accumulator, f"{function}: {why}")):
+        return jax.tree.map(jnp.asarray, getattr(accumulator, function)(*args))
 
 
-def _blame(gauge: Gauge, what: str) -> Refusal:
-    return Refusal.line(f"{gauge.name} breaks the contract of gauges: {PROMISE} Seen: {what}")
+def _blame(accumulator: Accumulator, reason: str) -> Refusal:
+    return Refusal.line(
+        f"{accumulator.name} breaks the contract of accumulators: {PROMISE} Seen: {reason}"
+    )
 
 
 def _describe_shapes(tree: Any) -> str:
-    leaves = [f"{leaf.dtype}{leaf.shape}" for leaf in jax.tree.leaves(tree)]
-    return " and ".join(leaves) or "nothing"
+    shapes = [f"{leaf.dtype}{leaf.shape}" for leaf in jax.tree.leaves(tree)]
+    return " and ".join(shapes) or "nothing"
 
 
-def gauged(
-    asked: tuple[Gauge, ...], found: tuple[Any, ...], stretch: Callable[[], Stretch], grid: Grid
+def accumulate(
+    accumulators: tuple[Accumulator, ...],
+    states: tuple[Any, ...],
+    stretch: Callable[[], Stretch],
+    grid: Grid,
 ) -> tuple[Any, ...]:
-    """Returns what every gauge has after a stretch, which is looked at only if there is one."""
-    if not asked:
-        return found
-    now = stretch()
-    # A loop that goes on for others hands on stretches of no slot.
-    real = now.stop > now.start
+    """Returns the states after a stretch, which is computed only if there are accumulators."""
+    if not accumulators:
+        return states
+    current = stretch()
+    # Runs that are over get empty stretches while others continue.
+    has_slots = current.stop > current.start
 
-    def kept(gauge: Gauge, old: Any) -> Any:
-        new = _call(gauge, "add", old, now, grid)
+    def add_stretch(accumulator: Accumulator, old: Any) -> Any:
+        new = _call(accumulator, "add", old, current, grid)
         pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=False)
-        before: Any = jax.tree.structure(old)
-        fits = before == jax.tree.structure(new) and all(
+        structure: Any = jax.tree.structure(old)
+        matches = structure == jax.tree.structure(new) and all(
             x.shape == y.shape and np.result_type(x.dtype, y.dtype) == y.dtype for x, y in pairs
         )
-        if not fits:
+        if not matches:
             shapes = map(_describe_shapes, (new, old))
-            raise _blame(gauge, f"add returns {' after '.join(shapes)}")
-        return jax.tree.map(lambda x, y: jnp.where(real, x.astype(y.dtype), y), new, old)
+            raise _blame(accumulator, f"add returns {' after '.join(shapes)}")
+        return jax.tree.map(lambda x, y: jnp.where(has_slots, x.astype(y.dtype), y), new, old)
 
-    return tuple(map(kept, asked, found))
+    return tuple(map(add_stretch, accumulators, states))
 
 
-def gauges_end(
-    asked: tuple[Gauge, ...], found: tuple[Any, ...], rows: int, arms: int, points: int
+def finish_accumulators(
+    accumulators: tuple[Accumulator, ...],
+    states: tuple[Any, ...],
+    rows: int,
+    arms: int,
+    points: int,
 ) -> dict[str, Array] | None:
-    """Returns the gauges by name; None where nothing is asked for."""
+    """Returns the values of accumulators by name; None if there are none."""
     sizes = {"agent": rows, "arm": arms, "time": points}
-    ends = {}
-    for gauge, had in zip(asked, found, strict=True):
-        end, wanted = _call(gauge, "end", had), tuple(sizes[dim] for dim in gauge.dims)
-        if not isinstance(end, jax.Array) or end.shape != wanted or end.dtype.kind != "f":
-            told = f"{_describe_shapes(end)} in place of float64{wanted}, over {gauge.dims}"
-            raise _blame(gauge, f"end returns {told}")
-        ends[gauge.name] = end
-    return ends or None
+    values = {}
+    for accumulator, state in zip(accumulators, states, strict=True):
+        end, shape = _call(accumulator, "end", state), tuple(sizes[dim] for dim in accumulator.dims)
+        if not isinstance(end, jax.Array) or end.shape != shape or end.dtype.kind != "f":
+            mismatch = (
+                f"{_describe_shapes(end)} in place of float64{shape}, over {accumulator.dims}"
+            )
+            raise _blame(accumulator, f"end returns {mismatch}")
+        values[accumulator.name] = end
+    return values or None
 
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
-"""Dimensions that a value of a seed may have, in this order."""
-_OF_GAUGES = ("agent", "arm", "time")
+"""Allowed dimensions of a seed's value, in this order."""
+_ACCUMULATOR_DIMS = ("agent", "arm", "time")
 OF_RESULTS = {*DIMENSIONS, "seed", "time_2", "quantile", "bin", "made"}
-"""Names of all dimensions of results, besides what is swept."""
+"""Names of all dimensions of results, besides swept parameters."""
 
 
 _ENDS = ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
@@ -150,22 +163,22 @@ FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
     **{"rounds_by": (_INT, True), "arms_reported": (np.dtype(np.int64), False)},
     **{"final_gap": (_FLOAT, False), **dict.fromkeys(_ENDS, (_INT, False))},
 }
-"""Type of each field of an `Outcome` but the gauges, and whether it is over time."""
+"""Type of each field of an `Outcome` but the accumulators, and whether it is over time."""
 
 
 class Record:
-    """The trials of one configuration, as they were recorded.
+    """The recorded trials of one configuration.
 
-    ``record[name]`` is a field of an `Outcome`, or a gauge: [seed, ...]; one by agent is
-    [seed, agent, ...]. An output of one's own cannot change it in place.
+    ``record[name]`` is a field of an `Outcome`, or an accumulator: [seed, ...]; one by agent is
+    [seed, agent, ...]. A user's output cannot change it in place.
 
     Attributes:
         agents: M.
         arms: K.
         links: [meter] links of a completed round.
         vectors: Vectors that a completed round sends.
-        numbers: Numbers that it sends besides.
-        number_bits: Bits of a number that is sent.
+        numbers: Single numbers that it sends besides.
+        number_bits: Bits of a number.
     """
 
     agents: int
@@ -176,28 +189,36 @@ class Record:
     number_bits: int
 
     def __init__(
-        self, arrays: Callable[[str], Any], facts: Mapping[str, Any], gauges: Sequence[Gauge] = ()
+        self,
+        arrays: Callable[[str], Any],
+        facts: Mapping[str, Any],
+        accumulators: Sequence[Accumulator] = (),
     ) -> None:
-        """Takes what returns an array by its name, the attributes, and the output's own gauges."""
+        """Takes a function from names to arrays, the attributes, and the output's accumulators."""
         vars(self).update(facts)
         self._arrays = arrays
-        self._gauges = {each.name: each for each in gauges}
+        self._accumulators = {accumulator.name: accumulator for accumulator in accumulators}
 
     def __getitem__(self, name: str) -> Any:
-        """Returns the array that was recorded under a name; of a `Reduce`, one of JAX.
+        """Returns the array of a name; for a `Reduce`, an array of JAX.
 
         Raises:
-            ValueError: If nothing was, or the gauge of that name is none of the output's.
+            ValueError: If nothing was, or the accumulator of that name is none of the output's.
         """
-        if name not in FIELDS and name not in self._gauges:
-            allowed = ", ".join((*FIELDS, *self._gauges))
-            refuse("record", name, f"among {allowed}", "name its gauge: Output(..., gauges=...)")
+        if name not in FIELDS and name not in self._accumulators:
+            allowed = ", ".join((*FIELDS, *self._accumulators))
+            refuse(
+                "record",
+                name,
+                f"among {allowed}",
+                "name its accumulator: Output(..., accumulators=...)",
+            )
         values = self._arrays(name)
-        if name not in self._gauges or not self._gauges[name].by_agent:
+        if name not in self._accumulators or not self._accumulators[name].by_agent:
             return values
-        # Agents that do the same all along are one row.
-        each = values[:, : self.agents]
-        return np.broadcast_to(each, (len(each), self.agents, *each.shape[2:]))
+        # One row stands for agents that always play the same.
+        rows = values[:, : self.agents]
+        return np.broadcast_to(rows, (len(rows), self.agents, *rows.shape[2:]))
 
 
 @dataclass(frozen=True)
@@ -211,7 +232,7 @@ class Output:
         of: Makes it of what is recorded: real numbers [seed, *dims], each seed by itself.
         dims: What a seed's value is over, of `DIMENSIONS` and in their order.
         dtype: Of its values; float64, but for some of the usual outputs.
-        gauges: What the loops have to add up for it.
+        accumulators: What the loops have to add up for it.
         coordinate: Whether it belongs to the seeds rather than to the results.
         source: Theorem, equation or paper that defines it; "" for what needs none.
 
@@ -225,7 +246,7 @@ class Output:
         >>> from fmab_jax.run.outputs.pulls import PULLS
         >>> tried = fmab.Output(
         ...     "arms_tried", "arms that were pulled", "arms",
-        ...     lambda record: (record["pulls"] > 0).sum(-1), gauges=PULLS.gauges,
+        ...     lambda record: (record["pulls"] > 0).sum(-1), accumulators=PULLS.accumulators,
         ... )
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 20, outputs=[tried])
@@ -239,35 +260,40 @@ class Output:
     of: Callable[[Record], np.ndarray]
     dims: tuple[str, ...] = ()
     dtype: Any = np.float64
-    gauges: tuple[Gauge, ...] = ()
+    accumulators: tuple[Accumulator, ...] = ()
     coordinate: bool = False
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Checks what is stated."""
+        """Checks the fields."""
         if not isinstance(self.name, str) or not self.name.isidentifier():
             refuse("name", self.name, "a short plain name", "such as 'arms_tried'")
         for name in ("label", "units", "source"):
             if not isinstance(value := getattr(self, name), str):
                 refuse(name, value, "a text", "write it in quotes")
         if "since" in self.units:
-            # Such numbers would be read back as dates.
+            # Readers would decode such numbers as dates.
             refuse("units", self.units, "a unit, without 'since'", "such as 'seconds'")
         if not callable(self.of):
             refuse("of", self.of, "a function of a Record", "such as lambda record: ...")
         _check_dims("dims", self.dims, DIMENSIONS)
-        gauges = self.gauges if isinstance(self.gauges, tuple) else [None]
-        if not all(isinstance(gauge, Gauge) for gauge in gauges):
-            refuse("gauges", self.gauges, "a tuple of gauges", "such as PULLS.gauges")
-        for gauge in self.gauges:
-            if not isinstance(gauge.name, str) or not gauge.name.isidentifier():
-                refuse("gauge.name", gauge.name, "a short plain name", "rename it")
-            _check_dims("gauge.dims", gauge.dims, _OF_GAUGES)
+        accumulators = self.accumulators if isinstance(self.accumulators, tuple) else [None]
+        if not all(isinstance(accumulator, Accumulator) for accumulator in accumulators):
+            refuse(
+                "accumulators",
+                self.accumulators,
+                "a tuple of accumulators",
+                "such as PULLS.accumulators",
+            )
+        for accumulator in self.accumulators:
+            if not isinstance(accumulator.name, str) or not accumulator.name.isidentifier():
+                refuse("accumulator.name", accumulator.name, "a short plain name", "rename it")
+            _check_dims("accumulator.dims", accumulator.dims, _ACCUMULATOR_DIMS)
         flag("coordinate", self.coordinate)
 
     @property
     def attrs(self) -> dict[str, str]:
-        """What a result says of it."""
+        """The attributes of the variable in a result."""
         return {"long_name": self.label, "units": self.units}
 
 
@@ -323,30 +349,38 @@ class Reduce(Output):
     over: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks what is stated."""
+        """Checks the fields."""
         super().__post_init__()
         for name in ("init", "add", "merge", "finish"):
             if not callable(value := getattr(self, name)):
                 refuse(name, value, "a function", "see help(fmab_jax.Reduce)")
-        if self.dims or self.gauges or self.coordinate:
+        if self.dims or self.accumulators or self.coordinate:
             remedy = "a reduction has dimensions `over`"
-            refuse("dims", self.dims, "left out, as are gauges", remedy)
-        for each in self.over if isinstance(self.over, tuple) else [None]:
-            named = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str)
-            if not named or not each[0].isidentifier() or not isinstance(each[1], tuple):
+            refuse("dims", self.dims, "left out, as are accumulators", remedy)
+        for dimension in self.over if isinstance(self.over, tuple) else [None]:
+            has_name = (
+                isinstance(dimension, tuple)
+                and len(dimension) == 2
+                and isinstance(dimension[0], str)
+            )
+            if (
+                not has_name
+                or not dimension[0].isidentifier()
+                or not isinstance(dimension[1], tuple)
+            ):
                 remedy = 'such as (("threshold", (10.0, 100.0)),)'
                 refuse("over", self.over, "pairs of a name and a tuple of numbers", remedy)
-            for x in each[1]:
-                real(f"over[{each[0]!r}]", x, -math.inf, math.inf, "give numbers")
+            for x in dimension[1]:
+                real(f"over[{dimension[0]!r}]", x, -math.inf, math.inf, "give numbers")
 
     @property
-    def leaves(self) -> list[np.ndarray]:
+    def initial_arrays(self) -> list[np.ndarray]:
         """The arrays of the state before any seed."""
         return [np.asarray(x) for x in jax.tree.leaves(self.init())]
 
-    def state(self, leaves: Sequence[Any]) -> Any:
+    def state(self, arrays: Sequence[Any]) -> Any:
         """Returns the state that has these arrays."""
-        return jax.tree.unflatten(jax.tree.structure(self.init()), leaves)
+        return jax.tree.unflatten(jax.tree.structure(self.init()), arrays)
 
 
 def _check_dims(field: str, dims: Any, order: tuple[str, ...]) -> None:

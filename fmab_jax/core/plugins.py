@@ -1,7 +1,7 @@
-"""Files of plug-ins: how they are imported, and the digest of their source.
+"""Files of plug-ins: imports, and digests of their source.
 
-A changed plug-in is another algorithm, and so is one with a changed helper: a module that lies in
-the plug-in's own folder and that its text imports. Helpers of helpers do not count.
+A changed plug-in is another algorithm, and so is one with a changed helper: a module in the
+plug-in's folder that its text imports. Helpers of helpers do not count.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fmab_jax.errors import Refusal, foreign, place_of, reason_of
 
 
 class Source(NamedTuple):
-    """A plug-in file as it was imported, for processes that do not see the file.
+    """An imported plug-in file, for processes that cannot read the file.
 
     Attributes:
-        name: The module's; it has a digest of the content and of its helpers.
-        path: Where the file lies here.
-        content: Of the file.
+        name: Name of the module, with a digest of the content and of its helpers.
+        path: Path of the file on this machine.
+        content: Content of the file.
         helpers: Name and content of each helper.
     """
 
@@ -44,20 +44,20 @@ class Source(NamedTuple):
 
 
 _sources: dict[str, Source] = {}
-# Helpers by name, as they were executed; the files may have changed since.
+# Contents of executed helpers by name; the files may have changed since.
 _executed: dict[str, bytes] = {}
 # Modules that users named as plug-ins, by name.
-_named: dict[str, ModuleType] = {}
+_modules: dict[str, ModuleType] = {}
 
 
 @contextlib.contextmanager
 def errors_as(refusal: Callable[[BaseException, str], Refusal]) -> Iterator[None]:
-    """Raises a refusal in place of what somebody else's code raises.
+    """Raises a refusal in place of an error of a user's code.
 
-    A `Refusal` stays as it is, and so does what the machine is to blame for.
+    A `Refusal` passes unchanged, and so do errors of the machine.
 
     Args:
-        refusal: Makes it, of the error and of its reason and place in words.
+        refusal: Builds the refusal from the error and a text of its reason and place.
     """
     try:
         yield
@@ -72,21 +72,21 @@ def errors_as(refusal: Callable[[BaseException, str], Refusal]) -> Iterator[None
 def foreign_refused(
     field: str, value: Any, allowed: str, remedy: str = "mend it"
 ) -> contextlib.AbstractContextManager[None]:
-    """Refuses what a plug-in's code raises, with its reason; see `errors_as`."""
+    """Converts errors of a plug-in's code to refusals; see `errors_as`."""
     return errors_as(lambda _, why: Refusal(field, value, allowed, f"{remedy} ({why})"))
 
 
-def defined_in(module: Any, kind: Any, *, named: bool = True) -> Iterator[Any]:
-    """Yields the subclasses that a module defines and that have a name, or those that have none."""
-    # A class that has two names in the module is one class.
+def defined_in(module: Any, kind: Any, *, is_named: bool = True) -> Iterator[Any]:
+    """Yields the subclasses that a module defines: those with a name, or those without."""
+    # A class may have two names in the module.
     for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
         if issubclass(owner, kind) and owner.__module__ == module.__name__:
-            if bool(vars(owner).get("name")) == named:
+            if bool(vars(owner).get("name")) == is_named:
                 yield owner
 
 
 def file_of(owner: type) -> str | None:
-    """Returns the file that defines a class; None where there is none."""
+    """Returns the file that defines a class, or None."""
     return getattr(sys.modules.get(owner.__module__), "__file__", None)
 
 
@@ -96,9 +96,9 @@ def plugin_sources() -> list[Source]:
 
 
 def import_sources(sources: Iterable[Source]) -> None:
-    """Imports plug-in files of another process under the names they have there, each once.
+    """Imports plug-in files of another process under the same names, each once.
 
-    Classes pickled there can then be unpickled here. Their helpers are those of there, too.
+    Classes that the other process pickled can then be unpickled. Their helpers are imported, too.
     """
     for source in sources:
         if source.name not in sys.modules:
@@ -108,21 +108,21 @@ def import_sources(sources: Iterable[Source]) -> None:
 def plugin_modules() -> list[ModuleType]:
     """Returns the plug-ins that this process has imported, in order."""
     files = [sys.modules[name] for name in _sources if name in sys.modules]
-    return [*files, *_named.values()]
+    return [*files, *_modules.values()]
 
 
 def forget_plugin(module: ModuleType) -> None:
-    """Has a plug-in that was refused count as none."""
-    for known in (_sources, _named):
-        for name in [name for name in known if sys.modules.get(name) is module]:
-            del known[name]
+    """Removes a refused plug-in from the registries."""
+    for registry in (_sources, _modules):
+        for name in [name for name in registry if sys.modules.get(name) is module]:
+            del registry[name]
 
 
 def imported(path: Path) -> ModuleType:
-    """Imports a file, once for each content of it and of its helpers."""
+    """Imports a file, once for each content of the file and its helpers."""
     content, place = path.read_bytes(), path.resolve()
-    beside = _helpers(str(place), content)
-    helpers = tuple((name, beside[name]) for name in beside if _is_helper(name, place))
+    contents = _read_helpers(str(place), content)
+    helpers = tuple((name, contents[name]) for name in contents if _is_helper(name, place))
     digest = hashlib.sha256(bytes(place) + content + repr(helpers).encode()).hexdigest()[:12]
     name = f"fmab_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}_{digest}"
     return sys.modules.get(name) or _execute(Source(name, str(place), content, helpers))
@@ -130,29 +130,29 @@ def imported(path: Path) -> ModuleType:
 
 def imported_module(name: str) -> ModuleType:
     """Imports a module by its dotted name."""
-    _named[name] = importlib.import_module(name)
-    return _named[name]
+    _modules[name] = importlib.import_module(name)
+    return _modules[name]
 
 
 def _is_helper(name: str, plugin: Path) -> bool:
-    """Tells whether a module beside a plug-in is what its name means here: no other one has it."""
+    """Tells whether a module in a plug-in's folder is the only one of its name."""
     file = getattr(sys.modules.get(name), "__file__", None)
-    beside = str(plugin.with_name(f"{name}.py"))
-    return name not in sys.modules or name in _executed or file == beside
+    helper_file = str(plugin.with_name(f"{name}.py"))
+    return name not in sys.modules or name in _executed or file == helper_file
 
 
 def _execute(source: Source) -> ModuleType:
-    """Executes a plug-in's helpers, each after those that it imports itself, and then its file."""
-    # All anew if one has changed: they may import each other.
-    same = all(n in sys.modules and _executed.get(n) == text for n, text in source.helpers)
-    waiting = {} if same else dict(source.helpers)
+    """Executes a plug-in's helpers in the order of their imports, and then its file."""
+    # Helpers may import each other, so one change reloads all.
+    is_unchanged = all(n in sys.modules and _executed.get(n) == text for n, text in source.helpers)
+    pending = {} if is_unchanged else dict(source.helpers)
 
     def execute(name: str, path: str, content: bytes) -> ModuleType:
         for helper in sorted(_imported_names(content)):
-            if helper in waiting:
-                beside = os.path.join(os.path.dirname(source.path), f"{helper}.py")
-                _executed[helper] = waiting.pop(helper)
-                execute(helper, beside, _executed[helper])
+            if helper in pending:
+                helper_path = os.path.join(os.path.dirname(source.path), f"{helper}.py")
+                _executed[helper] = pending.pop(helper)
+                execute(helper, helper_path, _executed[helper])
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -168,18 +168,18 @@ def _execute(source: Source) -> ModuleType:
     return module
 
 
-def _helpers(path: str, content: bytes, package: str = "") -> dict[str, bytes]:
-    """Returns the modules in a file's own folder that its text imports: content by name."""
-    found = dict[str, bytes]()
+def _read_helpers(path: str, content: bytes, package: str = "") -> dict[str, bytes]:
+    """Reads the modules in a file's folder that its text imports: content by name."""
+    contents = dict[str, bytes]()
     for name in sorted(_imported_names(content, package)):
         file = Path(path).with_name(f"{name}.py")
         if file != Path(path) and file.is_file():
-            found[name] = file.read_bytes()
-    return found
+            contents[name] = file.read_bytes()
+    return contents
 
 
 def _imported_names(content: bytes, package: str = "") -> set[str]:
-    """Returns the modules that a text imports, wherever it says so, as named in its package."""
+    """Returns the modules that a text imports anywhere, as named in its package."""
     names = set[str]()
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.Import):
@@ -193,81 +193,82 @@ def _imported_names(content: bytes, package: str = "") -> set[str]:
     return {name for name in names if name.isidentifier()}
 
 
-def blamed(error: BaseException) -> str:
-    """Returns the plug-in file, or a helper of one, in which an error arose; "" for none."""
-    modules = [*_sources, *_executed, *_named]
-    theirs = {getattr(sys.modules.get(name), "__file__", None) for name in modules}
+def plugin_of(error: BaseException) -> str:
+    """Returns the file of the plug-in or helper that raised an error; "" for none."""
+    modules = [*_sources, *_executed, *_modules]
+    plugin_files = {getattr(sys.modules.get(name), "__file__", None) for name in modules}
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return next((file for file in reversed(files) if file in theirs), "")
+    return next((file for file in reversed(files) if file in plugin_files), "")
 
 
 def source_digest(owner: type) -> str:
-    """Returns a hash of the source of a class that is not this package's; "" for this package's.
+    """Returns a hash of the source of a user's class; "" for a class of this package.
 
-    Helpers of the file count. Of a class whose source cannot be found, the compiled code stands for
-    it.
+    It includes helpers of the file. A class without source is hashed by its compiled code.
     """
-    # The cast is for type checkers, which take a class with fields to be unhashable.
+    # Type checkers take a class with fields to be unhashable.
     return _source_digest(typing.cast(Any, owner))
 
 
 @functools.cache
 def _source_digest(owner: type) -> str:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     helpers: dict[str, bytes] = {}
-    known = ("builtins", "fmab_jax", "abc", "typing")
-    owners = [x for x in owner.__mro__ if x.__module__.partition(".")[0] not in known]
-    for each in owners:
+    trusted_packages = ("builtins", "fmab_jax", "abc", "typing")
+    owners = [x for x in owner.__mro__ if x.__module__.partition(".")[0] not in trusted_packages]
+    for base in owners:
         try:
-            module = sys.modules[each.__module__]
-            text = _text(module).encode()
-            whole.update(text)
+            module = sys.modules[base.__module__]
+            text = _read_source(module).encode()
+            digest.update(text)
         except (OSError, TypeError, KeyError):
-            for name, value in sorted(vars(each).items()):
-                whole.update(f"{name}={_stated(value)};".encode())
+            for name, value in sorted(vars(base).items()):
+                digest.update(f"{name}={_describe_value(value)};".encode())
             continue
         if source := _sources.get(module.__name__):
             helpers |= dict(source.helpers)
         elif file := getattr(module, "__file__", None):
-            helpers |= _helpers(file, text, getattr(module, "__package__", None) or "")
-    # Only names: a folder that was moved has the same digest.
+            helpers |= _read_helpers(file, text, getattr(module, "__package__", None) or "")
+    # A moved folder keeps its digest.
     for name in sorted(helpers):
-        whole.update(f"\n{name}.py\n".encode() + helpers[name])
-    return whole.hexdigest()[:12] if owners else ""
+        digest.update(f"\n{name}.py\n".encode() + helpers[name])
+    return digest.hexdigest()[:12] if owners else ""
 
 
 def code_digest(*parts: Any) -> str:
-    """Returns a hash of functions, and of the modules that they are from; and of texts.
+    """Returns a hash of functions and their modules, and of texts.
 
-    What a function closes over, and its defaults, count as well.
+    It includes the closures and defaults of a function.
     """
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        whole.update(_stated(part).encode())
-        closed = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
-        closed.append(getattr(part, "__defaults__", None))
-        whole.update(repr([_stated(x) for x in closed]).encode())
+        digest.update(_describe_value(part).encode())
+        closure = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
+        closure.append(getattr(part, "__defaults__", None))
+        digest.update(repr([_describe_value(x) for x in closure]).encode())
         module = sys.modules.get(getattr(part, "__module__", None) or "")
         with contextlib.suppress(OSError, TypeError):  # no source
             if module is not None and not module.__name__.startswith("fmab_jax."):
-                whole.update(_text(module).encode())
-    return whole.hexdigest()[:12]
+                digest.update(_read_source(module).encode())
+    return digest.hexdigest()[:12]
 
 
-def _text(module: ModuleType) -> str:
-    """Returns the source of a module, as it was executed where that is known."""
+def _read_source(module: ModuleType) -> str:
+    """Returns the source of a module, as executed if that is known."""
     if source := _sources.get(module.__name__):
         text = importlib.util.decode_source(source.content)
         return text if text.endswith("\n") else text + "\n"
     return inspect.getsource(module)
 
 
-def _stated(value: Any) -> str:
-    """Returns what a function does, or a value is, the same in every process."""
+def _describe_value(value: Any) -> str:
+    """Returns a text of a function's code or of a value that is equal in every process."""
     value = getattr(value, "fget", getattr(value, "__func__", value))
     code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
     if code is not None:
-        return f"{code.co_code.hex()} {code.co_names} {[_stated(c) for c in code.co_consts]}"
+        return (
+            f"{code.co_code.hex()} {code.co_names} {[_describe_value(c) for c in code.co_consts]}"
+        )
     if isinstance(value, frozenset):
         return repr(sorted(map(repr, value)))
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

@@ -1,6 +1,6 @@
-"""Bandit instances: how every arm rewards every agent, fixed or drawn anew by each seed.
+"""Bandit problems: means of every arm for every agent, fixed or drawn by each seed.
 
-A `Problem` is what a user states, a value; a `BoundProblem` is what the compiled loop needs of it.
+A `Problem` is a user's value; a `BoundProblem` holds its arrays for the compiled loop.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from fmab_jax.errors import Refusal, array_of, count, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
-# Memory of one mean while a seed's means are drawn on the host.
+# Bytes per mean while the host draws a seed's means.
 _BYTES_PER_MEAN = 60
 MAX_AGENTS = 10**7
 # Most entries of an array of means or ratings: a gigabyte.
 _MAX_ENTRIES = 1 << 27
-# Largest error of a sum of probabilities, which are then scaled to 1.
+# Probabilities with a smaller error of their sum are scaled to 1.
 _SUM_ERROR = 1e-9
 _BERNOULLI = Bernoulli()
 
 
 @jax.jit
-def _means_drawn(bound: BoundProblem, root_seed: Array, seed: Array) -> PerRowArm:
-    """Returns one seed's means: a single program in place of a hundred of one operation each."""
+def _draw_means(bound: BoundProblem, root_seed: Array, seed: Array) -> PerRowArm:
+    """Draws one seed's means in one program, instead of one per operation."""
     return bound.draw(keys.seed_key(root_seed, seed)).means
 
 
@@ -100,14 +100,14 @@ class Problem:
         array, agents = _shared_rows("means", array, 2, agents)
         self._set(agents, array.shape[1], law, means=array)
 
-    def _set(self, agents: Any, arms: Any, rewards: Any, **stated: Any) -> None:
+    def _set(self, agents: Any, arms: Any, rewards: Any, **fields: Any) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
             allowed = f"below {2**32 // arms:,} with {arms} arms"
             refuse("agents", agents, allowed, "use fewer agents")
         values: dict[str, Any] = {"means": None, "probabilities": None, "instance_gap": None}
-        values |= {"agents": agents, "arms": arms, "rewards": rewards, "spread": 0.0, **stated}
+        values |= {"agents": agents, "arms": arms, "rewards": rewards, "spread": 0.0, **fields}
         remedy = "0 makes the agents alike, 1 is the most"
         values["spread"] = real("spread", values["spread"], 0.0, 1.0, remedy)
         if (gap := values["instance_gap"]) is not None:
@@ -124,13 +124,13 @@ class Problem:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _drawn(cls, agents: int, arms: int, rewards: Any, **stated: Any) -> Problem:
+    def _make_random(cls, agents: int, arms: int, rewards: Any, **fields: Any) -> Problem:
         law = _checked_law(rewards)
         if law.low > 0.0 or law.high < 1.0:
             allowed = "a law with means in [0, 1], from which they are drawn"
             refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
         problem = cls.__new__(cls)
-        problem._set(agents, arms, law, **stated)
+        problem._set(agents, arms, law, **fields)
         if problem.spread:  # means may lie at the ends
             check_law(law, [0.0, 1.0])
         return problem
@@ -153,7 +153,7 @@ class Problem:
             >>> problem.agents, problem.arms, problem.drawn
             (5, 10, True)
         """
-        return cls._drawn(agents, arms, rewards)
+        return cls._make_random(agents, arms, rewards)
 
     @classmethod
     def heterogeneous(
@@ -182,7 +182,7 @@ class Problem:
             >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
             ((5, 10), True)
         """
-        return cls._drawn(agents, arms, rewards, spread=spread, instance_gap=instance_gap)
+        return cls._make_random(agents, arms, rewards, spread=spread, instance_gap=instance_gap)
 
     @classmethod
     def with_gap(
@@ -207,7 +207,7 @@ class Problem:
             >>> round(float(best - second), 9)
             0.1
         """
-        return cls._drawn(agents, arms, rewards, instance_gap=instance_gap)
+        return cls._make_random(agents, arms, rewards, instance_gap=instance_gap)
 
     @classmethod
     def ratings(cls, levels: Any, probabilities: Any, agents: Any = None) -> Problem:
@@ -244,7 +244,7 @@ class Problem:
         total = table.sum(axis=-1)
         bad, allowed = np.abs(total - 1) > _SUM_ERROR, "1 in sum over levels"
         _refuse_entry("probabilities", total, bad, allowed, "divide the cell by its sum")
-        # A sum that is 1 up to rounding stays: a table that was scaled once is not changed again.
+        # Scaling a table twice must not change it again.
         exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
         scaled = np.where(exact[..., None], table, table / total[..., None])
         table, agents = _shared_rows("probabilities", scaled, 3, agents)
@@ -295,8 +295,8 @@ class Problem:
         try:
             return cls(values, agents, _BERNOULLI if rewards is None else rewards)
         except Refusal as error:
-            inside = error.field.startswith("means[")
-            raise error.renamed(f"{path}: {error.field}") if inside else error from None
+            is_entry = error.field.startswith("means[")
+            raise error.renamed(f"{path}: {error.field}") if is_entry else error from None
 
     @property
     def drawn(self) -> bool:
@@ -308,23 +308,23 @@ class Problem:
         """Whether all agents share the means."""
         return self.rows == 1 if self.means is not None else self.spread == 0.0
 
-    def check_homogeneous(self, what: str) -> None:
+    def check_homogeneous(self, user: str) -> None:
         """Refuses agents whose means differ.
 
         Args:
-            what: Needs agents that are alike.
+            user: The algorithm or option that needs equal means.
 
         Raises:
             ValueError: If they differ.
         """
         if self.homogeneous:
             return
-        alike = f"for {what}, whose agents share their means"
+        allowed = f"for {user}, whose agents share their means"
         remedy = "choose another algorithm"
         if self.drawn:
-            refuse("spread", self.spread, f"0 {alike}", remedy)
+            refuse("spread", self.spread, f"0 {allowed}", remedy)
         field = "means" if self.probabilities is None else "probabilities"
-        refuse(field, f"{self.rows} rows", f"one row {alike}", remedy)
+        refuse(field, f"{self.rows} rows", f"one row {allowed}", remedy)
 
     @property
     def rows(self) -> int:
@@ -335,27 +335,29 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """How instances come about: "fixed", "ratings", "uniform" or "gap"."""
+        """The origin of instances: "fixed", "ratings", "uniform" or "gap"."""
         if self.probabilities is not None:
             return "ratings"
         if self.means is not None:
             return "fixed"
         return "uniform" if self.instance_gap is None else "gap"
 
-    def bind(self, room: int | None = None) -> BoundProblem:
-        """Returns the problem as the compiled loop takes it.
+    def bind(self, padded_agents: int | None = None) -> BoundProblem:
+        """Returns the problem for the compiled loop.
 
         Args:
-            room: Rows to hold, where agents differ: at least as many as agents. Another number of
-                agents in the same room compiles nothing, and no seed's numbers depend on the room.
+            padded_agents: Rows to hold if agents differ, at least M. Another number of agents with
+                the same rows compiles nothing, and no seed's numbers depend on it.
         """
-        rows = self.rows if room is None or self.homogeneous else room
+        rows = self.rows if padded_agents is None or self.homogeneous else padded_agents
         law, law_values = self.rewards.bind()
-        stated = self.probabilities if self.probabilities is not None else self.means
-        if stated is not None:
-            padding = [(0, rows - len(stated))] + [(0, 0)] * (stated.ndim - 1)
+        fixed_values = self.probabilities if self.probabilities is not None else self.means
+        if fixed_values is not None:
+            padding = [(0, rows - len(fixed_values))] + [(0, 0)] * (fixed_values.ndim - 1)
             name = "means" if self.probabilities is None else "probabilities"
-            values = {name: np.pad(stated, padding) if rows > len(stated) else stated}
+            values = {
+                name: np.pad(fixed_values, padding) if rows > len(fixed_values) else fixed_values
+            }
         else:
             numbers = {"spread": self.spread, "instance_gap": self.instance_gap or 0.0}
             values = {name: np.asarray(np.float64(x)) for name, x in numbers.items()}
@@ -380,26 +382,26 @@ class Problem:
         root_seed = keys.checked_seed("root_seed", root_seed)
         if self.means is not None:
             return self
-        # Levels, offsets and means of every agent are held at once.
+        # Memory holds levels, offsets and means of every agent at once.
         affordable("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
         refuse_after_fork()
         with own_settings():
-            means = np.asarray(_means_drawn(self.bind(), np.uint32(root_seed), np.uint32(seed)))
+            means = np.asarray(_draw_means(self.bind(), np.uint32(root_seed), np.uint32(seed)))
         if len(means) == 1:
             return Problem(means[0], self.agents, self.rewards)
         return Problem(means, rewards=self.rewards)
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description that identifies the problem."""
-        described: dict[str, Any] = {"kind": self.kind, "agents": self.agents, "arms": self.arms}
-        described |= {"rewards": self.rewards.describe()}
+        description: dict[str, Any] = {"kind": self.kind, "agents": self.agents, "arms": self.arms}
+        description |= {"rewards": self.rewards.describe()}
         for name in ("probabilities", "means"):
             if (array := getattr(self, name)) is not None:
-                return described | {name: array.tolist()}
-        return described | {"spread": self.spread, "instance_gap": self.instance_gap}
+                return description | {name: array.tolist()}
+        return description | {"spread": self.spread, "instance_gap": self.instance_gap}
 
     def settings(self) -> dict[str, str]:
-        """Returns, for captions, what differs from means drawn by each seed and shared by all.
+        """Returns, for captions, the differences from shared means that each seed draws.
 
         Problems with the same agents and arms that differ have different texts.
         """
@@ -430,19 +432,19 @@ def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -
     if array.ndim not in axes or array.size == 0:
         remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
         refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)
-    # Adding 0 turns -0.0 into 0.0, so that equal problems have equal bits.
+    # Adding 0 turns -0.0 into 0.0: equal problems have equal bits.
     return array.astype(np.float64) + 0.0
 
 
-def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *why: str) -> None:
+def _refuse_entry(field: str, array: np.ndarray, bad: np.ndarray, *advice: str) -> None:
     """Refuses the first bad entry of an array, if there is one."""
     if bad.any():
         place = np.argwhere(bad)[0].tolist()
-        refuse(f"{field}{place}", float(array[tuple(place)]), *why)
+        refuse(f"{field}{place}", float(array[tuple(place)]), *advice)
 
 
 def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple[np.ndarray, int]:
-    """Returns the table with an axis of agents, of length 1 where they are alike, and M."""
+    """Returns the table with an axis of agents, of length 1 if their rows are equal, and M."""
     if agents is not None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
     if array.ndim < axes:

@@ -1,4 +1,4 @@
-"""Tables of observed ratings, which pandas reads: their columns as texts, joined, as numbers."""
+"""Tables of observed ratings, read by pandas: texts, joined columns, numbers."""
 
 from __future__ import annotations
 
@@ -14,54 +14,58 @@ from fmab_jax.core import tables
 from fmab_jax.errors import Refusal, did_you_mean, reason_of, refuse
 from fmab_jax.files import checked_path
 
-# What people and programs write in place of a rating.
+# Texts of missing ratings.
 _MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
 
 
 class RatingTable(NamedTuple):
-    """A table as it was read."""
+    """A table of texts."""
 
     name: str  # in messages
-    columns: list[str]  # all that it has
-    cells: pd.DataFrame  # of those that are kept: texts without spaces around them, none empty
+    columns: list[str]  # all columns of the file
+    cells: pd.DataFrame  # selected columns: stripped texts, none empty
 
 
 def join_tables(
-    path: Any, beside: Mapping[str, Any], names: Sequence[Any]
+    path: Any, sources: Mapping[str, Any], names: Sequence[Any]
 ) -> tuple[RatingTable, list[str]]:
-    """Returns the ratings with columns of tables beside them, and notes on these columns."""
-    others = {kind: _read(kind, given) for kind, given in beside.items() if given is not None}
-    wanted = {name for name in names if isinstance(name, str)}
-    table = _read("path", path, wanted.union(*(other.columns for other in others.values())))
-    known, notes = list(table.columns), list[str]()
-    for kind, other in others.items():
-        shared = [column for column in other.columns if column in table.columns]
+    """Joins columns of other tables to the ratings; returns the table, and notes on them."""
+    side_tables = {
+        kind: _read(kind, source) for kind, source in sources.items() if source is not None
+    }
+    requested = {name for name in names if isinstance(name, str)}
+    table = _read("path", path, requested.union(*(side.columns for side in side_tables.values())))
+    available, notes = list(table.columns), list[str]()
+    for kind, side in side_tables.items():
+        shared = [column for column in side.columns if column in table.columns]
         if len(shared) != 1:
-            listed = " and ".join(key[:20] for key in shared[:4]) or "none"
-            allowed = f"a table that shares one column with {table.name}, not {listed}"
-            refuse(kind, other.name, allowed, "rename or drop columns")
+            text = " and ".join(key[:20] for key in shared[:4]) or "none"
+            allowed = f"a table that shares one column with {table.name}, not {text}"
+            refuse(kind, side.name, allowed, "rename or drop columns")
         key = shared[0]
         rows = table.cells[key].cat
-        for name in wanted & {*other.columns} - {key}:
-            labels = other.cells[[key, name]].dropna(subset=key).drop_duplicates().set_index(key)
+        for name in requested & {*side.columns} - {key}:
+            labels = side.cells[[key, name]].dropna(subset=key).drop_duplicates().set_index(key)
             if not labels.index.is_unique:
-                twice = labels.index[labels.index.duplicated()][0]
-                where = f"{other.name}, {key} {twice[:40]}"
-                refuse(kind, where, f"one {name} for each {key}", "drop one of the two rows")
+                duplicate = labels.index[labels.index.duplicated()][0]
+                location = f"{side.name}, {key} {duplicate[:40]}"
+                refuse(kind, location, f"one {name} for each {key}", "drop one of the two rows")
             joined = labels[name].astype(object).reindex(rows.categories)
             table.cells[name] = _relabel(rows.codes, joined.where(joined.notna(), None))
-            notes.insert(0, f"{name} from {other.name}")
-        known += other.columns
+            notes.insert(0, f"{name} from {side.name}")
+        available += side.columns
     for option, name in zip(("agent", "arm", "value"), names, strict=True):
         if not isinstance(name, str) or name not in table.cells:
-            listed = ", ".join(column[:20] for column in known[:12]) + ", ..." * (len(known) > 12)
-            remedy = did_you_mean(name, known, "give the name of one")
-            refuse(option, name, f"a column of {table.name}: {listed}", remedy)
+            text = ", ".join(column[:20] for column in available[:12]) + ", ..." * (
+                len(available) > 12
+            )
+            remedy = did_you_mean(name, available, "give the name of one")
+            refuse(option, name, f"a column of {table.name}: {text}", remedy)
     return table, notes
 
 
 def _read(field: str, source: Any, names: Collection[str] = ()) -> RatingTable:
-    """Reads a data frame or a file, of which columns with these names are kept; of none, all."""
+    """Reads a data frame or a file: the columns with these names, or all."""
     name = "a data frame"
     try:
         if not isinstance(frame := source, pd.DataFrame):
@@ -72,11 +76,13 @@ def _read(field: str, source: Any, names: Collection[str] = ()) -> RatingTable:
             frame = _read_file(file, names)
         frame = frame.rename(columns=lambda column: str(column).strip())
         columns = list(frame.columns)
-        twice = frame.columns[frame.columns.duplicated()]
-        if len(twice):
-            refuse(field, name, "a table with one column of each name", f"rename one {twice[0]!r}")
-        kept = [column for column in columns if column in names or not names]
-        texts = pd.DataFrame({column: _as_texts(frame[column]) for column in kept})
+        duplicates = frame.columns[frame.columns.duplicated()]
+        if len(duplicates):
+            refuse(
+                field, name, "a table with one column of each name", f"rename one {duplicates[0]!r}"
+            )
+        selected = [column for column in columns if column in names or not names]
+        texts = pd.DataFrame({column: _as_texts(frame[column]) for column in selected})
     except ImportError:
         remedy = 'pip install "fmab_jax[export]", or save the table as CSV'
         refuse(field, name, "no .parquet file, since pyarrow is not installed", remedy)
@@ -94,9 +100,9 @@ def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
         # Nullable types keep whole numbers whole where cells are missing.
         return pd.read_parquet(file, dtype_backend="numpy_nullable")
     form: dict[str, Any] = {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}
-    # The header alone: pandas would rename the second column of one name.
+    # pandas would rename the second column of one name.
     head = pd.read_csv(file, header=None, nrows=1, dtype=str, **form).iloc[0].str.strip()
-    # A column that is not wanted, such as a time, may have a million different texts.
+    # Other columns, such as a time, may have a million different texts.
     texts = {place: str for place, name in enumerate(head) if name in names or not names}
     frame = pd.read_csv(file, header=0, names=range(len(head)), dtype=texts, **form)
     if not isinstance(frame.index, pd.RangeIndex):
@@ -105,7 +111,7 @@ def _read_file(file: Path, names: Collection[str]) -> pd.DataFrame:
 
 
 def _as_texts(cells: pd.Series) -> pd.Categorical:
-    """Returns cells as texts without spaces around them; empty ones are missing."""
+    """Returns cells as stripped texts; empty ones are missing."""
     if cells.dtype == object and pd.api.types.infer_dtype(cells) != "string":
         cells = cells.map(_text_of, na_action="ignore")  # True and 1 are equal
     codes, values = pd.factorize(cells)
@@ -116,7 +122,7 @@ def _as_texts(cells: pd.Series) -> pd.Categorical:
 
 
 def _relabel(codes: Any, texts: Iterable[str | None]) -> pd.Categorical:
-    """Returns [row] labels; some texts may be equal, or empty for none; a code of -1 is none."""
+    """Returns [row] labels; texts may repeat; an empty text or a code of -1 is missing."""
     places, labels = pd.factorize(np.array([text or None for text in texts], object))
     return pd.Categorical.from_codes(np.append(places, -1)[codes], labels)
 
@@ -130,7 +136,7 @@ def _text_of(cell: Any) -> str:
 
 
 def parse_ratings(source: str, cells: Any) -> np.ndarray:
-    """Returns [row] ratings, NaN where one is missing."""
+    """Returns [row] ratings; NaN for missing ones."""
     numbers = []
     for code, text in enumerate(cells.categories):
         number = math.nan if text.lower() in _MISSING else tables.plain_number(text)

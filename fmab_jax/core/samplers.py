@@ -1,4 +1,4 @@
-"""Samplers of sums from their cumulants, elementwise; and who of many is drawn.
+"""Samplers of sums from their cumulants, elementwise, and of participating agents.
 
 Sums of rewards are drawn by inversion: one uniform, no rejection, the exact law to a total
 variation distance below 1e-6 (tests/core/test_samplers.py computes the induced law step by step).
@@ -16,54 +16,53 @@ from jaxtyping import Array, Float
 
 from fmab_jax.core import normal
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.core.rare import stored
+from fmab_jax.core.rare import store_once
 from fmab_jax.core.shapes import Integer, Lanes, Reals, TruthPerAgent, Truths
 
-# From this variance on, the Cornish-Fisher quantile alone is within 1e-6 of the law.
+# From this variance on, the Cornish-Fisher quantile is within 1e-6 of the law.
 SMOOTH_VARIANCE = 40.0
-# Agents that are put in order by counting who comes before each; more are sorted.
-_COUNTED = 256
+# Counting the agents before each one is faster than sorting up to so many rows.
+_MOST_COUNTED_ROWS = 256
 # A law in steps whose characteristic function is, beyond frequency 1, at most exp(-_DECAY) has no
 # comb that its cumulants could not show.
 _DECAY = 5.6 * math.pi
 
 
-def participants(key: Words, real: TruthPerAgent, reporting: Integer) -> TruthPerAgent:
+def sample_participants(key: Words, real: TruthPerAgent, reporting: Integer) -> TruthPerAgent:
     """Draws ``reporting`` of the real agents, uniformly without replacement.
 
     Args:
-        key: Of the stream.
-        real: Rows that are agents; others only fill the array.
-        reporting: How many.
+        key: Key of the stream.
+        real: Whether a row is an agent; other rows are padding.
+        reporting: Number of agents to draw.
     """
     level = uniform(*key, jnp.arange(real.shape[0], dtype=jnp.uint32))
     # Padding rows come last.
     level = jnp.where(real, level, 2.0)
-    (level,) = stored(reporting >= 0, level)
+    (level,) = store_once(reporting >= 0, level)
     rows = len(level)
-    if rows > _COUNTED:
+    if rows > _MOST_COUNTED_ROWS:
         return jnp.argsort(jnp.argsort(level)).astype(jnp.int32) < reporting
-    # How many come before each; sorting takes longer.
-    other, params = level[:, None], level[None, :]
+    levels_before, levels = level[:, None], level[None, :]
     earlier = np.arange(rows)[:, None] < np.arange(rows)[None, :]
-    before = (other < params) | ((other == params) & earlier)
-    return jnp.sum(before, axis=0, dtype=jnp.int32) < reporting
+    precedes = (levels_before < levels) | ((levels_before == levels) & earlier)
+    return jnp.sum(precedes, axis=0, dtype=jnp.int32) < reporting
 
 
 def lattice_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> Lanes:
     """Returns the quantile of a whole-numbered variable from its first six cumulants.
 
-    The fourth-order Cornish-Fisher expansion of `binomials.expanded`, for any sum of independent
-    lattice variables: their cumulants add up. To be believed only where `is_smooth`.
+    The fourth-order Cornish-Fisher expansion of `binomials.expand_quantile`, for any sum of
+    independent lattice variables: their cumulants add up. Valid only where `is_smooth`.
 
     Args:
         u: Uniforms in (0, 1).
-        cumulants: Of the sum, in lattice steps; rows after the sixth are not looked at.
+        cumulants: Cumulants of the sum, in lattice steps; rows after the sixth are ignored.
     """
-    return jnp.ceil(smooth_quantile(u, smoothed(cumulants)) - 0.5)
+    return jnp.ceil(smooth_quantile(u, apply_sheppard(cumulants)) - 0.5)
 
 
-def smoothed(cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> tuple[Array, ...]:
+def apply_sheppard(cumulants: Sequence[Array] | Float[Array, "order *#lane"]) -> tuple[Array, ...]:
     """Applies Sheppard's corrections: the smooth law with these cumulants rounds to this one."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
     return mean, k2 - 1.0 / 12.0, k3, k4 + 1.0 / 120.0, k5, k6 - 1.0 / 252.0
@@ -81,13 +80,13 @@ def smooth_quantile(u: Lanes, cumulants: Sequence[Array] | Float[Array, "order *
         k5 * scale * square * square,
         k6 * square * square * square,
     )
-    # In one piece with what follows, it takes LLVM a minute to compile on some versions of JAX.
-    (z,) = stored(u < 1.0, normal.quantile(u))
+    # Without the barrier LLVM compiles for a minute on some versions of JAX.
+    (z,) = store_once(u < 1.0, normal.quantile(u))
     return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * normal_to_skewed(z, *shape)
 
 
 def is_smooth(cumulants: Sequence[Array] | Float[Array, "7 ..."], lattice: bool = True) -> Truths:
-    """Tells where six cumulants give the law: the induced one is then within 1e-6 of it.
+    """Tells where six cumulants determine the law: the induced law is then within 1e-6 of it.
 
     The standardised cumulants must be small together, the variance at least 40 and the law no comb.
     The constants hold for thousands of random laws of two to seven levels, against convolutions.

@@ -1,4 +1,4 @@
-"""The settings of JAX under which everything here runs, whatever the caller's are."""
+"""The package's settings of JAX, independent of the caller's settings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fmab_jax.resources import local_devices
 
 @contextmanager
 def own_settings(mesh: Mesh | None = None) -> Iterator[None]:
-    """Runs what is inside in float64, compiled, on arrays from the host; in this thread only.
+    """Runs a block in float64, compiled, on arrays from the host; in this thread only.
 
-    A caller's ``jax.set_mesh``, transfer guard or ``jax.disable_jit`` is about the caller's own
-    arrays; it neither stops a simulation nor changes its bits, and is as it was afterwards.
+    A caller's ``jax.set_mesh``, transfer guard or ``jax.disable_jit`` neither stops a simulation
+    nor changes its bits, and is in effect again after the block.
 
     Args:
-        mesh: What ``jax.shard_map`` is going to use; the default device where nothing is mapped.
+        mesh: Mesh of ``jax.shard_map``; by default the default device.
     """
     with ExitStack() as scope:
         scope.enter_context(jax.enable_x64(True))

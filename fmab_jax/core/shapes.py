@@ -1,4 +1,4 @@
-"""Shapes of arrays that many functions take, by name; and which fields of a pytree hold none."""
+"""Names of array types, and the metadata of static fields of a pytree."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ ArmPerRow = Int[Array, " row"]
 Function = Callable[..., Any]
 
 STATIC = {"static": True}
-"""Metadata of a field that a program is compiled for; all other fields hold arrays."""
+"""Metadata of a static field, which a compilation depends on; other fields hold arrays."""

@@ -21,7 +21,7 @@ MAX_CELLS = 1 << 27
 
 _MOST_BYTES = 1 << 30
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
-# A number that a spreadsheet has shortened; several long numbers may have become one.
+# A number that a spreadsheet shortened: several long numbers may have become one.
 _SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
 _ALONE = "save them as to_csv(index=False, header=False) does, and write means as 1.0, not 1"
 
@@ -58,10 +58,10 @@ def read(path: Any) -> Table:
 
 
 def _read_csv(path: Path, content: bytes) -> Table:
-    """Reads means; a first line of texts alone is a header."""
+    """Reads means; a first line of only texts is a header."""
     try:
-        written = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        reader = csv.reader(written, strict=True)
+        lines_of_text = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        reader = csv.reader(lines_of_text, strict=True)
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         refuse("means", str(path), "a CSV file in UTF-8", f"save it again ({reason_of(error)})")
@@ -74,13 +74,13 @@ def _read_csv(path: Path, content: bytes) -> Table:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     rows = [_parse_means(path, number, row, len(first)) for number, row in lines[has_header:]]
     column = [row[0] for _, row in lines[has_header:]]
-    # One row without a header may have a mean of 1 or 0 in its first column.
+    # The first column of a single row may be a mean of 1 or 0.
     counts_rows = (len(column) > 1 or has_header) and _is_count(column)
     if first[0].lower() in ("index", "agent", "agents", "id"):
         counts_rows = all(row[0].is_integer() for row in rows)
     counts_rows &= len(first) > 1 and all(0 <= mean <= 1 for row in rows for mean in row[1:])
-    # Quotes around a first cell or line alone make it names.
-    quotes, last = (written[lines[n][0] - 1].count('"') for n in (has_header, -1))
+    # Quotes around only the first cell or line make it names.
+    quotes, last = (lines_of_text[lines[n][0] - 1].count('"') for n in (has_header, -1))
     is_named = has_header and not first[0] or 0 < quotes < 2 * len(first) or quotes > last
     if counts_rows or is_named or _is_count(first):
         allowed = "means alone, without a line or a column that counts the others"
@@ -89,25 +89,25 @@ def _read_csv(path: Path, content: bytes) -> Table:
 
 
 def _parse_means(path: Path, number: int, row: Sequence[str], width: int) -> list[float]:
-    where = f"{path}, line {number}"
+    location = f"{path}, line {number}"
     if len(row) != width:
         allowed = f"a row of {width} cells, as the first one, not {len(row)}"
-        refuse("means", where, allowed, f"give means alone: {_ALONE}")
+        refuse("means", location, allowed, f"give means alone: {_ALONE}")
     values = [plain_number(cell) for cell in row]
     means = [value for value in values if value is not None]
     if len(means) < width:
         remedy = f"mend {row[values.index(None)][:20]!r}, or give means alone: {_ALONE}"
-        refuse("means", where, "plain decimal numbers, separated by commas", remedy)
+        refuse("means", location, "plain decimal numbers, separated by commas", remedy)
     return means
 
 
 def _is_count(cells: Sequence[str]) -> bool:
-    """Tells whether cells may be what pandas calls rows or columns that have no names."""
+    """Tells whether cells may be the default row or column labels of pandas."""
     return len(set(cells)) == len(cells) and all(cell.isdecimal() for cell in cells)
 
 
 def _is_text(cell: str) -> bool:
-    """Tells whether a cell is no number in any spelling: one that is odd is refused, not a name."""
+    """Tells whether a cell is not a number in any spelling."""
     try:
         float(cell)
     except ValueError:
@@ -118,7 +118,7 @@ def _is_text(cell: str) -> bool:
 def plain_number(cell: str) -> float | None:
     """Returns a plain decimal number, in ASCII digits and finite, or None.
 
-    What would become 0 without being 0, as 1e-400, is none.
+    A non-zero number that underflows to 0, such as 1e-400, gives None.
     """
     value = float(cell) if _NUMBER.fullmatch(cell) else math.nan
     if value == 0 and re.split("[eE]", cell)[0].strip("+-0."):
@@ -131,9 +131,9 @@ def order_labels(field: str, table: str, labels: Iterable[str], name: str) -> li
 
     Args:
         field: The argument's public name.
-        table: What refusals call the table.
-        labels: All different.
-        name: What they name.
+        table: Name of the table in error messages.
+        labels: Different labels.
+        name: Kind of label, such as "arm".
 
     Raises:
         ValueError: If a label was shortened, or if all are numbers and two of them are one.
@@ -151,23 +151,23 @@ def order_labels(field: str, table: str, labels: Iterable[str], name: str) -> li
 
 
 def _read_npz(path: Path, content: bytes) -> Table:
-    names, found = list[str](), list[np.ndarray]()
+    names, tables = list[str](), list[np.ndarray]()
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             names = ["levels", "probabilities"]
             if not {*names} <= {*arrays.files}:
                 names = [name for name in arrays.files if name == "means"] or arrays.files
-            found = [np.asarray(arrays[name]) for name in names[:2]]
+            tables = [np.asarray(arrays[name]) for name in names[:2]]
     except Exception:  # damaged archives raise whatever zipfile, zlib and tokenize come across
         refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
     is_ratings = names == ["levels", "probabilities"]
     if len(names) != 1 and not is_ratings:
         refuse("means", str(path), "an NPZ with one array, or one called means", "rename it")
-    if any(array.dtype.kind not in "fiu" for array in found):
+    if any(array.dtype.kind not in "fiu" for array in tables):
         refuse("means", str(path), "numbers", "save float64 means")
     if not is_ratings:
-        return Table(means=found[0])
-    levels, probabilities = found
+        return Table(means=tables[0])
+    levels, probabilities = tables
     if levels.ndim != 1:
         refuse("levels", levels.shape, "one row of numbers", "save levels [level]")
     return Table(levels=levels.tolist(), probabilities=probabilities)

@@ -1,4 +1,4 @@
-"""What runs one seed, and what it returns."""
+"""The protocol of a trial, which runs one seed, and its outcome."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Outcome(NamedTuple):
 
     Attributes:
         regret: [time] cumulative pseudo-regret, summed over agents.
-        waiting_regret: [time] the part of it collected in waiting slots; None where nobody waits.
+        waiting_regret: [time] the part of it in waiting slots; None if agents never wait.
         rounds_by: [time] completed communication rounds.
         rounds: Completed rounds at the horizon.
-        arms_reported: Arms that agents told of, summed over these rounds.
+        arms_reported: Reported arms, summed over these rounds.
         active_arms: Arms still in play at the horizon.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
         agents_lost: Agents whose active set holds no best arm at the horizon.
         agents_worse: Agents that play one arm at the horizon, and not a best one.
         final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
             explore, over the active arms).
-        gauged: What was gauged, by name; None where nothing was asked for. See `Gauge`.
+        accumulator_values: Result of each `Accumulator`, by name; None if no output needs one.
     """
 
     regret: Curve
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     agents_lost: Integer
     agents_worse: Integer
     final_gap: Scalar
-    gauged: dict[str, Reals] | None = None
+    accumulator_values: dict[str, Reals] | None = None
 
 
 @runtime_checkable
@@ -49,10 +49,10 @@ class Trial(Protocol):
 
     * ``run_batch(instance, grid, key)``: runs one seed of each of many trials; everything, the
       trial's own arrays included, is [trial, ...].
-    * ``brief``: true where few trials run for less time than their program takes to compile, so
-      that it is compiled sooner and runs slower.
-    * ``gauging(gauges)``: the same trial, which adds up gauges for outputs that need them. Only
-      what a trial with this method runs can have these outputs.
+    * ``brief``: true if few trials run for less time than their program takes to compile. It is
+      then compiled faster and runs slower.
+    * ``with_accumulators(accumulators)``: the same trial with accumulators for outputs. Only a
+      trial with this method has such outputs.
     """
 
     def run(self, instance: Any, grid: Grid, key: Array) -> Outcome:
@@ -60,7 +60,7 @@ class Trial(Protocol):
 
         Args:
             instance: `fmab_jax.core.instances.Instance`.
-            grid: Slots at which the curves are wanted, not decreasing, the last the horizon.
+            grid: Recorded slots of the curves, not decreasing, the last the horizon.
             key: The seed's key.
         """
 
@@ -68,14 +68,14 @@ class Trial(Protocol):
         """Returns how many (agent, arm) elements the loop holds for one seed."""
 
 
-def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
-    """Returns what a filling's function returned, as an array, while it is traced.
+def checked(function: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
+    """Returns the result of an algorithm's function as an array; checks it while it is traced.
 
     Args:
-        what: The function.
-        value: What it returned.
-        shape: That it must have.
-        kinds: NumPy's letters for the types that it may have.
+        function: Name of the function.
+        value: Its result.
+        shape: Required shape.
+        kinds: NumPy's letters of the allowed types.
 
     Raises:
         TypeError: If it has another shape or type.
@@ -83,6 +83,6 @@ def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
     array = jnp.asarray(value)
     if array.shape != shape or array.dtype.kind not in kinds:
         kind = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
-        result = f"{what} returns {array.dtype} of shape {array.shape}"
+        result = f"{function} returns {array.dtype} of shape {array.shape}"
         raise TypeError(f"{result}, not {kind} of shape {shape}")
     return array

@@ -1,4 +1,4 @@
-"""What an epoch draws, and what is heard of it; methods are about the arms of one trial."""
+"""The random draws of an epoch, and their aggregate; methods see the arms of one trial."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from fmab_jax.core import keys, laplace, samplers
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.keys import Words
-from fmab_jax.core.rare import mapped_in_blocks
+from fmab_jax.core.rare import map_in_blocks
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import STATIC, Integer, PerArm, Scalar
+from fmab_jax.core.shapes import STATIC, Integer, PerArm, Scalar, TruthPerAgent
 
 Arms = dict[str, Any]
 Sums = dict[str, Float[Array, "arm ..."]]
 
 
 class Round(NamedTuple):
-    """An epoch, as its draws see it.
+    """The inputs of an epoch's draws.
 
     Attributes:
         number: r = 1, 2, ...
-        pulls: S_r, pulls of an arm by then.
-        fresh: n_r, pulls of this epoch; 0 where nothing is drawn.
-        slots: Of the epoch.
+        pulls: S_r, pulls of an arm up to and including this epoch.
+        fresh: n_r, pulls of this epoch; 0 if nothing is drawn.
+        slots: Length of the epoch.
         rewards: Key of its rewards.
         noise: Key of its noise.
-        scale: Of each Laplace variable.
-        seen: What `Draws.remember` returned.
+        scale: Scale of each Laplace variable.
+        reports: First result of `Draws.update_memory`.
     """
 
     number: Integer
@@ -41,21 +41,21 @@ class Round(NamedTuple):
     rewards: Words
     noise: Words
     scale: Scalar
-    seen: Any = ()
+    reports: Any = ()
 
 
 @dataclass(frozen=True)
 class Draws:
-    """A way in which agents add up.
+    """A way to sample the sums over agents.
 
     Attributes:
-        law: Of rewards, without its traced values.
+        law: Law of rewards, without its traced values.
         noisy: Whether messages carry noise.
-        remembers: Whether an aggregate is over all epochs so far, or over the last one alone.
-        secure: Whether a secure sum holds one Laplace variable, not one of each agent.
+        remembers: Whether an aggregate is over all epochs so far, or over the last one only.
+        secure: Whether the sum holds one Laplace variable instead of one per agent.
         arms: K.
         agents: M.
-        reporting: N, the agents heard in a round.
+        reporting: N, the agents that report in a round.
     """
 
     law: Law = field(metadata=STATIC)
@@ -69,18 +69,18 @@ class Draws:
     @property
     @abstractmethod
     def sums(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of what is added up for an arm, by name."""
+        """Shapes of the running sums of an arm, by name."""
 
-    def fixed(self, instance: Instance) -> Arms:
-        """Returns constants [arm, ...], and tables, which `hear` may write into.
+    def compute_constants(self, instance: Instance) -> Arms:
+        """Returns constants [arm, ...], and tables that `aggregate` may write into.
 
-        By default parameters of rewards that all agents share.
+        By default the parameters of rewards, which all agents share.
         """
         return {"parameters": tuple(x[0] for x in instance.parameters)}
 
     @property
     def lanes(self) -> int:
-        """How many numbers are drawn at once for an arm."""
+        """The count of numbers that are drawn at once for an arm."""
         return max([1, *(shape[0] for shape in self.sums.values() if shape)])
 
     @property
@@ -93,61 +93,68 @@ class Draws:
         """Whether the number of Laplace variables differs between arms."""
         return False
 
-    def counts(self, arms: Arms, number: Scalar, now: Round) -> tuple[Scalar, Scalar | PerArm]:
-        """Returns how many rewards, and how many Laplace variables, are in what is heard."""
-        epochs, pulls = (number, now.pulls) if self.remembers else (1.0, now.fresh)
+    def count_terms(
+        self, arms: Arms, number: Scalar, round_: Round
+    ) -> tuple[Scalar, Scalar | PerArm]:
+        """Returns the counts of rewards and of Laplace variables in an aggregate."""
+        epochs, pulls = (number, round_.pulls) if self.remembers else (1.0, round_.fresh)
         noises = (1.0 if self.secure else self.reporting) * epochs * float(self.noisy)
         return self.reporting * pulls, jnp.asarray(noises)
 
-    def most_pulls(self, horizon: Scalar) -> Scalar:
-        """Returns more pulls of an arm than any horizon has room for."""
+    def bound_pulls(self, horizon: Scalar) -> Scalar:
+        """Returns an upper bound of the pulls of an arm."""
         return horizon
 
-    def slots(self, active: Scalar, fresh: Scalar) -> Integer:
+    def count_slots(self, active: Scalar, fresh: Scalar) -> Integer:
         """Returns the slots of an epoch (line 6)."""
         return (active * fresh).astype(jnp.int64)
 
-    def memory(self) -> Any:
-        """Returns what is remembered of a trial besides its arms."""
+    def start_memory(self) -> Any:
+        """Returns the memory of a trial, besides its arms, before the first epoch."""
         return ()
 
-    def remember(self, memory: Any, key: Array, now: Round) -> tuple[Any, Any]:
-        """Returns what the draws of an epoch see of the memory, and the memory after it."""
+    def update_memory(self, memory: Any, key: Array, round_: Round) -> tuple[Any, Any]:
+        """Returns the reports of an epoch, for its draws, and the memory after it."""
         return (), memory
 
-    def sample(self, arms: Arms, now: Round) -> Sums:
-        """Draws what an epoch adds to each sum (line 9)."""
+    def sample(self, arms: Arms, round_: Round) -> Sums:
+        """Draws the increment of each sum in an epoch (line 9)."""
         raise NotImplementedError
 
-    def total(self, sums: Sums, now: Round) -> PerArm:
-        """Returns the sum of rewards and noise that is heard, of a mean agent (lines 10-12)."""
+    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+        """Returns the sum of rewards and noise, weighted over agents (lines 10-12)."""
         raise NotImplementedError
 
-    def hear(self, arms: Arms, now: Round) -> tuple[Arms, PerArm]:
-        """Returns the sums after an epoch, or tables, and the aggregate of each arm.
+    def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
+        """Returns the sums after an epoch, or tables, and the mean of each arm.
 
-        By default from `sample` and `total`.
+        By default by `sample` and `sum_agents`.
         """
-        fresh = self.sample(arms, now)
+        fresh = self.sample(arms, round_)
         sums = {name: arms[name] + x for name, x in fresh.items()}
         if self.remembers:
-            return sums, self.total(sums, now) / now.pulls
-        return sums, self.total(fresh, now) / now.fresh
+            return sums, self.sum_agents(sums, round_) / round_.pulls
+        return sums, self.sum_agents(fresh, round_) / round_.fresh
 
 
-def constants(draws: Draws, instance: Instance) -> Arms:
-    """Returns `Draws.fixed` of many trials; all arrays are [trial, ...]."""
-    size = instance.means[0].size
-    return mapped_in_blocks(lambda draws, one: draws.fixed(one), size)(draws, instance)
+def map_constants(draws: Draws, instance: Instance) -> Arms:
+    """Applies `Draws.compute_constants` to many trials; all arrays are [trial, ...]."""
+
+    def compute(draws: Draws, instance: Instance) -> Arms:
+        return draws.compute_constants(instance)
+
+    return map_in_blocks(compute, instance.means[0].size)(draws, instance)
 
 
-def participants(draws: Any, key: Array, number: Integer) -> Bool[Array, " agent"]:
-    """Draws the N agents that are heard in a round (section IV-B)."""
+def sample_participants(
+    draws: Draws, real: TruthPerAgent, key: Array, number: Integer
+) -> TruthPerAgent:
+    """Draws the N agents that report in a round (section IV-B)."""
     words = keys.stream_key(key, number, keys.PARTICIPATION)
-    return samplers.participants(words, draws.real, draws.reporting.astype(jnp.int32))
+    return samplers.sample_participants(words, real, draws.reporting.astype(jnp.int32))
 
 
-def noise_of_groups(shapes: Array, z: Float[Array, "arm group"]) -> Float[Array, "arm group"]:
+def sum_group_noise(shapes: Array, z: Float[Array, "arm group"]) -> Float[Array, "arm group"]:
     """Returns sums of Laplace variables of scale 1, computed from normal draws ``z``.
 
     ``shapes`` is [group x 24] of `laplace.laplace_sum`.

@@ -1,8 +1,8 @@
-"""Agents in groups of one weight, all of them heard: one draw of rewards for a group and an arm.
+"""Groups of agents of one weight, which all report: one draw of rewards per group and arm.
 
-Where agents of a group differ, their cumulants add up over pulls and over agents. Where these give
-the law of the sum, the sum is one draw; where they give it to within one step, and the law can tell
-which, its distribution function decides; else it is drawn agent by agent.
+If means differ, the cumulants add up over pulls and over agents. If the cumulants determine the law
+of the sum, the sum is one draw. If they determine it to within one step, the distribution function
+decides. Otherwise the sum is drawn agent by agent.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rare import Table, rare
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, PerArm
-from fmab_jax.draws.base import Arms, Draws, Round, Sums, noise_of_groups
+from fmab_jax.draws.base import Arms, Draws, Round, Sums, sum_group_noise
 
-# Agents of a group that are drawn at once, and whose cumulants are added at once.
+# Agents of a group that are drawn at once; rows whose cumulants are added at once.
 _BLOCK = 64
 _ROWS = 4
 
@@ -33,109 +33,109 @@ _ROWS = 4
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Groups(Draws):
-    """Agents that weigh the same are a group; the means of its agents may differ.
+    """Agents of one weight are a group; the means of its agents may differ.
 
     Attributes:
-        differ: Whether they do.
-        sizes: [group] agents of each.
-        weights: [group] weight of each of its agents; [0] for one group.
-        first: [group] its first agent.
-        member: [group, agent] 1 where an agent is in a group; where means differ.
-        shapes: [1, group x 24] of the law of their noise (`laplace.laplace_sum`).
+        heterogeneous: Whether the means of agents differ.
+        sizes: [group] number of agents.
+        weights: [group] weight of each agent; [0] for one group.
+        first: [group] first agent.
+        membership: [group, agent] 1 if the agent is in the group; only if means differ.
+        shapes: [1, group x 24] polynomials of their noise (`laplace.laplace_sum`).
     """
 
-    differ: bool = field(metadata=STATIC)
+    heterogeneous: bool = field(metadata=STATIC)
     sizes: Float[Array, " group"]
     weights: Float[Array, " group"]
     first: Int[Array, " group"]
-    member: Table
+    membership: Table
     shapes: Table
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
-        """Of the rewards of each group, and of its noise."""
+        """Rewards of each group, and its noise."""
         groups = (self.sizes.shape[-1],)
         return {"rewards": groups, **({"noise": groups} if self.noisy else {})}
 
-    def fixed(self, instance: Instance) -> Arms:
-        """Returns the cumulants of all agents of a group; their parameters are a table."""
-        if not self.differ:
-            return super().fixed(instance)
-        cumulants = group_cumulants(self.law, instance.parameters, self.member.values)
+    def compute_constants(self, instance: Instance) -> Arms:
+        """Returns the cumulants of each group, and the parameters of its agents as a table."""
+        if not self.heterogeneous:
+            return super().compute_constants(instance)
+        cumulants = sum_cumulants(self.law, instance.parameters, self.membership.values)
         row = jnp.arange(self.arms, dtype=jnp.int32)
         return {
             "cumulants": jnp.moveaxis(cumulants, 2, 0),
             "parameters": tuple(Table(x.T, row) for x in instance.parameters),
         }
 
-    def sample(self, arms: Arms, now: Round) -> Sums:
+    def sample(self, arms: Arms, round_: Round) -> Sums:
         """Draws the rewards of each group, and its noise."""
         group = jnp.arange(self.sizes.shape[-1], dtype=jnp.uint32)[None]
         arm, sizes = arms["arm"][:, None], self.sizes[None]
-        pulls = jnp.where(arms["alive"], now.fresh, 0.0)[:, None]
+        pulls = jnp.where(arms["alive"], round_.fresh, 0.0)[:, None]
         lane = group * jnp.uint32(self.arms) + arm
-        if self.differ:
-            members = Table(self.member.values, self.member.row + group.astype(jnp.int32))
+        if self.heterogeneous:
+            members = Table(self.membership.values, self.membership.row + group.astype(jnp.int32))
             tables = [Table(x.values, x.row[:, None]) for x in arms["parameters"]]
             first = self.first.astype(jnp.uint32)[None] * jnp.uint32(self.arms) + arm
             fixed = (sizes, arms["cumulants"], self.arms, members, *tables)
-            rewards = group_sum(self.law, now.rewards, first, arm, pulls, *fixed)
+            rewards = sample_group_sum(self.law, round_.rewards, first, arm, pulls, *fixed)
         else:
             parameters = [x[:, None] for x in arms["parameters"]]
-            rewards = self.law.total(*now.rewards, lane, pulls * sizes, *parameters)
+            rewards = self.law.total(*round_.rewards, lane, pulls * sizes, *parameters)
         if not self.noisy:
             return {"rewards": rewards}
-        z = normal.quantile(keys.uniform(*now.noise, lane))
+        z = normal.quantile(keys.uniform(*round_.noise, lane))
         return {
             "rewards": rewards,
-            "noise": rounded(now.scale * self.shapes.apply(noise_of_groups, z)),
+            "noise": rounded(round_.scale * self.shapes.apply(sum_group_noise, z)),
         }
 
-    def total(self, sums: Sums, now: Round) -> PerArm:
-        """Returns rewards and noise, weighted."""
-        sent = sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]
+    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+        """Returns the weighted sum of rewards and noise."""
+        messages = sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]
         if not self.weights.shape[-1]:
-            return sent[:, 0] / self.agents
-        return padded_sum(rounded(self.weights[:, None] * sent.T))
+            return messages[:, 0] / self.agents
+        return padded_sum(rounded(self.weights[:, None] * messages.T))
 
 
-def group_cumulants(
-    law: Law, parameters: tuple[Array, ...], member: Float[Array, "group row"]
+def sum_cumulants(
+    law: Law, parameters: tuple[Array, ...], membership: Float[Array, "group row"]
 ) -> Float[Array, "7 group arm"]:
-    """Returns the cumulants of one pull by every agent of each group, once per seed.
+    """Sums the cumulants of one pull over the agents of each group, once per seed.
 
     Args:
-        law: Static.
-        parameters: Of one instance.
-        member: 1 where a row is in a group, else 0; all-zero columns are rows that do not exist.
+        law: Reward law, static.
+        parameters: Parameters of one instance.
+        membership: 1 if a row is in a group, else 0; columns of zeros are padding.
     """
     rows, arms = (max(x.shape[axis] for x in parameters) for axis in (0, 1))
     parameters = tuple(jnp.broadcast_to(x, (rows, arms)) for x in parameters)
 
-    def add(first: Array | int, total: tuple[Array, ...], count: int) -> tuple[Array, ...]:
+    def add_rows(first: Array | int, total: tuple[Array, ...], count: int) -> tuple[Array, ...]:
         params = [lax.dynamic_slice_in_dim(x, first, count) for x in parameters]
-        inside = lax.dynamic_slice_in_dim(member, first, count, 1)
-        each = law.cumulants(*params)
+        weights = lax.dynamic_slice_in_dim(membership, first, count, 1)
+        cumulants = law.cumulants(*params)
         # Rows are added in one order; padding rows add nothing.
         for row in range(count):
-            held = inside[:, row, None] > 0.0
+            is_member = weights[:, row, None] > 0.0
             total = tuple(
-                sum_ + jnp.where(held, one[row][None, :], 0.0)
-                for sum_, one in zip(total, each, strict=True)
+                sum_ + jnp.where(is_member, cumulant[row][None, :], 0.0)
+                for sum_, cumulant in zip(total, cumulants, strict=True)
             )
         return total
 
-    start = (jnp.zeros((len(member), arms)),) * 7
-    several = rows // _ROWS
+    start = (jnp.zeros((len(membership), arms)),) * 7
+    blocks = rows // _ROWS
 
-    def some(step: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        return add(step * _ROWS, total, _ROWS)
+    def add_block(step: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+        return add_rows(step * _ROWS, total, _ROWS)
 
-    total = lax.fori_loop(0, several, some, start) if several else start
-    return jnp.stack(add(several * _ROWS, total, rows - several * _ROWS))
+    total = lax.fori_loop(0, blocks, add_block, start) if blocks else start
+    return jnp.stack(add_rows(blocks * _ROWS, total, rows - blocks * _ROWS))
 
 
-def group_sum(
+def sample_group_sum(
     law: Law,
     words: Words,
     lane: UInt32[Array, "arm group"],
@@ -148,73 +148,73 @@ def group_sum(
 ) -> Float[Array, "arm group"]:
     """Samples the sum of ``pulls`` rewards of an arm by each agent of a group.
 
-    One draw where the cumulants of the sum give its law, or give it to within one step and the
-    law can tell which; else agent by agent with the random numbers that each agent has for itself.
+    One draw if the cumulants of the sum determine its law, or determine it to within one step and
+    the distribution function decides; else agent by agent, with each agent's own random numbers.
 
     Args:
-        law: Static.
+        law: Reward law, static.
         words: Key of the stream.
-        lane: Of each sum: that of the group's first agent.
+        lane: Lane of each sum: that of the group's first agent.
         arm: Identity of each arm.
-        pulls: Of an arm by each agent; 0 for arms that have left.
-        sizes: Agents of each group.
-        cumulants: Of `group_cumulants`.
+        pulls: Pulls of an arm by each agent; 0 for eliminated arms.
+        sizes: Number of agents of each group.
+        cumulants: Result of `sum_cumulants`.
         width: K: agent i's lane is ``i * width + arm``.
-        *tables: Of the rows that a group is, and of their parameters at an arm.
+        *tables: Membership of rows in a group, and the parameters of rows at an arm.
     """
     u = uniform(*words, lane)
     total = [pulls * order for order in jnp.moveaxis(cumulants, 1, 0)]
-    found = law.quantile(u, pulls * sizes, total)
+    sums = law.quantile(u, pulls * sizes, total)
     if law.always_smooth:
-        return found
+        return sums
     doubtful = ~law.smooth(total) & (pulls > 0.0)
     operands = (*words, lane, arm, pulls)
-    near = jnp.zeros_like(doubtful)
+    is_near = jnp.zeros_like(doubtful)
     if math.isfinite(law.checked_from):
         step = law.doubtful_step(u, total)
-        settled = total[1] >= law.checked_from
-        near = doubtful & settled & ~jnp.isnan(step)
-        look_up = functools.partial(_looked_up, law)
-        found = rare(near, look_up, found, step, *operands, *tables, long=True)
-        doubtful = doubtful & ~settled
-    by_agent = functools.partial(_by_agent, law, width)
-    return rare(doubtful, by_agent, found, *operands, *tables, long=True)
+        checked = total[1] >= law.checked_from
+        is_near = doubtful & checked & ~jnp.isnan(step)
+        lookup = functools.partial(_check_step, law)
+        sums = rare(is_near, lookup, sums, step, *operands, *tables, slow=True)
+        doubtful = doubtful & ~checked
+    add_agents = functools.partial(_add_agents, law, width)
+    return rare(doubtful, add_agents, sums, *operands, *tables, slow=True)
 
 
-def _looked_up(
+def _check_step(
     law: Law, step: Array, k0: Array, k1: Array, lane: Array, arm: Array, pulls: Array, *rows: Array
 ) -> Float[Array, " lane"]:
-    """Returns the step that is in doubt, or the next one, by the law's distribution function."""
-    below = uniform(k0, k1, lane) <= law.at_most(step, pulls, *_by_row(rows))
+    """Returns the doubtful step, or the next one, by the law's distribution function."""
+    below = uniform(k0, k1, lane) <= law.at_most(step, pulls, *_split_rows(rows))
     return jnp.where(below, step, step + 1.0)
 
 
-def _by_row(rows: tuple[Array, ...]) -> list[Array]:
+def _split_rows(rows: tuple[Array, ...]) -> list[Array]:
     count = max(x.shape[1] for x in rows)
     return [jnp.broadcast_to(x.T, (count, len(x))) for x in rows]
 
 
-def _by_agent(
+def _add_agents(
     law: Law, width: int, k0: Array, k1: Array, lane: Array, arm: Array, pulls: Array, *rows: Array
 ) -> Float[Array, " lane"]:
-    """Adds up the rewards of each agent."""
-    inside, *parameters = _by_row(rows)
-    count = len(inside)
-    # Agents are handled in blocks: large enough for speed, small enough for memory.
+    """Samples the rewards of each agent, and adds them up."""
+    membership, *parameters = _split_rows(rows)
+    count = len(membership)
+    # All agents at once would need too much memory.
     block = min(count, _BLOCK)
-    agents = jnp.any(inside > 0.0, axis=1)
-    last = jnp.max(jnp.where(agents, jnp.arange(1, count + 1, dtype=jnp.int32), 0))
+    has_members = jnp.any(membership > 0.0, axis=1)
+    last = jnp.max(jnp.where(has_members, jnp.arange(1, count + 1, dtype=jnp.int32), 0))
 
-    def some(state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def add_block(state: tuple[Array, Array]) -> tuple[Array, Array]:
         first, total = state
         row = first + jnp.arange(block, dtype=jnp.int32)
-        here = jnp.minimum(row, count - 1)
+        index = jnp.minimum(row, count - 1)
         number = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
-        fresh = jnp.where((row < count)[:, None], pulls[None, :] * inside[here], 0.0)
-        params = (x[here] for x in parameters)
+        fresh = jnp.where((row < count)[:, None], pulls[None, :] * membership[index], 0.0)
+        params = (x[index] for x in parameters)
         return first + block, total + arrays.padded_sum(
             law.total(k0[None, :], k1[None, :], number, fresh, *params)
         )
 
     start = (jnp.int32(0), jnp.zeros(arm.shape))
-    return lax.while_loop(lambda state: state[0] < last, some, start)[1]
+    return lax.while_loop(lambda state: state[0] < last, add_block, start)[1]

@@ -1,4 +1,4 @@
-"""Agents of one mean that share the arms out: each pulls a part of them, for longer."""
+"""Agents of one mean that share the arms out: each pulls a part of them, more often."""
 
 from __future__ import annotations
 
@@ -21,72 +21,71 @@ class SplitArms(Draws):
     """Agents that share the arms out; pulls are of all agents together.
 
     Attributes:
-        shapes: [number, 24] of the law of the noise of 0, 1, ... agents (`laplace.laplace_sum`), or
-            of the one.
+        shapes: [number, 24] polynomials of the noise of 0, 1, ... agents (`laplace.laplace_sum`),
+            or of one noise.
     """
 
     shapes: Table
 
     @property
     def sums(self) -> dict[str, tuple[int, ...]]:
-        """Of rewards, of noise, and how many Laplace variables that is."""
+        """Rewards, noise, and the number of Laplace variables in it."""
         return {"rewards": (), "noises": (), **({"noise": ()} if self.noisy else {})}
 
     ranked = True
 
     @property
     def counts_noises(self) -> bool:
-        """Whether each agent that pulls an arm adds a variable."""
+        """Whether each agent that pulls an arm adds a Laplace variable."""
         return self.noisy and not self.secure
 
-    def counts(self, arms: Arms, number: Scalar, now: Round) -> tuple[Scalar, Scalar | PerArm]:
-        """Returns them of each arm; pulls are of all agents."""
-        _, noises = super().counts(arms, number, now)
-        pulls = now.pulls if self.remembers else now.fresh
+    def count_terms(
+        self, arms: Arms, number: Scalar, round_: Round
+    ) -> tuple[Scalar, Scalar | PerArm]:
+        """Returns the counts of each arm; pulls are of all agents."""
+        _, noises = super().count_terms(arms, number, round_)
+        pulls = round_.pulls if self.remembers else round_.fresh
         return pulls, arms["noises"] if self.counts_noises else noises
 
-    def most_pulls(self, horizon: Scalar) -> Scalar:
-        """Returns those of all agents."""
+    def bound_pulls(self, horizon: Scalar) -> Scalar:
+        """Returns the bound for all agents together."""
         return horizon * self.agents
 
-    def slots(self, active: Scalar, fresh: Scalar) -> Integer:
-        """Returns how long all agents together take."""
-        pulls, agents = super().slots(active, fresh), self.agents.astype(jnp.int64)
+    def count_slots(self, active: Scalar, fresh: Scalar) -> Integer:
+        """Returns the slots of an epoch of all agents together."""
+        pulls, agents = super().count_slots(active, fresh), self.agents.astype(jnp.int64)
         return (pulls + agents - 1) // agents
 
-    def hear(self, arms: Arms, now: Round) -> tuple[Arms, PerArm]:
-        """Does what `Draws.hear` does; noises are counted of what an aggregate holds."""
-        sums, mean = super().hear(arms, now)
+    def aggregate(self, arms: Arms, round_: Round) -> tuple[Arms, PerArm]:
+        """Returns as `Draws.aggregate`; counts the noises that the aggregate holds."""
+        sums, mean = super().aggregate(arms, round_)
         if not self.remembers:
             sums["noises"] = sums["noises"] - arms["noises"]
         return sums, mean
 
-    def sample(self, arms: Arms, now: Round) -> Sums:
-        """Draws rewards and noise, of each agent that pulls an arm or of a secure sum; counts them.
-
-        ``noises`` is the number of agents that pull an arm.
-        """
-        pulls = jnp.where(arms["alive"], now.fresh, 0.0)
-        rewards = self.law.total(*now.rewards, arms["arm"], pulls, *arms["parameters"])
-        parts = self.count_parts(arms, now)
-        found = {"rewards": rewards, "noises": parts.astype(jnp.float64)}
+    def sample(self, arms: Arms, round_: Round) -> Sums:
+        """Draws rewards and noise, and counts the agents that pull each arm as ``noises``."""
+        pulls = jnp.where(arms["alive"], round_.fresh, 0.0)
+        rewards = self.law.total(*round_.rewards, arms["arm"], pulls, *arms["parameters"])
+        parts = self.count_parts(arms, round_)
+        sums = {"rewards": rewards, "noises": parts.astype(jnp.float64)}
         if not self.noisy:
-            return found
-        z = normal.quantile(keys.uniform(*now.noise, arms["arm"]))
+            return sums
+        z = normal.quantile(keys.uniform(*round_.noise, arms["arm"]))
         shape = self.shapes.at((parts * 0 if self.secure else parts).astype(jnp.int32))
-        return found | {"noise": rounded(now.scale * laplace.laplace_sum(z, shape.T))}
+        return sums | {"noise": rounded(round_.scale * laplace.laplace_sum(z, shape.T))}
 
-    def count_parts(self, arms: Arms, now: Round) -> Int[Array, " arm"]:
+    def count_parts(self, arms: Arms, round_: Round) -> Int[Array, " arm"]:
         """Returns how many agents pull each arm in play.
 
-        All pulls of an epoch lie in one line, arm by arm, which is cut into equal parts: each agent
-        pulls one. What slots it has left it spends on the arms in play, and tells of none.
+        All pulls of an epoch form one line, arm by arm, cut into equal parts, one per agent. An
+        agent spends its remaining slots on the arms in play, and does not report them.
         """
-        slots, pulls = jnp.maximum(now.slots, 1), now.fresh.astype(jnp.int64)
+        slots, pulls = jnp.maximum(round_.slots, 1), round_.fresh.astype(jnp.int64)
         rank = arms["rank"].astype(jnp.int64)
         first, last = rank * pulls // slots, ((rank + 1) * pulls - 1) // slots
         return jnp.where(arms["alive"], last - first + 1, 0)
 
-    def total(self, sums: Sums, now: Round) -> PerArm:
-        """Returns rewards and noise: pulls are of all agents."""
+    def sum_agents(self, sums: Sums, round_: Round) -> PerArm:
+        """Returns the sum of rewards and noise of all agents."""
         return sums["rewards"] + sums["noise"] if self.noisy else sums["rewards"]

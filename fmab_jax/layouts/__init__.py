@@ -1,13 +1,13 @@
-"""How a platform holds the arms in play: in arrays, or in one list.
+"""Layouts of the arms in play: dense arrays, or one ragged list.
 
 A layout has few operations. A *body* is a function of one trial's arms
 (a dict of arrays [arm, ...]) and of that trial's values; a layout applies it to all arms in play.
 
-* ``each(function)``: applies a function of one trial to every trial.
-* ``start(fixed, draws)``: the arms of all trials, with constants, and sums that are 0.
+* ``map_trials(function)``: applies a function of one trial to every trial.
+* ``start(fixed, draws)``: returns the arms of all trials, with constants, and sums of 0.
 * ``sweep(body, arms, values, **reductions)``: changes fields of the arms, and reduces over the arms
   of each trial by "sum", "max", "first_max" (the lowest arm of the largest value), or "by_arm".
-* ``keep(arms, trials)``: leaves arms to be played that are ``alive``, of some trials.
+* ``keep(arms, trials)``: keeps the arms that are ``alive``, of some trials.
 * ``loop(epoch, ...)``: repeats an epoch until every run is over, and draws the curves.
 """
 
@@ -19,15 +19,15 @@ from fmab_jax.layouts.ragged import Ragged
 
 
 def choose(trials: int, arms: int, elementwise: bool) -> Dense | Ragged:
-    """Returns the layout that is fastest where the program runs.
+    """Returns the layout that is fastest on the platform.
 
     Args:
-        trials: Of a batch.
+        trials: Number of trials in a batch.
         arms: K.
-        elementwise: Whether arms are judged one by one; a list shows an equation one arm at a time.
+        elementwise: Whether an equation judges each arm alone; the ragged layout requires it.
     """
-    few = trials * arms <= Ragged.MOST
-    if elementwise and few and not is_accelerated():
+    fits = trials * arms <= Ragged.MOST
+    if elementwise and fits and not is_accelerated():
         return Ragged(trials, arms)
-    # An equation that compares arms is always shown all of them, whatever other runs are like.
+    # An equation that compares arms must always see all of them.
     return Dense(trials, arms, cuts=elementwise)

@@ -1,4 +1,4 @@
-"""All arms in arrays [trial, place], which accelerators want: few large steps."""
+"""The dense layout: all arms in arrays [trial, place], for accelerators."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Arms = dict[str, Any]
 class Dense:
     """A place for each arm.
 
-    Arrays of more than 20 places are cut to a fifth once every run fits into it.
+    Arrays of more than 20 places shrink to a fifth once the active arms of every run fit.
 
     Attributes:
-        trials: Of the batch.
+        trials: Number of trials in the batch.
         arms: K.
-        cuts: Whether arrays are cut.
+        cuts: Whether the arrays shrink.
     """
 
-    each = staticmethod(jax.vmap)
+    map_trials = staticmethod(jax.vmap)
 
     def __init__(self, trials: int, arms: int, cuts: bool = True) -> None:
         self.trials, self.arms, self.cuts = trials, arms, cuts
@@ -41,29 +41,29 @@ class Dense:
 
         Args:
             fixed: Constants [trial, arm, ...] by name.
-            draws: Whose sums are 0 at first.
+            draws: The draws, whose sums start at 0.
         """
         shape = self.trials, self.arms
         arm = jnp.broadcast_to(jnp.arange(self.arms, dtype=jnp.uint32), shape)
-        zeros = {name: jnp.zeros((*shape, *more)) for name, more in draws.sums.items()}
+        zeros = {name: jnp.zeros((*shape, *tail)) for name, tail in draws.sums.items()}
         state = {"arm": arm, "alive": jnp.ones(shape, bool), "mean": jnp.zeros(shape)}
         return {**fixed, **zeros, **state}
 
     def sweep(self, body: Function, arms: Arms, values: Any, **kinds: str) -> tuple[Arms, Arms]:
-        """Applies a body to all arms, and reduces what it finds over the arms of each trial."""
+        """Applies a body to all arms, and reduces its outputs over the arms of each trial."""
 
-        def one(arms: Arms, values: Any) -> tuple[Arms, Arms]:
+        def apply(arms: Arms, values: Any) -> tuple[Arms, Arms]:
             rank = jnp.cumsum(arms["alive"], dtype=jnp.int32) - 1
-            new, found = body({**arms, "rank": rank}, values)
+            new, outputs = body({**arms, "rank": rank}, values)
             return new, {
-                name: jax.tree.map(partial(self._reduced, kind, arms), found[name])
+                name: jax.tree.map(partial(self._reduce, kind, arms), outputs[name])
                 for name, kind in kinds.items()
             }
 
-        new, found = jax.vmap(one)(arms, values)
-        return {**arms, **new}, found
+        new, reduced = jax.vmap(apply)(arms, values)
+        return {**arms, **new}, reduced
 
-    def _reduced(self, kind: str, arms: Arms, x: Array) -> Array:
+    def _reduce(self, kind: str, arms: Arms, x: Array) -> Array:
         alive, arm = (arms[name].reshape(-1, *[1] * (x.ndim - 1)) for name in ("alive", "arm"))
         if kind == "by_arm":
             return jnp.zeros(self.arms, bool).at[arm.astype(jnp.int32)].max(alive & x)
@@ -76,7 +76,7 @@ class Dense:
         return jnp.min(jnp.where(first, arm.astype(jnp.int32), self.arms), axis=0)
 
     def keep(self, arms: Arms, trials: Bool[Array, " trial"]) -> Arms:
-        """Returns the arms as they are: those that have left lie idle."""
+        """Returns the arms unchanged: eliminated arms keep their places."""
         return arms
 
     def loop(
@@ -85,15 +85,15 @@ class Dense:
         """Repeats an epoch until every run is over.
 
         Args:
-            epoch: Maps (state, arms) to those after an epoch, and the lines that it draws.
-            active: Tells how many arms each run still has in play; 0 where it is over.
-            state: Of each trial, before the first epoch.
-            arms: Likewise.
-            curves: Likewise.
+            epoch: Maps (state, arms) to those after an epoch, and the lines of its regret.
+            active: Counts the arms that each run still has in play; 0 if it is over.
+            state: State of each trial before the first epoch.
+            arms: Arms of each trial.
+            curves: Curves of each trial.
             grid: Recorded slots.
         """
 
-        def draw(state: Any, arms: Arms, curves: Curves) -> tuple[Any, Arms, Curves]:
+        def advance(state: Any, arms: Arms, curves: Curves) -> tuple[Any, Arms, Curves]:
             state, arms, lines = epoch(state, arms)
             for line in lines:
                 curves = jax.vmap(draw_line)(curves, grid, line)
@@ -106,18 +106,18 @@ class Dense:
             arms = jax.vmap(partial(_cut, width))(arms)
             state, arms, curves = lax.while_loop(
                 partial(_any_above, active, enough),
-                lambda given: draw(*given),
+                lambda carry: advance(*carry),
                 (state, arms, curves),
             )
         return state, curves
 
 
-def _any_above(active: Callable[[Any], Array], enough: int, given: tuple[Any, ...]) -> Array:
-    return jnp.any(active(given[0]) > enough)
+def _any_above(active: Callable[[Any], Array], enough: int, carry: tuple[Any, ...]) -> Array:
+    return jnp.any(active(carry[0]) > enough)
 
 
 def _cut(width: int, arms: Arms) -> Arms:
-    """Moves the arms in play of one trial, in their order, to arrays of a width."""
+    """Moves the arms in play of one trial, in order, to arrays of a width."""
     alive = arms["alive"]
     if len(alive) == width:
         return arms
@@ -125,7 +125,7 @@ def _cut(width: int, arms: Arms) -> Arms:
     source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
 
     def move(x: Any) -> Any:
-        if isinstance(x, Table):  # its numbers stay where they lie
+        if isinstance(x, Table):  # only row numbers move
             return Table(x.values, move(x.row))
         return jnp.take(x, source, axis=0, mode="clip")
 

@@ -175,24 +175,24 @@ def _pinned(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedShardin
 
 
 class TrialResults:
-    """The trials' results by field of `Outcome` or name of a gauge, filled in batch by batch.
+    """The trials' results by field of `Outcome` or name of an accumulator, batch by batch.
 
     Attributes:
         points: How many recorded slots are kept.
-        over_time: Gauges that have a value at each of them.
+        over_time: Accumulators that have a value at each of them.
     """
 
     def __init__(self, trials: int, points: int, outputs: Sequence[Output] = ()) -> None:
         self.trials, self.points = trials, points
         self._arrays: dict[str, np.ndarray] = {}
         self._on_device: dict[str, dict[int, Array]] = {}
-        gauges = record.gauges_of(outputs)
-        self.over_time = {each.name for each in gauges if "time" in each.dims}
+        accumulators = record.collect_accumulators(outputs)
+        self.over_time = {each.name for each in accumulators if "time" in each.dims}
 
     def put(self, start: int, outcome: Outcome) -> None:
         """Stores a batch at the place of its first trial."""
         fields: dict[str, Any] = outcome._asdict()
-        for name, values in (fields | (fields.pop("gauged") or {})).items():
+        for name, values in (fields | (fields.pop("accumulator_values") or {})).items():
             if values is None:
                 continue
             if isinstance(values, jax.Array):
@@ -205,7 +205,7 @@ class TrialResults:
             self._arrays[name][start : start + len(values)] = kept
 
     def gather(self) -> dict[str, Any]:
-        """Returns [trial, ...] of every field that some trial has, and of every gauge.
+        """Returns [trial, ...] of every field that some trial has, and of every accumulator.
 
         Series of which all batches are on a device lie there.
         """

@@ -20,9 +20,9 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
 from fmab_jax.core import keys
-from fmab_jax.core.backend import traced_for
+from fmab_jax.core.backend import trace_for
 from fmab_jax.core.instances import BoundProblem
-from fmab_jax.core.rare import mapped_in_blocks
+from fmab_jax.core.rare import map_in_blocks
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.trials import Outcome, Trial
 from fmab_jax.errors import refuse
@@ -55,7 +55,7 @@ def one_trial(
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    return contract.shaped(outcome, len(grid), name, getattr(trial, "gauges", ()))
+    return contract.shaped(outcome, len(grid), name, getattr(trial, "accumulators", ()))
 
 
 def many_trials(
@@ -73,12 +73,12 @@ def many_trials(
         return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
     with contract.asking(type(problem.law)):
-        draw = mapped_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
+        draw = map_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
         instance = draw(problem, key)
     owner, name = _owner(trial)
     with contract.asking(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    about = grid.shape[1], name, getattr(trial, "gauges", ())
+    about = grid.shape[1], name, getattr(trial, "accumulators", ())
     return jax.vmap(lambda one: contract.shaped(one, *about))(outcome)
 
 
@@ -160,7 +160,7 @@ def compile_program(
     arguments = table, number, shape_of((), np.dtype(np.uint32)), seed
     options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
     # The scope is the thread's own.
-    with own_settings(mesh), traced_for(platform):
+    with own_settings(mesh), trace_for(platform):
         if devices == tuple(jax.local_devices()[:1]):
             lowered = cache.lowered(sharded, arguments, (batch, platform))
         else:

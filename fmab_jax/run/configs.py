@@ -102,14 +102,14 @@ class Config(NamedTuple):
     def result_bytes(self) -> int:
         """Memory of one seed's results: series of regret, rounds, links, and a few numbers."""
         series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
-        further = sum(self.bytes_of(each.dims) for each in self.outputs) + self.gauge_bytes
+        further = sum(self.bytes_of(each.dims) for each in self.outputs) + self.accumulator_bytes
         return self.points * (series + 8 * len(self.exchange.links)) + 40 + further
 
     @property
     def curve_bytes(self) -> int:
         """Memory of what a sweep keeps of one seed."""
         waits = bool(getattr(self.trial, "waits", True))
-        return self.wanted * (9 + 8 * waits) + 32 + self.gauge_bytes
+        return self.wanted * (9 + 8 * waits) + 32 + self.accumulator_bytes
 
     def size(self, dim: str) -> int:
         """Returns the length of a dimension that an output may have."""
@@ -121,13 +121,13 @@ class Config(NamedTuple):
         return 8 * math.prod(map(self.size, dims))
 
     @property
-    def gauge_bytes(self) -> int:
+    def accumulator_bytes(self) -> int:
         """Memory of what the loops add up for one seed's outputs."""
         trial: Any = self.trial
-        rows = getattr(trial, "gauge_rows", 1)
+        rows = getattr(trial, "accumulator_rows", 1)
         sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
-        gauges = record.gauges_of(self.outputs)
-        return sum(8 * math.prod(sizes[dim] for dim in each.dims) for each in gauges)
+        accumulators = record.collect_accumulators(self.outputs)
+        return sum(8 * math.prod(sizes[dim] for dim in each.dims) for each in accumulators)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def bind(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
         )
-        trial = record.gauging(trial, outputs, algorithm.title or algorithm.name)
+        trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
         # A trial of many agents takes longer than its share of compiling.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS
         soon = quick and few and bool(getattr(trial, "brief", False))

@@ -19,7 +19,7 @@ import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.outputs import Gauge
+from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.plugins import errors_as
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, count, refuse
@@ -119,14 +119,16 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
         refuse(f"{owner.__name__}.describe", described, "a dict that JSON can hold", remedy)
 
 
-def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -> Outcome:
+def shaped(
+    outcome: Any, points: int, name: str, accumulators: Sequence[Accumulator] = ()
+) -> Outcome:
     """Checks, while a trial is traced, that it returns what is promised.
 
     Args:
         outcome: What it returns.
         points: Recorded slots.
         name: The algorithm's.
-        gauges: That it was asked to add up.
+        accumulators: That it was asked to add up.
 
     Raises:
         Refusal: If it returns anything else.
@@ -135,7 +137,7 @@ def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -
         broken(name, "outcome", f"a {type(outcome).__name__}")
     over_time = ("regret", "waiting_regret", "rounds_by")
     for field, value in outcome._asdict().items():
-        if field == "gauged" or (value is None and field == "waiting_regret"):
+        if field == "accumulator_values" or (value is None and field == "waiting_regret"):
             continue
         wanted = (points,) if field in over_time else ()
         found = np.shape(value)
@@ -145,8 +147,8 @@ def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -
         kind = jnp.result_type(value)
         if kind.kind not in ("iu" if whole else "f"):
             broken(name, "outcome", f"{field} of type {kind}")
-    if set(outcome.gauged or {}) != {gauge.name for gauge in gauges}:
-        broken(name, "outcome", "gauges other than those that were asked for")
+    if set(outcome.accumulator_values or {}) != {accumulator.name for accumulator in accumulators}:
+        broken(name, "outcome", "accumulators other than those that were asked for")
     return outcome
 
 

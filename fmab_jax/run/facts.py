@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fmab_jax.algorithms.base import Seen, ledger_of, privacy_of
+from fmab_jax.algorithms.base import Disclosure, ledger_of, privacy_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.parameters import parameters_of
@@ -47,11 +47,9 @@ def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
 def ledger_rows(config: Config) -> list[dict[str, Any]]:
     """Returns the privacy ledger of a configuration, as JSON can hold it.
 
-    A row has the fields of a `Seen`, with pairs [epsilon, over], of which there is one here, under
-    ``leaks`` (and the law of the noises that add up); an epsilon that bounds nothing is None. Where
-    shares of a noise bound something up to delta only, they follow in the pair.
-    ``fixed`` tells that an epoch fixes how often an arm is pulled, ``waits`` that rounds have a
-    wait.
+    A row has the fields of a `Disclosure`, with pairs [epsilon, over], here one, under ``leaks``
+    (and the law of the noises that add up); an epsilon that bounds nothing is None. Where shares of
+    a noise bound something up to delta only, they follow in the pair.
     """
     fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [
@@ -69,7 +67,7 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     ]
 
 
-def _leak(row: Seen) -> list[Any]:
+def _leak(row: Disclosure) -> list[Any]:
     if math.isfinite(row.epsilon):
         return [float(row.epsilon), row.over]
     return [None, row.over, *(row.shares or ())]

@@ -15,7 +15,7 @@ from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
-from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduce_seeds
+from fmab_jax.run.outputs import collect_accumulators, is_shipped, made, reduce_seeds
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
@@ -169,10 +169,14 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
 
 def _reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
     """Returns what gives the arrays of one cell's seeds, at its own recorded slots."""
-    gauges = {gauge.name: gauge.dims for gauge in gauges_of(config.outputs)}
+    accumulators = {
+        accumulator.name: accumulator.dims for accumulator in collect_accumulators(config.outputs)
+    }
 
     def array(name: str) -> np.ndarray:
-        dtype, over_time = FIELDS.get(name, (np.dtype(np.float64), "time" in gauges.get(name, ())))
+        dtype, over_time = FIELDS.get(
+            name, (np.dtype(np.float64), "time" in accumulators.get(name, ()))
+        )
         values = curves[name][cell] if name in curves else np.zeros_like(curves["regret"][cell])
         # Few bytes hold a count of rounds, too few for what is made of it.
         return (values[..., : config.points] if over_time else values).astype(dtype, copy=False)

@@ -225,7 +225,7 @@ class Results:
 
         def read(part: Part) -> Any:
             chunk = self.chunk(part.entry)
-            names = [state_name(output.name, i) for i in range(len(output.leaves))]
+            names = [state_name(output.name, i) for i in range(len(output.initial_arrays))]
             return output.state([chunk[name][part.row] for name in names])
 
         states = [read(part) for part in self.chain(cell, stop)]

@@ -200,6 +200,6 @@ def _missing(block: Block, wanted: int, results: Results) -> list[Block]:
 def bytes_per_summary(config: Config) -> int:
     """Returns the bytes of moments of the curves, and a histogram of, typically, 1000 bins."""
     outputs = 3 * sum(config.bytes_of(output.dims) for output in config.outputs)
-    states = (output.leaves for output in config.outputs if isinstance(output, Reduce))
+    states = (output.initial_arrays for output in config.outputs if isinstance(output, Reduce))
     outputs += sum(leaf.nbytes for leaves in states for leaf in leaves)
     return 8 * config.wanted * (config.wanted + 8) + 24_000 + outputs

@@ -16,7 +16,7 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
-from fmab_jax.run.outputs import gauges_of, made, of_study
+from fmab_jax.run.outputs import collect_accumulators, made, of_study
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
@@ -232,14 +232,16 @@ class Lazy(BackendArray):
     def _reader(
         self, cell: str, seeds: np.ndarray, columns: np.ndarray, sizes: Mapping[str, int]
     ) -> Callable[[str], np.ndarray]:
-        """Returns what reads fields and gauges of some seeds of a cell, as they are asked for."""
+        """Returns a function that reads fields and accumulators of some seeds of a cell."""
         results = self.results
-        gauges = {gauge.name: gauge for gauge in gauges_of([self.output])}
+        accumulators = {
+            accumulator.name: accumulator for accumulator in collect_accumulators([self.output])
+        }
 
         def array(name: str) -> np.ndarray:
-            if name in gauges:
+            if name in accumulators:
                 # One row stands for all agents; others may be padding.
-                index = tuple(slice(sizes[dim]) for dim in gauges[name].dims)
+                index = tuple(slice(sizes[dim]) for dim in accumulators[name].dims)
                 return results.values(cell, name, seeds, np.float64, index)
             dtype, over_time = schema.FIELDS[name]
             if name == "waiting_regret" and not results.has(cell, name):  # nobody waits

@@ -116,7 +116,7 @@ def tables(seed, agents, horizon, columns):
         lane = jnp.arange(agents * columns, dtype=jnp.uint32)[:, None]
         number = jnp.arange(TRIES, dtype=jnp.uint32)[None, :]
         found["tries"] = np.asarray(
-            jax.vmap(lambda t: keys.uniform(*keys.folded(words, t), lane, number))(slot[:, 0])
+            jax.vmap(lambda t: keys.uniform(*keys.fold_key(words, t), lane, number))(slot[:, 0])
         )
     return found
 

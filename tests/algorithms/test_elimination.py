@@ -24,7 +24,7 @@ from fmab_jax.core.curves import Curves
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.trials import Outcome
 from fmab_jax.draws.base import Round
-from fmab_jax.draws.since_heard import LastHeard
+from fmab_jax.draws.on_report import LastReport
 from fmab_jax.run import configs
 
 ALPHA = 1e-6
@@ -435,7 +435,7 @@ def test_an_epoch_is_planned_from_what_is_known():
             if horizon > 900:
                 continue
             cut = asked(wanted, 10, horizon)
-            assert (bool(cut.draws), int(cut.explored)) == (fits, horizon)
+            assert (bool(cut.fits), int(cut.end)) == (fits, horizon)
             # Nothing is uploaded of an epoch that does not end.
             assert float(cut.round.fresh) == (pulls - 30) * fits
 
@@ -457,8 +457,8 @@ def test_an_outcome_tells_what_was_decided(active, done, lost, gap, chosen, wors
     """Would catch an arm said to be played while agents explore, a budget spent a round late, lost
     agents counted as one, or the regret of another arm from the last epoch on."""
     trial = bound(fmab.cdp_mab(0.5, rounds=4))
-    known = dict(slot=60, regret=7.0, gaps=0.125 * active, active=active, chosen=2, lost=lost)
-    known |= dict(rounds=done, reported=9, number=done, pulls=40.0)
+    known = dict(slot=60, regret=7.0, gaps=0.125 * active, active=active, best_arm=2)
+    known |= dict(rounds=done, arms_reported=9, best_eliminated=lost, number=done, pulls=40.0)
     gaps = np.array([1.0, 1, gap, 1, 1, 1, 1])
     with own_settings():
         grid, curve = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
@@ -519,27 +519,51 @@ LastScale = altered(fmab.cdp_mab, noise_scale=staticmethod(lambda e: e.number / 
 # name: (algorithm, problem, more of `bind`, way of drawing, what it has; "noises" for variables of
 # whose sum each row of noise has the law)
 ROWS = {
-    "server": (fmab.cdp_mab(0.5), FIVE, {}, "Summed", {"noises": [5]}),
+    "server": (fmab.cdp_mab(0.5), FIVE, {}, "AgentSum", {"noises": [5]}),
     "server, differ": (
         *(fmab.cdp_mab(0.5), SPREAD, {}, "Groups"),
         {"noises": [5], "sizes": [5], "weights": [], "first": [0], "differ": True},
     ),
     "server, apart": (
         *(fmab.cdp_mab(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
-        {"real": REAL, "weights": FIFTHS, "noises": None, "partial": False, "merged": False},
+        {
+            "real": REAL,
+            "weights": FIFTHS,
+            "noises": None,
+            "partial_participation": False,
+            "noise_in_rewards": False,
+        },
     ),
-    "server, few": (fmab.cdp_mab(0.5, participation=0.4), FIVE, {}, "SinceHeard", {"real": REAL}),
+    "server, few": (fmab.cdp_mab(0.5, participation=0.4), FIVE, {}, "OnReport", {"real": REAL}),
     "server, few, other noise": (
         *(LastScale(0.5, participation=0.4), FIVE, {}, "ByAgent"),
-        {"real": REAL, "weights": [], "noises": None, "partial": True, "merged": True},
+        {
+            "real": REAL,
+            "weights": [],
+            "noises": None,
+            "partial_participation": True,
+            "noise_in_rewards": True,
+        },
     ),
     "flooding": (
         *(fmab.ddp_mab(0.5, "ring"), FIVE, {}, "ByAgent"),
-        {"real": REAL, "weights": [], "noises": [5], "partial": False, "merged": False},
+        {
+            "real": REAL,
+            "weights": [],
+            "noises": [5],
+            "partial_participation": False,
+            "noise_in_rewards": False,
+        },
     ),
     "private waits": (
         *(fmab.ddp_mab(0.5, "ring", private_waiting=True), FIVE, {}, "ByAgent"),
-        {"real": REAL, "weights": FIFTHS, "noises": None, "partial": False, "merged": True},
+        {
+            "real": REAL,
+            "weights": FIFTHS,
+            "noises": None,
+            "partial_participation": False,
+            "noise_in_rewards": True,
+        },
     ),
     "components": (
         *(fmab.hdp_mab(0.5, THREE_AND_TWO, weights="components"), FIVE, {}, "Groups"),
@@ -549,17 +573,17 @@ ROWS = {
         *(fmab.hdp_mab(0.5, "4:path+1", weights="components"), FIVE, {}, "ByAgent"),
         {"noises": [4, 1], "weights": [1 / 8] * 4 + [1 / 2, 0, 0], "noise_weights": [1 / 8, 1 / 2]},
     ),
-    "alone": (fmab.single_mab(0.5), FIVE, {}, "Summed", {"noises": None, "agents": 1.0}),
-    "securely": (fmab.dist_dp_se(0.5), FIVE, {}, "Summed", {"noises": [1]}),
+    "alone": (fmab.single_mab(0.5), FIVE, {}, "AgentSum", {"noises": None, "agents": 1.0}),
+    "securely": (fmab.dist_dp_se(0.5), FIVE, {}, "AgentSum", {"noises": [1]}),
     "securely, apart": (
         *(fmab.dist_dp_se(0.5), FIVE, {"sum_agents": False}, "ByAgent"),
-        {"real": REAL, "weights": [], "noises": [1], "merged": False},
+        {"real": REAL, "weights": [], "noises": [1], "noise_in_rewards": False},
     ),
     "shared out": (fmab.kl_se(0.5, split=True), FIVE, {}, "SplitArms", {"noises": range(5)}),
     "shared out, securely": (
         *(fmab.kl_se(0.5, split=True, secure=True), FIVE, {}, "SplitArms", {"noises": [1]}),
     ),
-    "no noise": (fmab.fed1_ucb(), FIVE, {}, "Summed", {"noisy": False}),
+    "no noise": (fmab.fed1_ucb(), FIVE, {}, "AgentSum", {"noisy": False}),
 }
 
 
@@ -572,7 +596,7 @@ def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     trial = algorithm.bind(problem, 100, exchange=exchange, room=7, **more)
     assert type(trial.draws).__name__ == way
     noises = wanted.get("noises")
-    shapes = getattr(trial.draws, "shape" if way == "Summed" else "shapes", None)
+    shapes = getattr(trial.draws, "shape" if way == "AgentSum" else "shapes", None)
     if noises is None:
         assert shapes is None or name == "no noise"
     else:
@@ -604,13 +628,13 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
             *(replace(apart, noise_weights=weights[:2]), noise[:, :2]),
             [3 + 2 + 0.25 + 0.25 + 0.25, 1.5 + 0.25 + 0.625 - 0.5 + 0.5],
         ),
-        "merged": (replace(own, merged=True), None, [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
+        "merged": (replace(own, noise_in_rewards=True), None, [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
     }
     for name, (draws, noises, expected) in kinds.items():
         with own_settings():
             sums = {"rewards": jnp.asarray(rewards)}
             sums |= {} if noises is None else {"noise": jnp.asarray(noises)}
-            found = draws.total(sums, Round(*[None] * 7))
+            found = draws.sum_agents(sums, Round(*[None] * 7))
         assert found.tolist() == pytest.approx(expected, rel=1e-15), name
     # Of three agents and a row of padding, two report: a mean over these two.
     padded = np.concatenate([rewards, [[1e9], [1e9]]], axis=1)
@@ -621,8 +645,8 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
 
         @jax.jit
         def one(some, number):
-            seen, _ = some.remember((), jax.random.key(3), Round(number, *[None] * 6))
-            now = Round(*[None] * 7, seen=seen)
+            reports, _ = some.update_memory((), jax.random.key(3), Round(number, *[None] * 6))
+            now = Round(*[None] * 7, reports=reports)
             return some.total({"rewards": jnp.asarray(padded)}, now)
 
         seen = [one(some, jnp.int32(number)).tolist() for number in range(40)]
@@ -644,13 +668,13 @@ def test_noises_are_those_of_the_aggregate_where_arms_are_shared_out(remembers):
             arms |= {name: zero for name in draws.sums}
             found = []
             for number, pulls in ((1, 9.0), (2, 18.0)):
-                slots = draws.slots(jnp.float64(2.0), jnp.float64(9.0))
+                slots = draws.count_slots(jnp.float64(2.0), jnp.float64(9.0))
                 words = keys.stream_key(jax.random.key(0), jnp.int32(number), keys.NOISE)
                 given = (jnp.int32(number), jnp.float64(pulls), jnp.float64(9.0), slots)
                 now = Round(*given, words, words, jnp.float64(1.0))
-                sums, _ = draws.hear(arms, now)
+                sums, _ = draws.aggregate(arms, now)
                 arms = {**arms, **sums}
-                found.append(draws.counts(arms, jnp.float64(number), now)[1])
+                found.append(draws.count_terms(arms, jnp.float64(number), now)[1])
             return jnp.stack(found)
 
         first, second = counts(draws).tolist()
@@ -666,9 +690,9 @@ def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
     draws = replace(draws, remembers=remembers)
     seen = set()
     with own_settings():
-        before = LastHeard(jnp.array([0.0, 30.0, 10.0, 0.0]), jnp.array([0, 3, 2, 0], jnp.int32))
+        before = LastReport(jnp.array([0.0, 30.0, 10.0, 0.0]), jnp.array([0, 3, 2, 0], jnp.int32))
         now = Round(jnp.int32(4), jnp.float64(70.0), jnp.float64(40.0), *[None] * 4)
-        remember = jax.jit(lambda draws, *given: draws.remember(*given))
+        remember = jax.jit(lambda draws, *given: draws.update_memory(*given))
         for number in range(20):
             reports, after = remember(draws, before, jax.random.key(number), now)
             agents, pulls, epochs = (x.values[0, :2].tolist() for x in reports)

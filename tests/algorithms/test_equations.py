@@ -158,7 +158,7 @@ def test_an_arm_leaves_at_two_radii(algorithm, on_the_border):
     border = 2 * 0.3
     behind = [0.0, np.nextafter(border, 0), border, np.nextafter(border, 1)]
     with jax.enable_x64(True):
-        leaving = algorithm.leaves(jnp.asarray(behind), jnp.float64(0.3))
+        leaving = algorithm.eliminates(jnp.asarray(behind), jnp.float64(0.3))
     assert leaving.tolist() == [False, False, on_the_border, True]
 
 
@@ -709,7 +709,9 @@ def test_a_schedule_is_for_the_instances_gap_unless_one_is_given(given, used):
     params = {"epsilon": jnp.float32(1.0), "schedule_gap": jnp.float32(given)}
     none, shared = jnp.ones(2), jnp.ones((1, 2))
     instance = Instance(shared, none, jnp.float32(0.07), (shared,))
-    assert float(fmab.cdp_mab.settled(params, instance)["schedule_gap"]) == pytest.approx(used)
+    assert float(fmab.cdp_mab.resolve_params(params, instance)["schedule_gap"]) == pytest.approx(
+        used
+    )
 
 
 # Epsilon, and that of a message, among 5 agents.
@@ -822,7 +824,14 @@ def test_whoever_sees_something_is_told_with_what_covers_it(name):
 
 
 RELEASES = {
-    fmab.cdp_mab(0.3): ("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
+    fmab.cdp_mab(0.3): (
+        "noise_scale",
+        "noisy",
+        "remembers",
+        "sums_securely",
+        "values",
+        "resolve_params",
+    ),
     fmab.ldp_ucb(0.3): ("init", "release", "update", "choose", "due", "communicate", "bind"),
     fmab.adap_ucb(0.3): ("init", "learn", "choose", "values", "bind"),
 }

@@ -16,7 +16,7 @@ import fmab_jax as fmab
 from fmab_jax import draws
 from fmab_jax.algorithms.base import known
 from fmab_jax.core import keys
-from fmab_jax.core.backend import traced_for
+from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.layouts import Dense, Ragged, choose, ragged
 from fmab_jax.run import compilation, configs
@@ -59,11 +59,11 @@ class Compares(fmab.cdp_mab):
     name: ClassVar[str] = "compares"
 
     @classmethod
-    def worse(cls, heard, epoch):
+    def worse(cls, aggregate, epoch):
         """Tells which arms are behind by a radius, and by more than the median."""
-        behind = heard.best - heard.aggregate
+        behind = aggregate.best - aggregate.mean
         # Arms that have left are NaN, which a median does not look away from.
-        return (behind >= heard.radius) & (behind > jnp.nanmedian(behind))
+        return (behind >= aggregate.radius) & (behind > jnp.nanmedian(behind))
 
 
 # Name: configurations of one program, whose trials share a batch.
@@ -136,7 +136,7 @@ def program(configs, platform, **options):
         return *own, np.zeros(len(seeds), np.uint32), np.asarray(seeds, np.uint32)
 
     def many(*given):
-        with traced_for(platform):
+        with trace_for(platform):
             return compilation.many_trials(*given)
 
     every = np.arange(TRIALS)
@@ -152,7 +152,7 @@ def program(configs, platform, **options):
 
 
 def assert_same_bits(first, second):
-    """Compares outcomes field by field, and gauge by gauge."""
+    """Compares outcomes field by field, and accumulator by accumulator."""
     for (path, x), y in zip(
         jax.tree_util.tree_leaves_with_path(first), jax.tree.leaves(second), strict=True
     ):
@@ -188,7 +188,7 @@ def test_one_list_gives_the_bits_of_arrays_of_arms(name):
     curve that misses an epoch; and pulls that are counted in one layout only."""
     listed, arrays = twice(name)
     assert_same_bits(listed, arrays)
-    assert listed.gauged["pulls"].shape == (TRIALS, CASES[name][0][1].arms)
+    assert listed.accumulator_values["pulls"].shape == (TRIALS, CASES[name][0][1].arms)
     assert (listed.rounds.max() > 0) == (name != "one arm")
     assert name != "no noise" or listed.rounds.max() > ragged._EPOCHS
     # Trials differ: values of another one would show.
@@ -221,16 +221,17 @@ def test_outputs_change_nothing_in_either_layout():
     when it is alone in its batch."""
     (config, *_), (plain, *_) = bound("alike"), bound("alike", outputs=())
     seeds = np.arange(TRIALS)
-    with_gauges = program([config], "cpu")(0 * seeds, seeds)
+    with_accumulators = program([config], "cpu")(0 * seeds, seeds)
     for platform in LAYOUTS:
         assert_same_bits(
-            program([plain], platform)(0 * seeds, seeds), with_gauges._replace(gauged=None)
+            program([plain], platform)(0 * seeds, seeds),
+            with_accumulators._replace(accumulator_values=None),
         )
     with own_settings():
         given = *plain.arrays, np.uint32(0), np.uint32(7)
         compiled = jax.jit(compilation.one_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
         alone = jax.tree.map(np.asarray, compiled(*given))
-    seventh = jax.tree.map(lambda x: x[7], with_gauges._replace(gauged=None))
+    seventh = jax.tree.map(lambda x: x[7], with_accumulators._replace(accumulator_values=None))
     assert_same_bits(alone, seventh)
 
 
@@ -242,7 +243,7 @@ def test_every_elimination_and_way_of_drawing_is_compared():
     trials = {name: bound(name)[0].trial for name in CASES}
     ways = {name: type(trial.draws) for name, trial in trials.items()}
     assert set(ways.values()) == {
-        *(draws.Summed, draws.Groups, draws.ByAgent, draws.SinceHeard, draws.SplitArms)
+        *(draws.AgentSum, draws.Groups, draws.ByAgent, draws.OnReport, draws.SplitArms)
     }
     assert {trials[name].alone for name in DEFAULT} == {True, False}
     assert {ways[name] for name in DEFAULT} == set(ways.values())
@@ -331,7 +332,7 @@ def test_only_processors_list_arms_and_only_those_that_are_judged_one_by_one():
         *(("cpu", 9, True, Ragged), ("gpu", 9, True, Dense), ("tpu", 9, True, Dense)),
         *(("cpu", 9, False, Dense), ("cpu", 2**26, True, Dense)),
     ):
-        with traced_for(platform):
+        with trace_for(platform):
             assert type(choose(trials, 50, elementwise)) is layout
 
 
@@ -343,7 +344,7 @@ class Says(Compares):
     elementwise: ClassVar[bool] = True
 
     @staticmethod
-    def leaves(behind, radius):
+    def eliminates(behind, radius):
         """Tells which arms are behind by a radius."""
         return behind >= radius
 
@@ -355,7 +356,7 @@ class Again(Says):
     """Restates the rule, and says nothing of it."""
 
     name: ClassVar[str] = "again"
-    leaves = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
+    eliminates = staticmethod(lambda behind, radius: behind >= jnp.sort(behind)[0] + radius)
 
 
 @dataclass(frozen=True)
@@ -365,9 +366,9 @@ class Prepares(fmab.kl_se):
     name: ClassVar[str] = "prepares"
 
     @classmethod
-    def prepared(cls, epoch, radius):
+    def precompute(cls, epoch, radius):
         """Returns what KL-SE does, and T."""
-        return super().prepared(epoch, radius), epoch.horizon
+        return super().precompute(epoch, radius), epoch.horizon
 
 
 def test_what_is_said_of_a_function_ends_where_it_is_restated():
@@ -381,18 +382,18 @@ def test_what_is_said_of_a_function_ends_where_it_is_restated():
     assert one_by_one == {Compares: False, Says: True, Again: False, Growing: True}
     some = (fmab.cdp_mab, Growing, Compares, Forgets)
     lasting = {each: type(trial(each(1.0, participation=0.4)).draws) for each in some}
-    since, by_agent = draws.SinceHeard, draws.ByAgent
+    since, by_agent = draws.OnReport, draws.ByAgent
     # What is forgotten has the noise of one epoch alone.
     assert list(lasting.values()) == [since, by_agent, since, since]
-    assert set(trial(fmab.kl_se(1.0)).prepared_from) == {"number", "pulls"}
-    assert {"horizon", "radius"} & set(trial(Prepares(1.0)).prepared_from) == {"horizon"}
+    assert set(trial(fmab.kl_se(1.0)).precompute_fields) == {"number", "pulls"}
+    assert {"horizon", "radius"} & set(trial(Prepares(1.0)).precompute_fields) == {"horizon"}
 
 
 def test_keys_in_a_loop_are_the_keys():
     """Would catch a round of the cipher left out, or turned by the other group's distances."""
     key = jax.random.key(7)
     for platform in LAYOUTS:
-        with traced_for(platform):
+        with trace_for(platform):
             for number in (1, 2, 1000):
                 streams = keys.REWARD, keys.NOISE, keys.ALONE
                 found = keys.stream_keys(key, jnp.int32(number), *streams)

@@ -15,7 +15,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from experiments.audit import BROKEN, SOUND, audited, rows, worst
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Disclosure
 from fmab_jax.analysis import audit as module
 from fmab_jax.analysis import events, exposures
 from fmab_jax.cli.main import main
@@ -328,7 +328,7 @@ def test_what_no_run_shows_is_said():
 
 def test_a_claim_for_waits_without_noise_is_contradicted():
     """Would catch a false claim for actions that is only told as not shown."""
-    row = Seen("anybody who sees actions", "actions", 1.0, "it is said")
+    row = Disclosure("anybody who sees actions", "actions", 1.0, "it is said")
     own = altered(fmab.ddp_mab, ledger=lambda *_: (row,))(0.25, "ring")
     found = fmab.audit(own, 4, view="actions", runs=2000)
     assert found.contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
@@ -480,7 +480,7 @@ class Coins:
     """Something to see: a number, larger by the reward; notes which batches are drawn."""
 
     view, size, compete = "messages", 100, False
-    row = Seen("one", "numbers", 1.0, "", 1)
+    row = Disclosure("one", "numbers", 1.0, "", 1)
 
     def __init__(self):
         self.batches = []

@@ -212,7 +212,7 @@ def test_sources_are_credited_with_what_they_state():
     knows, trees with other levels, actions that follow from what it does state."""
 
     def told(algorithm, colluding=0):
-        papers = {algorithm.source: "paper", "": "", ledgers.OWN: "own"}
+        papers = {algorithm.source: "paper", "": "", ledgers.COMPUTED_HERE: "own"}
         rows = privacy_ledger(algorithm, 6, colluding=colluding)
         return [papers.get(row.source, row.source) for row in rows]
 
@@ -229,7 +229,7 @@ def test_sources_are_credited_with_what_they_state():
 def test_who_states_no_noise_gets_no_discount():
     """Would catch a default that takes the noise of any plug-in for one Laplace variable, and a law
     that nobody knows."""
-    seen = base.Seen(ACTIONS, "actions", 1.0, "a mechanism of its own")
+    seen = base.Disclosure(ACTIONS, "actions", 1.0, "a mechanism of its own")
     (row,) = privacy_ledger(stating(fmab.uniform_play, seen)(), 3, 0.1)
     assert (row.over, row.epsilon, row.epsilon_at_delta) == (0, 1.0, 1.0)
     odd = stating(fmab.uniform_play, seen._replace(over=1, law="Cauchy"))
@@ -383,7 +383,10 @@ CHANGES = [
     ),
     (fmab.cdp_mab, {"noise_scale": staticmethod(lambda epoch: 0.0 * epoch.pulls)}),
     (fmab.cdp_mab, {"values": lambda *given: fmab.cdp_mab.values(*given) | {"epsilon": 100.0}}),
-    (fmab.cdp_mab, {"settled": staticmethod(lambda own, instance: own | {"epsilon": 100.0})}),
+    (
+        fmab.cdp_mab,
+        {"resolve_params": staticmethod(lambda params, instance: params | {"epsilon": 100.0})},
+    ),
     (fmab.ldp_ucb, {"release": staticmethod(lambda rewards, uniforms, params: rewards)}),
 ]
 
@@ -403,7 +406,7 @@ def test_what_somebody_else_changes_has_no_bound():
     # Other epochs, decided by what the server has sent, change nothing.
     longer = altered(fmab.cdp_mab, pulls_per_arm=staticmethod(lambda epoch: epoch.previous + 100.0))
     assert privacy_ledger(longer(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
-    stated = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
+    stated = stating(fmab.cdp_mab, base.Disclosure("anybody", "all", 7.0, "because"))
     assert privacy_ledger(stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
 
 
@@ -448,7 +451,7 @@ def whys(algorithm):
 def test_a_class_that_states_no_ledger_says_so_and_how_to_state_one():
     """Would catch "no noise is stated" of a class that inherits noise, or draws its own."""
     quiet, choose = CHANGES[0][1], {"choose": staticmethod(lambda state, slot, params: 0)}
-    theirs = stating(fmab.cdp_mab, base.Seen("anybody", "all", 7.0, "because"))
+    theirs = stating(fmab.cdp_mab, base.Disclosure("anybody", "all", 7.0, "because"))
     changed = altered(fmab.cdp_mab, **quiet)(1.0), altered(fmab.ucb1, **choose)()
     for algorithm in (*changed, altered(theirs, **quiet)(1.0), Greedy()):
         assert whys(algorithm) == UNSTATED + "state a ledger"
@@ -488,7 +491,7 @@ def test_a_title_says_no_noise_only_where_that_is_stated():
     assert run(louder(None)).startswith("Louder, privacy not stated, M = 3")
     assert run(fmab.cdp_mab(None)).startswith("CDP-MAB, no noise, M = 3")
     # A ledger may be stated, and `privacy` be left that of no noise.
-    row = base.Seen(ACTIONS, "actions", 3.0, "Laplace noise")
+    row = base.Disclosure(ACTIONS, "actions", 3.0, "Laplace noise")
     half = altered(loud, title="Half", ledger=lambda self, exchange: row)
     assert run(half()).startswith("Half, privacy as in the ledger, M = 3")
     both = fmab.sweep({"loud": loud, "ucb1": fmab.ucb1}, problem, **SMALL_RUN)
@@ -737,7 +740,7 @@ def test_results_say_what_holds_up_to_delta_alone():
 @pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5), (1.0, 5)])
 def test_shares_are_a_part_of_all(shares):
     """Would catch a ledger whose shares are more than there are."""
-    row = base.Seen("an agent", "actions", math.inf, "", shares=shares)
+    row = base.Disclosure("an agent", "actions", math.inf, "", shares=shares)
     line = f"Altered.ledger[0].shares={shares}: must be (epsilon of one noise, how many "
     refuses(re.escape(line), privacy_ledger, stating(fmab.dist_dp_se, row)(1.0), 5)
 
@@ -777,7 +780,9 @@ def test_a_coalition_is_never_guessed():
     assert privacy_ledger(fmab.fed_ucb(1.0, "ring"), 9, colluding=3)[-1].epsilon == 1.0
     assert privacy_ledger(fmab.gosine(), 9, colluding=3)[-1].epsilon == math.inf
     bare = altered(fmab.cdp_mab, coalition=lambda self, exchange, size: ())
-    refuses("Altered.coalition=..: must be one Seen", privacy_ledger, bare(1.0), 5, colluding=1)
+    refuses(
+        "Altered.coalition=..: must be one Disclosure", privacy_ledger, bare(1.0), 5, colluding=1
+    )
     assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
     silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
     assert (silent.epsilon, silent.why) == (math.inf, "no noise")

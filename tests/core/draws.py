@@ -24,7 +24,7 @@ def jit_for(platform, function):
     """Returns a compiled function, laid out for "cpu" or "gpu"; this processor runs either."""
 
     def laid_out(*operands):
-        with backend.traced_for(platform):
+        with backend.trace_for(platform):
             return function(*operands)
 
     # XLA's older emitters, with which tests are compiled, take all memory for a long straight line.
@@ -63,13 +63,13 @@ def group_sums(law, words, arm, width, pulls, parameters, member):
         member: [group, agent] 1 where an agent is in a group, else 0.
     """
     own = [x[:, arm] for x in parameters]
-    cumulants = jnp.moveaxis(groups.group_cumulants(law, tuple(own), member), 2, 0)
+    cumulants = jnp.moveaxis(groups.sum_cumulants(law, tuple(own), member), 2, 0)
     words = [word[:, None] if word.ndim else word for word in words]
     first = jnp.argmax(member, axis=1).astype(jnp.uint32)[None]
     group = jnp.arange(len(member), dtype=jnp.int32)[None]
     arm = arm.astype(jnp.uint32)[:, None]
     row = arm.astype(jnp.int32)
-    return groups.group_sum(
+    return groups.sample_group_sum(
         law,
         keys.Words(*words),
         first * jnp.uint32(width) + arm,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmab_jax.core import curves as trajectory
-from fmab_jax.core.curves import NEVER, Line, blank, draw_line, extend, step, time_grid
+from fmab_jax.core.curves import NEVER, Line, draw_line, extend, start_curves, step, time_grid
 
 pytestmark = pytest.mark.usefixtures("x64")
 T12 = 10**12
@@ -166,7 +166,7 @@ def test_a_line_continues_every_curve(waits):
         line = Line(jnp.int64(start), *map(jnp.float64, values), jnp.int64(ended), jnp.int32(7))
         return draw_line(curves, grid, line)
 
-    empty = blank(grid, waits)
+    empty = start_curves(grid, waits)
     assert not any(x.any() for x in empty if x is not None)
     first = drawn(empty, 5, 6)
     assert first.regret.tolist() == [0.0, 0.0, 20.5, 22.0]

@@ -41,7 +41,7 @@ def asked(needed, n, noises, epsilon):
     """Returns what is prepared."""
     with jax.enable_x64(True):
         numbers = jnp.float64(needed), jnp.float64(n), jnp.array(noises, jnp.float64)
-        return jax.tree.map(np.asarray, evidence.prepared(*numbers, jnp.float64(epsilon)))
+        return jax.tree.map(np.asarray, evidence.choose_tilts(*numbers, jnp.float64(epsilon)))
 
 
 def told(given, low, high, n, m, k):

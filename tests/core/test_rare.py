@@ -100,12 +100,12 @@ def test_what_is_asked_for_is_replaced_in_a_batch_of_batches(inner, outer, platf
     """Catches an operand or a table of another trial, where some belong to each and others to all
     of a batch."""
 
-    def repeated(name, x):
+    def repeat(name, x):
         sizes = (OUTER,) * (name in outer) + (INNER,) * (name in inner)
         wide = np.broadcast_to(x, (*sizes, *x.shape))
         return RNG.permuted(wide.reshape(-1)).reshape(wide.shape)
 
-    given = {name: repeated(name, x) for name, x in {"where": MASKS["some"], **OPERANDS}.items()}
+    given = {name: repeat(name, x) for name, x in {"where": MASKS["some"], **OPERANDS}.items()}
     draw = replaced
     for batch in (inner, outer):
         axes = [0 if name in batch else None for name in NAMES]
@@ -134,7 +134,7 @@ def test_what_is_not_asked_for_is_never_worked_out(asked, long, platform):
     where = np.zeros(size, bool)
     where[RNG.permutation(size)[:asked]] = True
     where = where.reshape(x.shape)
-    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, long=long))
+    draw = jax.vmap(lambda where, x: rare.rare(where, exact, x, x, slow=long))
     found = jit_for(platform, draw)(where, x)
     jax.effects_barrier()
     np.testing.assert_array_equal(found, np.where(where, 2 * x, x))
@@ -237,7 +237,7 @@ def test_loops_end_where_they_end(platform, most):
             x, steps = state
             return jnp.floor(x / 2), jnp.where(x > 0, number.astype(np.float64) + 1, steps)
 
-        return rare.repeated(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
+        return rare.repeat_steps(step, (x, jnp.zeros(x.shape)), lambda _, s: s[0] > 0, most)[1]
 
     def added(x):
         return rare.short_loop(5, lambda number, total: 2 * total + number, x)
@@ -255,7 +255,7 @@ def test_what_is_stored_is_what_was_given(platform):
     values = np.arange(6), whole(6), np.arange(6) % 2 == 0
 
     def kept(number, *values):
-        return rare.stored(number >= 0, *values)
+        return rare.store_once(number >= 0, *values)
 
     for number, draw in (
         (np.int64(1), kept),
@@ -270,12 +270,12 @@ def test_what_is_stored_is_what_was_given(platform):
 def test_a_program_is_traced_for_one_platform_in_one_thread():
     """Catches a setting that outlives its program, also one that fails, or is another thread's."""
     seen = []
-    with pytest.raises(ZeroDivisionError), backend.traced_for("gpu"), backend.traced_for("tpu"):
+    with pytest.raises(ZeroDivisionError), backend.trace_for("gpu"), backend.trace_for("tpu"):
         thread = threading.Thread(target=lambda: seen.append(backend.is_accelerated()))
         thread.start()
         thread.join()
         seen.append(backend.is_accelerated())
-        with backend.traced_for("cpu"):
+        with backend.trace_for("cpu"):
             seen.append(backend.is_accelerated())
         seen.append(backend.is_accelerated())
         1 / 0  # noqa: B018
@@ -308,7 +308,7 @@ def test_what_many_ask_for_is_worked_out_once(distinct, few, platform):
     x, y = np.array(asked)[rows].T
     pair = {"y": y, "number": rows.astype(np.int64) * 0 + 2**53}
     with np.errstate(divide="ignore"):
-        found = jit_for(platform, functools.partial(rare.once_for_all, slow))(x, pair)
+        found = jit_for(platform, functools.partial(rare.map_distinct, slow))(x, pair)
         found, wanted = jax.tree.map(np.asarray, found), 1.0 / y
     np.testing.assert_array_equal(found["x"], x)
     np.testing.assert_array_equal(found["y"], wanted)
@@ -319,7 +319,7 @@ def test_what_many_ask_for_is_worked_out_once(distinct, few, platform):
 def test_whole_numbers_that_differ_are_not_taken_for_one_another():
     """Catches integers told apart as float64, which has one number for several of them."""
     number = 2**53 + np.arange(20) % 2
-    found = jax.jit(functools.partial(rare.once_for_all, lambda x: x + 1))(number)
+    found = jax.jit(functools.partial(rare.map_distinct, lambda x: x + 1))(number)
     np.testing.assert_array_equal(found, number + 1)
 
 
@@ -343,7 +343,7 @@ def test_blocks_are_of_a_size_that_a_cache_holds(size, elements, block, platform
 
     key = jax.random.split(jax.random.key(0), size)
     given = {"x": whole(size), "rows": whole(size, 3)}
-    found = jit_for(platform, rare.mapped_in_blocks(function, elements))(given, key)
+    found = jit_for(platform, rare.map_in_blocks(function, elements))(given, key)
     np.testing.assert_array_equal(found["x"], given["x"] + given["rows"].sum(axis=1))
     np.testing.assert_array_equal(found["u"], jax.vmap(jax.random.uniform)(key))
     assert counted == ([block] * (size // block) if platform == "cpu" else [size])

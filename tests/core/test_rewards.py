@@ -81,7 +81,7 @@ def one_pull(law, tables):
     if len(tables) == 1:
         return np.array([float(c[0, 0]) for c in _cumulants(law, *parameters)])
     member = jnp.ones((1, len(tables)))
-    found = jax.jit(groups.group_cumulants, static_argnums=0)(law, parameters, member)
+    found = jax.jit(groups.sum_cumulants, static_argnums=0)(law, parameters, member)
     return np.asarray(found)[:, 0, 0]
 
 
@@ -261,7 +261,7 @@ def test_expansion_errs_by_less_than_is_checked():
         # At its own distribution function's value, the edge of a count is the count.
         # As long for all groups: nothing is compiled anew.
         k, u = (np.resize(x, 512) for x in (np.flatnonzero(likely), below[likely]))
-        smooth = samplers.smoothed([jnp.full(k.shape, pulls * c) for c in one])
+        smooth = samplers.apply_sheppard([jnp.full(k.shape, pulls * c) for c in one])
         error = np.abs(np.asarray(samplers.smooth_quantile(jnp.asarray(u), smooth)) - 0.5 - k)
         allowed = (0.04 + 0.006 * stats.norm.ppf(u) ** 6) / (pulls * one[1]) ** 2
         assert (error < np.minimum(allowed, 0.5)).all()
@@ -507,7 +507,7 @@ def test_gaussian_sums_over_agents():
     mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
     member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 
-    cumulants = groups.group_cumulants(law, (mean, sd), member)
+    cumulants = groups.sum_cumulants(law, (mean, sd), member)
     np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
 
     @jax.jit

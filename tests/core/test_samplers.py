@@ -357,7 +357,7 @@ def test_an_accelerator_draws_coins_in_a_straight_line(shared, batches):
     trials = jnp.full((2,) * batches + (3, 1), 9.0)
     for _ in range(batches):
         draw = jax.vmap(draw)
-    with backend.traced_for("gpu"):
+    with backend.trace_for("gpu"):
         found = [*equations(jax.make_jaxpr(draw)(trials).jaxpr)]
     loops = [each for each, _ in found if each.primitive.name in ("while", "scan")]
     assert [each.primitive.name for each in loops] == ["while", "scan"]
@@ -528,7 +528,7 @@ def test_listed_sums_of_laplace_variables_are_what_is_solved_for():
     assert len(np.load(laplace.SHAPES)) == 256
     z = jnp.linspace(0.1, 8.2, 100)
     for terms in range(1, 258):
-        listed, solved = laplace.laplace_sum_shape(terms), laplace.solved_shape(terms)
+        listed, solved = laplace.laplace_sum_shape(terms), laplace.solve_shape(terms)
         x, y = (laplace.laplace_sum(z, jnp.asarray(each)[:, None]) for each in (listed, solved))
         np.testing.assert_allclose(x, y, rtol=1e-11)
 
@@ -552,10 +552,10 @@ def few_summed(u, count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(laplace, "uniform", lambda *_: u)
         none = jnp.zeros(u.shape, jnp.uint32)
-        return laplace.few_summed(none, none, none, count)
+        return laplace.sample_small_sums(none, none, none, count)
 
 
-@pytest.mark.parametrize("terms", range(1, laplace._LISTED + 1))
+@pytest.mark.parametrize("terms", range(1, laplace._TABLE_TERMS + 1))
 def test_law_of_the_few_summed_variables(terms):
     """Catches a cubic of another cell or count, a slope that is not the law's, tails that end."""
     level = np.concatenate([np.linspace(0, 12, 20_001)[1:], np.linspace(12, 36.7, 2_000)[1:]])
@@ -575,7 +575,7 @@ def test_law_of_the_few_summed_variables(terms):
 def test_more_variables_than_are_listed_are_summed_in_parts():
     """Catches variables past the last listed one left out, doubled, or given to other sums; and
     parts of one sum that share their uniform."""
-    most = laplace._LISTED
+    most = laplace._TABLE_TERMS
     count = jnp.asarray([0, 1, most, most + 1, 2 * most, 2 * most + 3], jnp.int32)
     u = jnp.full(len(count), 0.2)
     one, few, all_ = (
@@ -586,7 +586,7 @@ def test_more_variables_than_are_listed_are_summed_in_parts():
     lane = jnp.arange(10**5, dtype=jnp.uint32)
     key = [jnp.full(len(lane), word, jnp.uint32) for word in words(5, 3)]
     twice = jnp.full(len(lane), 2 * most, jnp.int32)
-    x = np.asarray(jax.jit(laplace.few_summed)(*key, lane, twice))
+    x = np.asarray(jax.jit(laplace.sample_small_sums)(*key, lane, twice))
     c2, c4 = 2.0 * 2 * most, 12.0 * 2 * most
     spread = np.sqrt((c4 + 2 * c2**2) / len(x))
     assert two_sided((np.mean(x**2) - c2) / spread) > ALPHA
@@ -628,7 +628,9 @@ def subsets(seeds, round_):
         key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), round_, keys.PARTICIPATION)
         return jnp.sum(
             jnp.where(
-                samplers.participants(key, jnp.ones(10, bool), jnp.int32(4)), 2 ** jnp.arange(10), 0
+                samplers.sample_participants(key, jnp.ones(10, bool), jnp.int32(4)),
+                2 ** jnp.arange(10),
+                0,
             )
         )
 
@@ -660,7 +662,7 @@ def test_counting_and_sorting_choose_the_same_agents(agents, monkeypatch):
     def heard(limit):
         monkeypatch.setattr(samplers, "_COUNTED", limit)
         keys_of = [words(seed, 1, keys.PARTICIPATION) for seed in range(20)]
-        return [np.asarray(samplers.participants(key, real, number)) for key in keys_of]
+        return [np.asarray(samplers.sample_participants(key, real, number)) for key in keys_of]
 
     np.testing.assert_array_equal(heard(64), heard(63))
     monkeypatch.setattr(samplers, "uniform", lambda *_: jnp.full(64, 0.5))
@@ -682,7 +684,7 @@ def test_number_of_participants(agents):
     # Rows that only fill the array are never drawn.
     real = jnp.arange(64) < agents
     sample = jax.vmap(
-        lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), real, n), (None, None, 0)
+        lambda k0, k1, n: samplers.sample_participants(keys.Words(k0, k1), real, n), (None, None, 0)
     )
     for seed in range(5):
         heard = sample(*words(seed, 1, keys.PARTICIPATION), number)
@@ -706,7 +708,7 @@ def noise_sums(k0, k1, lane):
 
 def heard(k0, k1):
     """Draws who of nine agents is heard."""
-    return samplers.participants(keys.Words(k0, k1), jnp.ones(9, bool), jnp.int32(4))
+    return samplers.sample_participants(keys.Words(k0, k1), jnp.ones(9, bool), jnp.int32(4))
 
 
 # Of the key's words, lanes [agent, arm], and the means and pulls of an arm.
@@ -720,7 +722,7 @@ SAMPLERS = {
     ),
     "noise": lambda k0, k1, lane, *_: laplace.laplace(k0, k1, lane),
     "noise of many": lambda k0, k1, lane, *_: noise_sums(k0, k1, lane),
-    "noise of some": lambda k0, k1, lane, *_: laplace.few_summed(
+    "noise of some": lambda k0, k1, lane, *_: laplace.sample_small_sums(
         k0, k1, lane, 1 + lane.astype(jnp.int32) % 19
     ),
     "who is heard": lambda k0, k1, *_: heard(k0, k1),
@@ -930,10 +932,10 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
 
     def folded(key, data):
         whole = jax.random.wrap_key_data(jnp.stack(key), impl="threefry2x32")
-        return keys.words_of(jax.random.fold_in(whole, data))
+        return keys.get_words(jax.random.fold_in(whole, data))
 
     # Keys are made as often as one likes; what is drawn with them is told apart.
-    monkeypatch.setattr(keys, "folded", folded)
+    monkeypatch.setattr(keys, "fold_key", folded)
     monkeypatch.setattr(keys, "_threefry", tapped)
     monkeypatch.setattr(rare, "_replaced", anew)
     algorithm, problem = RUNS[number]

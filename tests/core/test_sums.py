@@ -60,21 +60,25 @@ READY = {
 def test_what_is_handed_on_is_what_was_given(name):
     """Would catch zeros for a radius that is handed on, and a constant that is refused."""
 
-    def judged(heard, epoch):
-        ready = heard.prepared
+    def judged(aggregate, epoch):
+        ready = aggregate.precomputed
         radius = {
             "as it is given": lambda: ready[0],
             "a constant": lambda: ready[0] * ready[1],
             "a number of Python": lambda: ready[0] * ready[1],
             "an array of constants": lambda: ready[0][2] * ready[1] + ready[2][0],
-            "the epoch": lambda: jnp.where(ready.pulls == epoch.pulls, heard.radius, 0.0),
+            "the epoch": lambda: jnp.where(ready.pulls == epoch.pulls, aggregate.radius, 0.0),
         }[name]()
-        return heard.best - heard.aggregate > 2.0 * radius
+        return aggregate.best - aggregate.mean > 2.0 * radius
 
     problem, given = fmab.Problem.uniform(3, 4), {"horizon": 10**5, "seeds": 40, "times": 2}
-    own = {"prepared": staticmethod(READY[name]), "worse": staticmethod(judged)}
+    own = {"precompute": staticmethod(READY[name]), "worse": staticmethod(judged)}
     found = fmab.simulate(altered(fmab.dp_se, **own)(1.0), problem, **given)
-    own = {"worse": staticmethod(lambda heard, _: heard.best - heard.aggregate > 2 * heard.radius)}
+    own = {
+        "worse": staticmethod(
+            lambda aggregate, _: aggregate.best - aggregate.mean > 2 * aggregate.radius
+        )
+    }
     plain = fmab.simulate(altered(fmab.dp_se, **own)(1.0), problem, **given)
     np.testing.assert_array_equal(found.regret, plain.regret)
     np.testing.assert_array_equal(found.rounds_made, plain.rounds_made)

@@ -408,7 +408,7 @@ MINE = """
 import math
 from dataclasses import dataclass
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Disclosure
 
 @dataclass(frozen=True)
 class Mine(fmab.cdp_mab):
@@ -499,7 +499,7 @@ def test_wrong_words_end_in_one_line(words, line, at_hand, capsys):
 @pytest.mark.parametrize(
     ("function", "stated", "line"),
     [
-        ("ledger", "('x',)", "Mine.ledger=('x',): must be one Seen, or several; "),
+        ("ledger", "('x',)", "Mine.ledger=('x',): must be one Disclosure, or several; "),
         ("number_bits", "-64", "Mine.number_bits=-64: must be a whole number in [0, "),
         ("exchange", "1 / 0", "mine.exchange: must return, not end in ZeroDivisionError: "),
         ("bind", "1 / 0", "mine.bind: must return, not end in ZeroDivisionError: "),

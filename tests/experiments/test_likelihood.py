@@ -77,7 +77,7 @@ def prepared(b, n, m, epsilon):
     """The tilts that an epoch is judged by."""
     with jax.enable_x64(True):
         given = jnp.float64(b), jnp.float64(n), jnp.array([m]), jnp.float64(epsilon)
-        return jax.tree.map(np.asarray, evidence.prepared(*given))
+        return jax.tree.map(np.asarray, evidence.choose_tilts(*given))
 
 
 def test_leading_is_as_unlikely_as_by_hand():

@@ -25,7 +25,7 @@ def test_pairs_show_what_the_evidence_is_in_the_end(epsilon):
     for beta in (1e-4, 0.002, 0.02):
         with jax.enable_x64(True):
             numbers = jnp.float64(beta * n), jnp.float64(n), jnp.zeros(1), jnp.float64(epsilon)
-            ready = evidence.prepared(*numbers)
+            ready = evidence.choose_tilts(*numbers)
             sums = jnp.array([low]), jnp.float64(high), jnp.float64(n)
             told = float(evidence.evidence(ready, *sums, jnp.float64(0), jnp.float64(0))[0]) / n
         (found,) = theory_runs.shown(np.array([beta]), low, high, epsilon)

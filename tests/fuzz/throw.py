@@ -44,7 +44,7 @@ from fmab_jax.parameters import Real, Whole, parameters_of
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import study_file
 
-OWN_LAWS = frozenset(laws.KNOWN)
+OWN_LAWS = frozenset(laws.LAWS_BY_NAME)
 CASE_S = 20
 CASE_BYTES = 3 * 2**30
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
@@ -537,8 +537,8 @@ def law(rng):
 
     def throw():
         # A refusal lists the laws that are known: not those of the cases before.
-        for other in [each for each in laws.KNOWN if each not in OWN_LAWS]:
-            del laws.KNOWN[other]
+        for other in [each for each in laws.LAWS_BY_NAME if each not in OWN_LAWS]:
+            del laws.LAWS_BY_NAME[other]
         load_plugin(str(path))
         means = np.array([0.25, 0.75])
         law = fmab.Problem(means, agents=2, rewards=label).rewards

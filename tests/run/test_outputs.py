@@ -18,7 +18,7 @@ from refusals import refuses
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import installed, load_plugin
 from fmab_jax.core import plugins
-from fmab_jax.core.outputs import Gauge, Record
+from fmab_jax.core.outputs import Accumulator, Record
 from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs, resources
@@ -192,9 +192,9 @@ def page(name="own_output"):
 
 
 def test_outputs_of_the_page_do_what_it_says():
-    """Would catch a page whose code no longer runs, a gauge of one's own that is not run, or whose
-    rows are not agents; a shape that is not the one stated; and an output that a store could not
-    make again."""
+    """Would catch a page whose code no longer runs, an accumulator of one's own that is not run, or
+    whose rows are not agents; a shape that is not the one stated; and an output that a store could
+    not make again."""
     own, problem = page()["STRETCH"], fmab.Problem(MEANS, AGENTS)
     asked = [own, page()["TRIED"], "pulls"]
     data = fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=asked)
@@ -263,7 +263,7 @@ REDUCTIONS = {
     "no function": ({"merge": None}, {}, "merge=None: must be a function"),
     "a name that is taken": ({"over": (("time", (1.0,)),)}, {}, "Reduce.over='time'"),
     "no coordinates": ({"over": ("share",)}, {}, "over=.*: must be pairs of a name"),
-    "a gauge": ({"dims": ("arm",)}, {}, "dims=.*: must be left out"),
+    "an accumulator": ({"dims": ("arm",)}, {}, "dims=.*: must be left out"),
 }
 
 
@@ -311,9 +311,11 @@ def test_one_configuration_and_short_horizons_are_summarised():
 
 
 def test_a_refusal_names_the_output_that_was_asked_for():
-    """Would catch the name of a gauge, which nobody asked for."""
+    """Would catch the name of an accumulator, which nobody asked for."""
     stretch = page()["STRETCH"]
-    own = replace(stretch, name="mine", gauges=(stretch.gauges[0]._replace(name="inner"),))
+    own = replace(
+        stretch, name="mine", accumulators=(stretch.accumulators[0]._replace(name="inner"),)
+    )
     algorithm, problem = fmab.kl_se(1.0, split=True), fmab.Problem(MEANS, AGENTS)
     line = "^outputs='mine': must be left out with KL-SE, whose agents share the arms out; "
     refuses(line, fmab.simulate, algorithm, problem, 100, 2, outputs=["pulls", own])
@@ -336,7 +338,7 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     begun = chunks.Results(header, there.source, entries, outputs.chosen(asked))
     data = results.dataset(begun, "s", partial=True)
     for name in (*ALL, "arms_tried"):
-        # TRIED counts what is gauged, of which the store has pulls.
+        # TRIED counts pulls, which the store has.
         known = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
         assert known.tolist() == [[True] * 4, [False] * 4], name
 
@@ -394,55 +396,67 @@ def test_rows_of_padding_pull_nothing():
     assert data.sizes["agent"] == 17
 
 
-def test_another_gauge_is_another_output():
-    """Would catch a store that goes on with what a gauge that was mended has added up."""
+def test_another_accumulator_is_another_output():
+    """Would catch a store that goes on with what an accumulator that was mended has added up."""
     of = lambda record: record["g"]  # noqa: E731
     adds = [lambda had, stretch, grid: had, lambda had, stretch, grid: 2 * had]
-    gauges = [Gauge("g", ("arm",), len, add, len) for add in adds]
+    accumulators = [Accumulator("g", ("arm",), len, add, len) for add in adds]
     one, other, same = (
-        outputs.described(fmab.Output("x", "", "", of, ("arm",), gauges=(gauge,)))
-        for gauge in (*gauges, gauges[0])
+        outputs.described(fmab.Output("x", "", "", of, ("arm",), accumulators=(accumulator,)))
+        for accumulator in (*accumulators, accumulators[0])
     )
     assert one == same != other
 
 
-def test_memory_of_what_is_gauged_is_told():
-    """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
+def test_memory_of_accumulators_is_told():
+    """Would catch a run that dies where it should refuse: accumulators are held for all seeds."""
     from fmab_jax.run import configs
 
     problem = fmab.Problem.uniform(50, 10)
     plain = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000)
     asked = outputs.chosen(["fairness"])
     with_it = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=asked)
-    assert with_it.gauge_bytes == 8 * 52 * 100
+    assert with_it.accumulator_bytes == 8 * 52 * 100
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
     alike = configs.bind(fmab.cdp_mab(1.0), problem, 1000, outputs=asked)
-    assert alike.gauge_bytes == 8 * 100
+    assert alike.accumulator_bytes == 8 * 100
     told = with_it.curve_bytes - plain.curve_bytes
     assert told == 8 * 52 * 100
 
 
 def named(name, dims=("arm",)):
-    """Returns a gauge of a name."""
-    return Gauge(name, dims, len, len, len)
+    """Returns an accumulator of a name."""
+    return Accumulator(name, dims, len, len, len)
 
 
 REFUSED = {
-    "a field": ([fmab.Output("x", "", "", len, gauges=(named("regret"),))], "Gauge.name"),
-    "two gauges": (["pulls", fmab.Output("x", "", "", len, gauges=(named("pulls"),))], "Gauge"),
+    "a field": (
+        [fmab.Output("x", "", "", len, accumulators=(named("regret"),))],
+        "Accumulator.name",
+    ),
+    "two accumulators": (
+        ["pulls", fmab.Output("x", "", "", len, accumulators=(named("pulls"),))],
+        "Accumulator",
+    ),
 }
 
 
 def test_dimensions_have_an_order():
     """Would catch values that are read along another dimension."""
-    gauges = (named("g", ("time", "arm")),)
+    accumulators = (named("g", ("time", "arm")),)
     refuses(
-        "some of .*agent.*arm.*time.*in this order", fmab.Output, "x", "", "", len, gauges=gauges
+        "some of .*agent.*arm.*time.*in this order",
+        fmab.Output,
+        "x",
+        "",
+        "",
+        len,
+        accumulators=accumulators,
     )
     refuses("dims=.*in this order", fmab.Output, "x", "", "", len, ("arm", "time"))
 
 
-def test_an_output_names_the_gauges_that_it_uses():
+def test_an_output_names_the_accumulators_that_it_uses():
     """Would catch an output that works beside another one, and nowhere else."""
     own = fmab.Output("x", "", "", lambda record: record["pulls"].sum(-1))
     for asked in ([own], ["pulls", own]):
@@ -474,7 +488,7 @@ from fmab_jax.sweeps.exports import tidy
 
 TRIED = fmab.Output(
     "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),
-    gauges=PULLS.gauges,
+    accumulators=PULLS.accumulators,
 )
 PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r["rounds"], 0.5))
 """
@@ -518,7 +532,7 @@ def test_the_index_is_one_where_nobody_has_regret():
     """Would catch 0 / 0 where all agents play the best arm all along."""
     regret = np.zeros((2, 3, 4))
     output = outputs.further()["fairness"]
-    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.gauges)
+    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.accumulators)
     of = output.of
     assert of(record).tolist() == [1, 1]
     regret[0, 0, -1] = 1e308
@@ -549,9 +563,9 @@ def changing(name):
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
 def test_an_output_changes_nothing_beside_it(keep):
-    """Would catch regret, links or another output's gauge with what an output has written there."""
+    """Would catch regret, links or another output's accumulator that an output has changed."""
     names = ("regret", "rounds_by", "chosen_arm", "links", "pulls")
-    asked = [own(changing(name), f"of_{name}", gauges=PULLS.gauges) for name in names]
+    asked = [own(changing(name), f"of_{name}", accumulators=PULLS.accumulators) for name in names]
     plain = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls"], **SHORT)
     data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls", *asked], **SHORT)
     # Its own outputs first: they are read when they are used.
@@ -650,7 +664,7 @@ SOUND = {
 def test_an_output_may_return_what_is_real_numbers(name):
     """Would catch an output that is refused for its rounding or its type; counts that overflow the
     few bytes in which a summary holds rounds, and real numbers where an index is meant."""
-    asked = own(SOUND[name], gauges=PULLS.gauges)
+    asked = own(SOUND[name], accumulators=PULLS.accumulators)
     data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[asked], **SHORT)
     summary = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[asked], keep="summary", **SHORT)
     assert data.own.dtype == np.float64

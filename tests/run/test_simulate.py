@@ -27,7 +27,7 @@ from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax import elimination
-from fmab_jax.core.backend import traced_for
+from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, compilation, configs, facts
@@ -238,7 +238,7 @@ def test_the_program_of_an_accelerator_has_few_loops(path, platform):
 
     def traced(platform):
         def many(*given):
-            with traced_for(platform):
+            with trace_for(platform):
                 return compilation.many_trials(*given)
 
         return jax.jit(many).trace(*arguments)
@@ -274,7 +274,7 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
         return real(condition, and_counted, start)
 
     monkeypatch.setattr(jax.lax, "while_loop", counted)
-    monkeypatch.setattr(compilation, "traced_for", lambda _: traced_for("gpu"))
+    monkeypatch.setattr(compilation, "trace_for", lambda _: trace_for("gpu"))
     # A program that calls Python cannot be kept.
     monkeypatch.setattr(cache, "_file", lambda _: None)
     compilation.compile_program.cache_clear()

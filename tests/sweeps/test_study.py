@@ -526,7 +526,7 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
         assert now() == f"{fmab.__version__} (a-name)"
         seen = set()
         rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
-        moved = ("elimination", "accounts", "draws/summed", "layouts/ragged")
+        moved = ("elimination", "accounts", "draws/agent_sum", "layouts/ragged")
         for name in (*rooms, *moved, "algorithms/families/elimination", "core/graphs"):
             with (folder / f"{name}.py").open("a") as file:
                 file.write("# changed\n")

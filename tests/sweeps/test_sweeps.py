@@ -193,7 +193,7 @@ def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_pa
         if program not in begun:
             begun.append(program)
         # That of agents of which only some report, which is no larger and comes after.
-        if "SinceHeard" in str(program.structure):
+        if "OnReport" in str(program.structure):
             raise ValueError("no such program")
         return real(program, *sizes)
 

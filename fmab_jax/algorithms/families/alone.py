@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Gauge
+from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.shapes import Integer, Reals, Scalar
 from fmab_jax.core.trials import Outcome
 
@@ -42,7 +42,7 @@ def each(
 
 
 def together(
-    each: Outcome, arms: int, room: int, agents: Scalar, gauges: tuple[Gauge, ...] = ()
+    each: Outcome, arms: int, room: int, agents: Scalar, accumulators: tuple[Accumulator, ...] = ()
 ) -> Outcome:
     """Returns the outcome of all agents from that of each.
 
@@ -51,7 +51,7 @@ def together(
         arms: K.
         room: Rows that agents are padded to.
         agents: M.
-        gauges: What was added up; each agent was one row.
+        accumulators: What was added up; each agent was one row.
     """
     count = agents.astype(jnp.int32)
     real = jnp.arange(room, dtype=jnp.int32) < count
@@ -81,10 +81,10 @@ def together(
         agents_lost=jnp.sum(mask(each.agents_lost)),
         agents_worse=jnp.sum(mask(each.agents_worse)),
         final_gap=total(each.final_gap) / agents,
-        gauged={
-            gauge.name: values[:, 0] if gauge.by_agent else total(values)
-            for gauge in gauges
-            for values in [(each.gauged or {})[gauge.name]]
+        accumulator_values={
+            accumulator.name: values[:, 0] if accumulator.by_agent else total(values)
+            for accumulator in accumulators
+            for values in [(each.accumulator_values or {})[accumulator.name]]
         }
         or None,
     )

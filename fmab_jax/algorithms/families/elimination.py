@@ -24,13 +24,13 @@ from fmab_jax.algorithms.base import Algorithm, collect_numbers
 from fmab_jax.algorithms.families import alone
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Gauge
+from fmab_jax.core.outputs import Accumulator
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import STATIC, PerArm, PerRow, Scalar
 from fmab_jax.core.trials import Outcome
-from fmab_jax.draws import ByAgent, Draws, SinceHeard, SplitArms
+from fmab_jax.draws import ByAgent, Draws, OnReport, SplitArms
+from fmab_jax.elimination import Aggregate as Aggregate
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
-from fmab_jax.elimination import Heard as Heard
 from fmab_jax.errors import refuse
 
 # What an epoch says besides the algorithm's values.
@@ -42,7 +42,7 @@ _IN_TURN = 12
 
 
 def is_clearly_behind(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-    """Tells which arms have an upper bound below the best lower one, for `Elimination.leaves`."""
+    """Tells which arms have an upper bound below the best lower bound."""
     return behind > 2.0 * radius
 
 
@@ -58,7 +58,7 @@ class Elimination(Algorithm):
             it; otherwise each agent adds one of its own.
         elementwise: Whether `worse` judges each arm by itself, whatever the others are.
         lasting_scale: Whether `noise_scale` is the same in all epochs of a run.
-        prepared_from: Fields of `Epoch` that `prepared` reads; all others are NaN for it.
+        precompute_fields: Fields of `Epoch` that `precompute` reads; all others are NaN for it.
 
     The last three make runs faster. Each is about one function: a class that restates the function
     restates what is said of it, or nothing is.
@@ -81,7 +81,7 @@ class Elimination(Algorithm):
         ...         return server(agents)
         ...
         ...     @staticmethod
-        ...     def settled(params, instance):
+        ...     def resolve_params(params, instance):
         ...         return params | {"gap": instance.smallest_gap}
         ...
         ...     @staticmethod
@@ -98,14 +98,15 @@ class Elimination(Algorithm):
         ...         return jnp.sqrt(2.0 * log / (epoch.reporting * epoch.pulls))
         ...
         ...     @classmethod
-        ...     def prepared(cls, epoch, radius):
+        ...     def precompute(cls, epoch, radius):
         ...         return radius**2
         ...
         ...     @classmethod
-        ...     def worse(cls, heard, epoch):
-        ...         mean = jnp.clip(heard.aggregate, 0.0, 1.0)
+        ...     def worse(cls, aggregate, epoch):
+        ...         mean = jnp.clip(aggregate.mean, 0.0, 1.0)
         ...         deviation = jnp.sqrt(mean * (1.0 - mean))
-        ...         return heard.best - mean >= deviation * heard.radius + heard.prepared
+        ...         width = deviation * aggregate.radius + aggregate.precomputed
+        ...         return aggregate.best - mean >= width
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> data = fmab.simulate(Oracle(rounds=3), problem, horizon=10**4, seeds=20)
         >>> int(data.rounds_made.max()), int(data.links.sel(meter="server").max())
@@ -118,7 +119,7 @@ class Elimination(Algorithm):
     sharing_flag: ClassVar[str] = "shares_arms"
     elementwise: ClassVar[bool] = True
     lasting_scale: ClassVar[bool] = True
-    prepared_from: ClassVar[tuple[str, ...]] = _CHANGING
+    precompute_fields: ClassVar[tuple[str, ...]] = _CHANGING
 
     @property
     def waits_privately(self) -> bool:
@@ -148,22 +149,22 @@ class Elimination(Algorithm):
         raise NotImplementedError
 
     @staticmethod
-    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
+    def eliminates(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Tells which arms leave, from how far their aggregates are behind the best."""
         return behind >= 2.0 * radius
 
     @classmethod
-    def prepared(cls, epoch: Epoch, radius: Scalar) -> Any:
-        """Returns what `worse` needs of an epoch besides, found once and not for each arm.
+    def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
+        """Returns what `worse` needs of an epoch besides, computed once and not for each arm.
 
-        A pytree of arrays that do not depend on data; ``heard.prepared`` is it.
+        A pytree of arrays that do not depend on data; ``aggregate.precomputed`` is it.
         """
         return ()
 
     @classmethod
-    def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
-        """Tells which arms leave, from all that is heard; by default, as `leaves` says."""
-        return cls.leaves(heard.best - heard.aggregate, heard.radius)
+    def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]:
+        """Tells which arms leave, from the whole aggregate; by default, as `eliminates` says."""
+        return cls.eliminates(aggregate.best - aggregate.mean, aggregate.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
@@ -171,7 +172,7 @@ class Elimination(Algorithm):
         return jnp.zeros_like(epoch.number)
 
     @staticmethod
-    def settled(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+    def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
         """Returns the values once the instance is known; for what only an oracle knows."""
         return params
 
@@ -195,7 +196,7 @@ class Elimination(Algorithm):
         if self.shares_arms:
             self._check_shared(exchange, sum_agents)
         lasting = self._says("lasting_scale", "noise_scale")
-        restated = not self._says("prepared_from", "prepared")
+        restated = not self._says("precompute_fields", "precompute")
         values: dict[str, Any] = {
             "horizon": np.int64(horizon),
             "agents": np.float64(problem.agents),
@@ -205,8 +206,8 @@ class Elimination(Algorithm):
         }
         return EliminationTrial(
             algorithm=type(self),
-            elementwise=self._says("elementwise", "worse", "leaves"),
-            prepared_from=_CHANGING if restated else self.prepared_from,
+            elementwise=self._says("elementwise", "worse", "eliminates"),
+            precompute_fields=_CHANGING if restated else self.precompute_fields,
             mean_rows=1 if problem.homogeneous or exchange.alone else room,
             alone=exchange.alone,
             waits=exchange.wait > 0,
@@ -254,7 +255,7 @@ class EliminationTrial:
     Attributes:
         algorithm: Its class, for its equations.
         elementwise: Whether arms are judged one by one.
-        prepared_from: Fields of an epoch that `Elimination.prepared` reads.
+        precompute_fields: Fields of an epoch that `Elimination.precompute` reads.
         mean_rows: Rows of the mean rewards of a run: one for each agent, or one for all.
         alone: Whether every agent runs by itself, with nobody to hear.
         waits: Whether agents play their own best arm while messages travel.
@@ -265,12 +266,12 @@ class EliminationTrial:
         reporting: N, the agents heard in a round.
         wait: Slots from an epoch's end to its aggregate.
         params: The algorithm's values.
-        gauges: What is added up for outputs.
+        accumulators: What is added up for outputs.
     """
 
     algorithm: type[Any] = field(metadata=STATIC)
     elementwise: bool = field(metadata=STATIC)
-    prepared_from: tuple[str, ...] = field(metadata=STATIC)
+    precompute_fields: tuple[str, ...] = field(metadata=STATIC)
     mean_rows: int = field(metadata=STATIC)
     alone: bool = field(metadata=STATIC)
     waits: bool = field(metadata=STATIC)
@@ -281,13 +282,13 @@ class EliminationTrial:
     reporting: Array
     wait: Array
     params: dict[str, Array]
-    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
+    accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     brief = True
 
     @property
-    def gauge_rows(self) -> int:
-        """How many rows a gauge by agent has."""
+    def accumulator_rows(self) -> int:
+        """How many rows an accumulator by agent has."""
         return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
 
     @property
@@ -297,18 +298,18 @@ class EliminationTrial:
             return jnp.asarray(self.draws.real).astype(jnp.float64)
         return jnp.asarray(self.agents)[None]
 
-    def gauging(self, gauges: tuple[Gauge, ...]) -> EliminationTrial:
-        """Returns the same trial, which adds up gauges for outputs.
+    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EliminationTrial:
+        """Returns the same trial, which adds up accumulators for outputs.
 
         Raises:
-            ValueError: If agents share the arms out, and a gauge is by agent: who pulls what when
-                is not worked out.
+            ValueError: If agents share the arms out, and an accumulator is by agent: the pulls of
+                each agent are not simulated.
         """
-        for each in gauges:
+        for each in accumulators:
             if isinstance(self.draws, SplitArms) and each.by_agent:
                 allowed = f"left out with {self.algorithm.title}, whose agents share the arms out"
                 refuse("outputs", each.name, allowed, "what each agent pulls is not worked out")
-        return replace(self, gauges=gauges)
+        return replace(self, accumulators=accumulators)
 
     def run(self, instance: Instance, grid: Array, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
@@ -318,7 +319,7 @@ class EliminationTrial:
 
     def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
         """Runs one seed of each of many trials; this trial's arrays are [trial, ...], too."""
-        params = jax.vmap(self.algorithm.settled)(self.params, instance)
+        params = jax.vmap(self.algorithm.resolve_params)(self.params, instance)
         trial = replace(self, params=params)
         if not self.alone:
             return elimination.run(trial, instance, grid, key, self.horizon)
@@ -333,12 +334,14 @@ class EliminationTrial:
         each = elimination.run(trial, local, grid, keys, last)
         each = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), each)
         together = jax.vmap(alone.together, (0, None, None, 0, None))
-        return together(each, instance.gaps.shape[1], self.padded_agents, self.agents, self.gauges)
+        return together(
+            each, instance.gaps.shape[1], self.padded_agents, self.agents, self.accumulators
+        )
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
         draws = self.draws
         # Agents that are drawn in turn; agents that are summed out, whose means few arms read.
-        in_turn = draws.real.size // _IN_TURN if isinstance(draws, SinceHeard) else 0
+        in_turn = draws.real.size // _IN_TURN if isinstance(draws, OnReport) else 0
         rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
         return rows * max(1, self.padded_agents)

@@ -28,7 +28,13 @@ from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
+from fmab_jax.core.outputs import (
+    Accumulator,
+    Stretch,
+    accumulate,
+    finish_accumulators,
+    start_accumulators,
+)
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerArm, Scalar
@@ -169,11 +175,11 @@ class EpisodesTrial:
     """A policy of episodes bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next three and the gauges.
+        filling: The policy, for its functions. Static, as are the next three and the accumulators.
         law: Of the rewards.
         room: Runs of a seed: rows that agents are padded to, or 1.
         shared: All agents play together.
-        gauges: What is added up for outputs.
+        accumulators: What is added up for outputs.
         horizon: T in slots, int64.
         agents: M.
         params: The policy's values.
@@ -186,16 +192,16 @@ class EpisodesTrial:
     horizon: Any
     agents: Any
     params: dict[str, Any]
-    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
+    accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     @property
-    def gauge_rows(self) -> int:
-        """How many rows a gauge by agent has."""
+    def accumulator_rows(self) -> int:
+        """How many rows an accumulator by agent has."""
         return self.room
 
-    def gauging(self, gauges: tuple[Gauge, ...]) -> EpisodesTrial:
-        """Returns the same trial, which adds up gauges for outputs."""
-        return replace(self, gauges=gauges)
+    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EpisodesTrial:
+        """Returns the same trial, which adds up accumulators for outputs."""
+        return replace(self, accumulators=accumulators)
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
@@ -211,7 +217,7 @@ class EpisodesTrial:
             return _Seed(self, instance, grid, key, last, jnp.ones_like(agents)).run()
 
         outcomes = jax.vmap(run_agent)(*alone.each(instance, key, self.room, agents, horizon))
-        return alone.together(outcomes, len(instance.gaps), self.room, agents, self.gauges)
+        return alone.together(outcomes, len(instance.gaps), self.room, agents, self.accumulators)
 
 
 class _Run(NamedTuple):
@@ -224,7 +230,7 @@ class _Run(NamedTuple):
     rounds: Integer
     regret_curve: Curve
     rounds_curve: Grid
-    gauges: tuple[Any, ...] = ()
+    accumulators: tuple[Any, ...] = ()
 
 
 class _Seed(NamedTuple):
@@ -266,7 +272,9 @@ class _Seed(NamedTuple):
             agents_lost=jnp.zeros_like(whole),
             agents_worse=jnp.where(gap > 0.0, whole, 0),
             final_gap=gap,
-            gauged=gauges_end(trial.gauges, run.gauges, 1, len(gaps), len(self.grid)),
+            accumulator_values=finish_accumulators(
+                trial.accumulators, run.accumulators, 1, len(gaps), len(self.grid)
+            ),
         )
 
     def play_first(self) -> _Run:
@@ -281,15 +289,15 @@ class _Seed(NamedTuple):
         after = trial.filling.learn(state, pulled, *drawn, self.describe(1, 0), trial.params)
         whole = until == arms
         rounds = (whole & trial.shared).astype(jnp.int32)
-        gauges = gauges_start(trial.gauges, 1, arms, grid)
-        if trial.gauges:
+        accumulators = start_accumulators(trial.accumulators, 1, arms, grid)
+        if trial.accumulators:
 
-            def one_slot(gauges: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
+            def one_slot(accumulators: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
                 slot = jnp.minimum(arm.astype(jnp.int64), until)
                 now = partial(self.stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm])
-                return gauged(trial.gauges, gauges, now, grid), None
+                return accumulate(trial.accumulators, accumulators, now, grid), None
 
-            gauges, _ = lax.scan(one_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
+            accumulators, _ = lax.scan(one_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
         return _Run(
             state=pick(whole, after, state),
             number=jnp.int32(1),
@@ -298,7 +306,7 @@ class _Seed(NamedTuple):
             rounds=rounds,
             regret_curve=regret[jnp.minimum(grid, until)],
             rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
-            gauges=gauges,
+            accumulators=accumulators,
         )
 
     def play(self, run: _Run) -> _Run:
@@ -336,7 +344,7 @@ class _Seed(NamedTuple):
             rounds=rounds,
             regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
             rounds_curve=step(run.rounds_curve, grid, until, rounds),
-            gauges=gauged(trial.gauges, run.gauges, stretch, grid),
+            accumulators=accumulate(trial.accumulators, run.accumulators, stretch, grid),
         )
 
     def stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Params, Sums
 from fmab_jax.algorithms.families.private import Private, secure_parameter, secure_sum, shares_left
 from fmab_jax.core.exchanges import Exchange, View, alone, server
-from fmab_jax.core.ledgers import SERVER, Seen
+from fmab_jax.core.ledgers import SERVER, Disclosure
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import GROWTH, parameter
 
@@ -46,14 +46,14 @@ class GrowingEpisodes(Private, Episodes):
             return alone(agents)
         return replace(server(agents), views=(View(SERVER, agents),))
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers all that is told and done: each reward enters one noisy sum."""
         why = "each reward enters one noisy sum; all else follows from these"
         if not self.secure:
             return (self.seen(why, over=1),)
         return secure_sum(self, exchange, why)
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns what is left of the noise of a secure sum; alone, what an agent does."""
         if self.secure:
             return shares_left(self, exchange, size)

@@ -13,8 +13,14 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.families.slots import Slot, State, at, pick
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
-from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
-from fmab_jax.core.rare import anywhere, largest, stored
+from fmab_jax.core.outputs import (
+    Accumulator,
+    Stretch,
+    accumulate,
+    finish_accumulators,
+    start_accumulators,
+)
+from fmab_jax.core.rare import anywhere, largest, store_once
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
 from fmab_jax.core.trials import Outcome, checked
@@ -33,7 +39,7 @@ class IndexTrial:
     """An index policy bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next six and the gauges.
+        filling: The policy, for its functions. Static, as are the next six and the accumulators.
         law: Of the rewards.
         room: Rows that agents are padded to.
         shared: All agents share one row of the state.
@@ -44,7 +50,7 @@ class IndexTrial:
         agents: M.
         neighbours: As in `Slot`.
         params: The policy's values.
-        gauges: What is added up for outputs.
+        accumulators: What is added up for outputs.
     """
 
     filling: type[Any] = field(metadata=STATIC)
@@ -58,18 +64,18 @@ class IndexTrial:
     agents: Any
     neighbours: Any
     params: dict[str, Any]
-    gauges: tuple[Gauge, ...] = field(default=(), metadata=STATIC)
+    accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     waits: ClassVar[bool] = False
 
     @property
-    def gauge_rows(self) -> int:
-        """How many rows a gauge by agent has."""
+    def accumulator_rows(self) -> int:
+        """How many rows an accumulator by agent has."""
         return self.rows
 
-    def gauging(self, gauges: tuple[Gauge, ...]) -> IndexTrial:
-        """Returns the same trial, which adds up gauges for outputs."""
-        return replace(self, gauges=gauges)
+    def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> IndexTrial:
+        """Returns the same trial, which adds up accumulators for outputs."""
+        return replace(self, accumulators=accumulators)
 
     @property
     def rows(self) -> int:
@@ -96,7 +102,7 @@ class _Run(NamedTuple):
     rounds: Integer
     regret_curve: Curve
     rounds_curve: Grid
-    gauges: tuple[Any, ...] = ()
+    accumulators: tuple[Any, ...] = ()
 
 
 class _Seed(NamedTuple):
@@ -111,9 +117,9 @@ class _Seed(NamedTuple):
         state = trial.filling.init(
             trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.params
         )
-        gauges = gauges_start(trial.gauges, trial.rows, arms, self.grid)
+        accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
-        run = _Run(state, jnp.float64(0.0), *counts, gauges)
+        run = _Run(state, jnp.float64(0.0), *counts, accumulators)
         blocks = largest(-(-trial.horizon // _BLOCK))
         # A batch runs as many blocks as its longest run needs; its other runs stand still.
         block = lax.while_loop(
@@ -163,26 +169,28 @@ class _Seed(NamedTuple):
             rounds=rounds[-1],
             regret_curve=jnp.where(inside, regret[position], run.regret_curve),
             rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
-            gauges=self.gauge(before, run.gauges, arms, gaps),
+            accumulators=self.accumulator(before, run.accumulators, arms, gaps),
         )
 
-    def gauge(self, before: Integer, gauges: Any, arms: Array, gaps: Array) -> tuple[Any, ...]:
-        """Returns the gauges after a block of slots, each of which is a stretch."""
+    def accumulator(
+        self, before: Integer, accumulators: Any, arms: Array, gaps: Array
+    ) -> tuple[Any, ...]:
+        """Returns the accumulators after a block of slots, each of which is a stretch."""
         trial, grid = self.trial, self.grid
-        if not trial.gauges:
-            return gauges
+        if not trial.accumulators:
+            return accumulators
         real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
         every = jnp.arange(len(self.instance.gaps), dtype=arms.dtype)
 
-        def one_slot(gauges: tuple[Any, ...], played: tuple[Array, ...]) -> tuple[Any, None]:
+        def one_slot(accumulators: tuple[Any, ...], played: tuple[Array, ...]) -> tuple[Any, None]:
             slot, arm, gap = played
             start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
             share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
             now = Stretch(start, stop, gap, share, real)
-            return gauged(trial.gauges, gauges, lambda: now, grid), None
+            return accumulate(trial.accumulators, accumulators, lambda: now, grid), None
 
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
-        return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
+        return lax.scan(one_slot, accumulators, (slots, arms, gaps))[0]
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
         """Plays a slot: choose, pull, learn, talk; returns the arms, and whether agents talked."""
@@ -231,7 +239,7 @@ def rewarded(
     if not trial.shared:
         return reward
     # Rewards are stored first: else the pairwise sum would draw them anew for each half.
-    (reward,) = stored(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
+    (reward,) = store_once(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
     return arrays.padded_sum(reward)[None]
 
 
@@ -268,5 +276,7 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         agents_lost=jnp.sum(real & ~best, dtype=jnp.int32) * whole,
         agents_worse=jnp.sum(real & (gap > 0.0), dtype=jnp.int32) * whole,
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
-        gauged=gauges_end(trial.gauges, run.gauges, *shape, len(run.regret_curve)),
+        accumulator_values=finish_accumulators(
+            trial.accumulators, run.accumulators, *shape, len(run.regret_curve)
+        ),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.elimination import Epoch, Heard
+from fmab_jax.algorithms.families.elimination import Aggregate, Epoch
 from fmab_jax.algorithms.families.messages import NoisyMessages, rounds_parameter
 from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
@@ -46,7 +46,7 @@ class LikelihoodElimination(NoisyMessages):
     noisy = True
     elementwise = True
     lasting_scale = True
-    prepared_from = ("number", "pulls")
+    precompute_fields = ("number", "pulls")
     trusted = "nobody, up to the epsilon of a message"
 
     growth: float = parameter(
@@ -98,21 +98,23 @@ class LikelihoodElimination(NoisyMessages):
         return jnp.where(epoch.number == 1.0, first, jnp.ceil(params["growth"] * epoch.previous))
 
     @classmethod
-    def prepared(cls, epoch: Epoch, radius: Scalar) -> Any:
+    def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
         """Returns tilts for b_r, for the noises that there are, or for some that there may be."""
         params = epoch.params
         noises = (epoch.number * params["noises"])[None]
         if "most_noises" in params:
             share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
             noises = noises * params["most_noises"] ** share
-        return evidence.prepared(radius, params["heard"] * epoch.pulls, noises, params["epsilon"])
+        return evidence.choose_tilts(
+            radius, params["heard"] * epoch.pulls, noises, params["epsilon"]
+        )
 
     @classmethod
-    def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
+    def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]:
         """Drops an arm against which there is enough evidence."""
-        counts = heard.rewards, heard.noises, heard.best_noises
-        against = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *counts)
-        return (heard.aggregate < heard.best) & (against >= heard.radius)
+        counts = aggregate.rewards, aggregate.noises, aggregate.best_noises
+        against = evidence.evidence(aggregate.precomputed, aggregate.mean, aggregate.best, *counts)
+        return (aggregate.mean < aggregate.best) & (against >= aggregate.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:

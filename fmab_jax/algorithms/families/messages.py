@@ -9,7 +9,7 @@ import numpy as np
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, is_clearly_behind
 from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.ledgers import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, together
+from fmab_jax.core.ledgers import ACTIONS, ANY_VIEWER, OUTSIDE, SERVER, Disclosure, together
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
@@ -43,7 +43,7 @@ class ForgettingElimination(Private, Elimination):
     noisy = True
     remembers = False
     elementwise = True
-    leaves = staticmethod(is_clearly_behind)
+    eliminates = staticmethod(is_clearly_behind)
 
     failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
@@ -73,16 +73,18 @@ class NoisyMessages(Private, Elimination):
 
     shown_by: ClassVar[str] = ""
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns what each view of the exchange tells, and what actions tell.
 
         Actions follow from the aggregate, except in waits.
         """
         leak = self.privacy(exchange)["epsilon_message"]
         if math.isinf(leak):
-            nothing = [Seen(view.who, "messages", leak, "no noise") for view in exchange.views]
-            return (*nothing, Seen(ACTIONS, "actions", leak, "no noise"))
-        none = () if exchange.alone else (View(ANYBODY[1], 1),)
+            nothing = [
+                Disclosure(view.viewer, "messages", leak, "no noise") for view in exchange.views
+            ]
+            return (*nothing, Disclosure(ACTIONS, "actions", leak, "no noise"))
+        none = () if exchange.alone else (View(ANY_VIEWER[1], 1),)
         rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
         who, over, why = ACTIONS, 1, "a function of noisy means"
         if exchange.wait and not self.waits_privately:
@@ -94,14 +96,14 @@ class NoisyMessages(Private, Elimination):
         elif not exchange.alone and exchange.reporting == exchange.agents:
             over, why = _hiding(exchange, exchange.agents), "a function of the sums over all agents"
             who = OUTSIDE if over > 1 else ACTIONS
-        return (*rows, Seen(who, "actions", leak, why, over))
+        return (*rows, Disclosure(who, "actions", leak, why, over))
 
-    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
         """Returns single messages where agents get them, else the sums less their own noise."""
         agents = exchange.agents
-        views = [view for view in exchange.views if view.who != SERVER]
+        views = [view for view in exchange.views if view.viewer != SERVER]
         leak = self.privacy(exchange)["epsilon_message"]
-        sums = bool(views) and all(view.inside and view.over == agents for view in views)
+        sums = bool(views) and all(view.is_member and view.over == agents for view in views)
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
             # A reward is in one message, which all of them may see: its own noise is left.
             rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
@@ -110,28 +112,28 @@ class NoisyMessages(Private, Elimination):
             return (worst._replace(who=together(size), over=1),)
         what = f"sums over {agents} agents, less their own"
         why = "the noise of the agents that are left hides each of them"
-        return (Seen(together(size), what, leak, why, max(1, agents - size)),)
+        return (Disclosure(together(size), what, leak, why, max(1, agents - size)),)
 
-    def _viewed(self, exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:
+    def _viewed(self, exchange: Exchange, view: View, leak: float) -> tuple[Disclosure, ...]:
         """Returns what somebody sees of all rounds."""
         if view.over == 1:
-            return (Seen(view.who, view.what, leak, _DISJOINT, 1, self.shown_by),)
+            return (Disclosure(view.viewer, view.content, leak, _DISJOINT, 1, self.shown_by),)
         over = _hiding(exchange, view.over)
         why = "the noise of all agents of a sum hides each of them"
         if over < view.over:
             why = "whoever weighs most is hidden by the noise of those that weigh as much"
-        if view.inside:
+        if view.is_member:
             over = max(1, over - 1)
             why += "; an agent can take out its own message"
         if exchange.reporting < exchange.agents:
             # A ledger is about whole runs: this row is not.
             what = f"one round's sum over {view.over} agents, that round alone and not the run"
-            one = Seen(view.who, what, leak, why, over)
+            one = Disclosure(view.viewer, what, leak, why, over)
             # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
             why = "agents are drawn anew: only its own noise stays with an agent's rewards"
-            return one, Seen(view.who, "the sums of all rounds", leak, why, 1)
+            return one, Disclosure(view.viewer, "the sums of all rounds", leak, why, 1)
         what = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
-        return (Seen(view.who, what, leak, why, over),)
+        return (Disclosure(view.viewer, what, leak, why, over),)
 
 
 def _hiding(exchange: Exchange, over: int) -> int:

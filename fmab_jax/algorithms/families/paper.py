@@ -97,7 +97,7 @@ class PaperElimination(NoisyMessages):
         }
 
     @staticmethod
-    def settled(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+    def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
         """Builds the schedule for the instance's own gap where none is given."""
         gap = params["schedule_gap"]
         return params | {"schedule_gap": jnp.where(jnp.isnan(gap), instance.smallest_gap, gap)}

@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.ledgers import ACTIONS, OUTSIDE, OWN, SERVER, SHARER, Seen, together
+from fmab_jax.core.ledgers import (
+    ACTIONS,
+    COMPUTED_HERE,
+    OUTSIDE,
+    SERVER,
+    SHARER,
+    Disclosure,
+    together,
+)
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
@@ -62,24 +70,24 @@ class Private(Algorithm):
         """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
-    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+    def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Covers actions where `disjoint` says why; else nothing."""
         if not self.disjoint:
             return super().ledger(exchange)
         return (self.seen(self.disjoint, over=1, source=self.source),)
 
-    def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Seen:
+    def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Disclosure:
         """Returns a line of the ledger that epsilon covers.
 
         Args:
             why: Why it does.
             who: Sees it.
             what: Is seen.
-            **more: Of a `Seen`: ``over`` and ``law``, where noises of one law alone hide a reward;
-                ``source``, which is none unless it is given: it has to state this very thing.
+            **more: Fields of a `Disclosure`: ``over`` and ``law``, if noises of one law hide a
+                reward; ``source``, by default none: it has to state this very thing.
         """
         why = why if math.isfinite(self.noise_level) else "no noise"
-        return Seen(who, what, self.noise_level, why, **more)
+        return Disclosure(who, what, self.noise_level, why, **more)
 
     @property
     def noise_level(self) -> float:
@@ -101,7 +109,7 @@ def check_unit_rewards(law: Any, epsilon: float) -> None:
 
 def secure_sum(
     algorithm: Private, exchange: Exchange, why: str, source: str = ""
-) -> tuple[Seen, ...]:
+) -> tuple[Disclosure, ...]:
     """Returns the ledger of sums over all agents with one noise, of which each agent has a share.
 
     Args:
@@ -116,13 +124,15 @@ def secure_sum(
     return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 
-def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
     """Returns what so many agents learn, who take their shares out of the noise of `secure_sum`."""
     level, agents, left = algorithm.noise_level, exchange.agents, exchange.agents - size
     epsilon = laplace.share_epsilon(level, left, agents)
     who, what = together(size), f"sums over {agents} agents, less their own shares of the noise"
     if math.isinf(level):
-        return (Seen(who, what, epsilon, "no noise", source=OWN),)
+        return (Disclosure(who, what, epsilon, "no noise", source=COMPUTED_HERE),)
     effect = "hide a reward" if math.isfinite(epsilon) else "bound no ratio"
     why = f"{left:,} of {agents:,} shares of the noise {effect}"
-    return (Seen(who, what, epsilon, why, source=OWN, shares=(level, left, agents)),)
+    return (
+        Disclosure(who, what, epsilon, why, source=COMPUTED_HERE, shares=(level, left, agents)),
+    )

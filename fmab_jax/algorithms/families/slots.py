@@ -76,7 +76,7 @@ class Slot(NamedTuple):
 
     def own_words(self) -> keys.Words:
         """Returns a key of this slot and function alone, for draws by rejection."""
-        return keys.folded(self.words, self.number)
+        return keys.fold_key(self.words, self.number)
 
     def random_neighbour(self) -> Int[Array, " agent"]:
         """Returns a uniformly drawn neighbour of each agent; itself where it has none."""

@@ -1,8 +1,7 @@
 """Exchanges, one file each: a table from hop distances.
 
-The paper's structures are one elimination loop with four exchanges. Each is worked out once on the
-host; the loops never look inside a graph. Another exchange is another function that returns an
-`Exchange`.
+The paper's structures are one elimination loop with four exchanges. Each is computed once on the
+host; the loops never read a graph. A new exchange is a function that returns an `Exchange`.
 """
 
 from fmab_jax.core.exchanges.flooding import flooding as flooding

@@ -36,7 +36,7 @@ def flooding(graph: Any) -> Exchange:
     hops = graphs.distances(graph)
     used, requests = _count_data(graph, hops)
     degrees = np.array([graph.degree[agent] for agent in range(len(hops))])
-    # Agent j advertises in slot n + 1 what reached it in slot n, for as long as slots are run.
+    # Agent j advertises in slot n + 1 the data of slot n.
     advertised = int(degrees @ np.minimum(hops.max(axis=1) + 1, hops.max()))
     ledger = Ledger(adv=advertised, req=requests, data=requests)
     vectors = len(hops) * (len(hops) - 1)
@@ -65,20 +65,20 @@ def plain_flooding(graph: Any) -> Exchange:
     """
     graph = graphs.validated(graph)
     hops = graphs.distances(graph)
-    used, sent = _copies(graph, hops)
-    return _make_flooding("plain flooding", graph, hops, used, vectors=sent)
+    used, vectors = _count_copies(graph, hops)
+    return _make_flooding("plain flooding", graph, hops, used, vectors=vectors)
 
 
-def _make_flooding(name: str, graph: nx.Graph, hops: Hops, used: int, **sent: Any) -> Exchange:
+def _make_flooding(name: str, graph: nx.Graph, hops: Hops, used: int, **fields: Any) -> Exchange:
     agents, slots = len(hops), int(hops.max())
     links = ((BOUND, slots * graph.number_of_edges()), (USED, used))
     facts: dict[str, Any] = {"wait": max(slots - 1, 0), "diameter": slots}
     facts |= {"views": (View("every agent", 1),)}
-    return Exchange(name, agents, agents, links=links, **facts, **sent)
+    return Exchange(name, agents, agents, links=links, **facts, **fields)
 
 
 def _count_data(graph: nx.Graph, hops: Hops) -> tuple[int, int]:
-    """Returns the (slot, edge) pairs that carry DATA, and the requests, of one GIS round.
+    """Counts the (slot, edge) pairs that carry DATA, and the requests, of one GIS round.
 
     Agent j lacks i's observation until slot dist(i, j), when exactly the neighbours one hop nearer
     to i advertise it; j asks the lowest-numbered of them.
@@ -87,39 +87,41 @@ def _count_data(graph: nx.Graph, hops: Hops) -> tuple[int, int]:
     carried = [np.empty(0, np.int64)]
     for j in range(agents):
         neighbours = np.array(sorted(graph[j]), np.int64)
-        # In slot 1 every neighbour offers its own observation and nobody else does.
+        # In slot 1 every neighbour advertises its own observation.
         messages = agents + neighbours
-        far = np.flatnonzero(hops[j] > 1)
-        if len(far):
-            slot = hops[j, far].astype(np.int64)
-            nearer = hops[np.ix_(neighbours, far)] == slot - 1
-            # argmax finds the first, hence lowest-numbered, of the neighbours one hop nearer.
-            later = slot * agents + neighbours[nearer.argmax(axis=0)]
-            messages = np.concatenate([messages, np.unique(later)])
+        distant = np.flatnonzero(hops[j] > 1)
+        if len(distant):
+            slot = hops[j, distant].astype(np.int64)
+            nearer = hops[np.ix_(neighbours, distant)] == slot - 1
+            # argmax returns the first, hence lowest-numbered, neighbour one hop nearer.
+            requests_by_slot = slot * agents + neighbours[nearer.argmax(axis=0)]
+            messages = np.concatenate([messages, np.unique(requests_by_slot)])
         requests += len(messages)
-        slot, asked = np.divmod(messages, agents)
-        carried.append((slot * agents + np.minimum(asked, j)) * agents + np.maximum(asked, j))
+        slot, neighbour = np.divmod(messages, agents)
+        carried.append(
+            (slot * agents + np.minimum(neighbour, j)) * agents + np.maximum(neighbour, j)
+        )
     return len(np.unique(np.concatenate(carried))), requests
 
 
-def _copies(graph: nx.Graph, hops: Hops) -> tuple[int, int]:
-    """Returns the (slot, edge) pairs that carry DATA, and the observations that are sent.
+def _count_copies(graph: nx.Graph, hops: Hops) -> tuple[int, int]:
+    """Counts the (slot, edge) pairs that carry DATA, and the copies of observations.
 
     Agent j obtains i's observation in slot dist(i, j), from all neighbours one hop nearer to i, and
     sends it to the others in the next slot, if there is one.
     """
     agents, slots = len(hops), int(hops.max())
-    sent = 0
+    total = 0
     carried = [np.empty(0, np.int64)]
     for j in range(agents if slots else 0):
         neighbours = np.array(sorted(graph[j]), np.int64)
         order = np.argsort(hops[j], kind="stable")
-        held = order[hops[j, order] < slots]
-        copies = hops[np.ix_(neighbours, held)] >= hops[j, held]
-        sent += int(copies.sum())
+        sources = order[hops[j, order] < slots]
+        copies = hops[np.ix_(neighbours, sources)] >= hops[j, sources]
+        total += int(copies.sum())
         # The first observation of each slot, in order of arrival.
-        since = np.flatnonzero(np.diff(hops[j, held], prepend=-1))
-        to, slot = np.nonzero(np.logical_or.reduceat(copies, since, axis=1))
-        low, high = np.minimum(neighbours[to], j), np.maximum(neighbours[to], j)
+        slot_starts = np.flatnonzero(np.diff(hops[j, sources], prepend=-1))
+        receiver, slot = np.nonzero(np.logical_or.reduceat(copies, slot_starts, axis=1))
+        low, high = np.minimum(neighbours[receiver], j), np.maximum(neighbours[receiver], j)
         carried.append((slot * agents + low) * agents + high)
-    return len(np.unique(np.concatenate(carried))), sent
+    return len(np.unique(np.concatenate(carried))), total

@@ -62,7 +62,7 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
     agents = graph.number_of_nodes()
     count("agents", agents, 1, AGENTS_MAX, "use protocol='gis', or fewer agents")
     neighbours = [sorted(graph[agent]) for agent in range(agents)]
-    slots, pairs, off = _averaged(neighbours, tolerance)
+    slots, pairs, distance = _simulate_gossip(neighbours, tolerance)
     return Exchange(
         "gossip",
         agents,
@@ -73,14 +73,14 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
         vectors=2 * pairs,
         views=(
             View("neighbours", 1),
-            View("every agent", 1, what="averages that hold the message"),
+            View("every agent", 1, content="averages that hold the message"),
         ),
-        exact=off == 0.0,
+        exact=distance == 0.0,
     )
 
 
-def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int, float]:
-    """Returns slots until all weights are within the tolerance, their pairs, and how far off."""
+def _simulate_gossip(neighbours: list[list[int]], tolerance: float) -> tuple[int, int, float]:
+    """Simulates gossip; returns its slots, its pairs and the largest remaining distance."""
     agents = len(neighbours)
     rng = random.Random(_SEED)
     weights = np.eye(agents)
@@ -90,10 +90,10 @@ def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int, 
         if (slots + 1) * agents**2 > WORK_MAX:
             allowed = f"one that gossip reaches in {slots:,} slots on this graph"
             refuse("tolerance", tolerance, allowed, "raise it, or use protocol='gis'")
-        first, second = np.array(matching(neighbours, rng)).T
-        both = 0.5 * (weights[first] + weights[second])
-        weights[first] = weights[second] = both
-        distance[first] = distance[second] = _distance(both)
+        first, second = np.array(draw_matching(neighbours, rng)).T
+        average = 0.5 * (weights[first] + weights[second])
+        weights[first] = weights[second] = average
+        distance[first] = distance[second] = _distance(average)
         slots += 1
         pairs += len(first)
     return slots, pairs, float(distance.max())
@@ -104,22 +104,24 @@ def _distance(weights: Float[np.ndarray, "row agent"]) -> Float[np.ndarray, " ro
     return 0.5 * np.abs(weights - 1 / weights.shape[1]).sum(axis=1)
 
 
-def matching(neighbours: list[list[int]], rng: random.Random) -> list[tuple[int, int]]:
-    """Returns the pairs that talk in one slot: a random maximal matching.
+def draw_matching(neighbours: list[list[int]], rng: random.Random) -> list[tuple[int, int]]:
+    """Draws the pairs that talk in one slot: a random maximal matching.
 
-    Only ``rng.random()`` is drawn from, whose numbers no version of Python changes.
+    It calls only ``rng.random()``, whose numbers are the same in every version of Python.
 
     Args:
-        neighbours: Of each agent, in ascending order.
-        rng: Where chance comes from.
+        neighbours: Neighbours of each agent, in ascending order.
+        rng: Random generator.
     """
     free = [True] * len(neighbours)
     wakes = [rng.random() for _ in neighbours]
     pairs = []
     for agent in sorted(range(len(neighbours)), key=wakes.__getitem__):
-        around = [other for other in neighbours[agent] if free[other]] if free[agent] else []
-        if around:
-            other = around[int(rng.random() * len(around))]
-            free[agent] = free[other] = False
-            pairs.append((agent, other))
+        candidates = (
+            [partner for partner in neighbours[agent] if free[partner]] if free[agent] else []
+        )
+        if candidates:
+            partner = candidates[int(rng.random() * len(candidates))]
+            free[agent] = free[partner] = False
+            pairs.append((agent, partner))
     return pairs

@@ -46,12 +46,12 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         refuse("components", str(components), "a list of networkx graphs", remedy)
     if not (networks := list(components)):
         refuse("components", networks, "at least one component", "for example '20x5:star'")
-    # Equal components usually are one object (a hundred single agents): look at each only once.
-    known: dict[int, _Component] = {}
+    # Equal components are usually one object, such as a hundred single agents.
+    by_identity: dict[int, _Component] = {}
     for q, graph in enumerate(networks):
-        if id(graph) not in known:
-            known[id(graph)] = _component(graph, f"components[{q}]")
-    parts = [known[id(graph)] for graph in networks]
+        if id(graph) not in by_identity:
+            by_identity[id(graph)] = _measure_component(graph, f"components[{q}]")
+    parts = [by_identity[id(graph)] for graph in networks]
     sizes = np.array([part.size for part in parts])
     agents, forwards = int(sizes.sum()), sum(part.forwards for part in parts)
     first = np.cumsum(sizes) - sizes
@@ -70,7 +70,7 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         views=(
             View("sinks, and agents that pass on", 1),
             View("the server", min(part.size for part in parts)),
-            View("the agents", agents, inside=True),
+            View("the agents", agents, is_member=True),
         ),
     )
 
@@ -85,7 +85,7 @@ class _Component(NamedTuple):
     diameter: int
 
 
-def _component(graph: Any, field: str) -> _Component:
+def _measure_component(graph: Any, field: str) -> _Component:
     graph = graphs.validated(graph, field)
     hops = graphs.distances(graph)
     eccentricity = hops.max(axis=1)
@@ -96,20 +96,20 @@ def _component(graph: Any, field: str) -> _Component:
         sink=sink,
         slots=int(eccentricity[sink]),
         forwards=int(hops[sink].sum()),
-        messages=_messages(hops, sink),
+        messages=_count_messages(hops, sink),
         diameter=int(eccentricity.max()),
     )
 
 
-def _messages(hops: Int[np.ndarray, "agent agent"], sink: int) -> int:
-    """Returns the DATA messages of a component: one for each agent and slot in which it forwards.
+def _count_messages(hops: Int[np.ndarray, "agent agent"], sink: int) -> int:
+    """Counts the DATA messages of a component: one per agent and slot in which it forwards.
 
-    An agent sends its own observation in slot 1, and those from n hops behind it in slot n + 1.
+    An agent sends its own observation in slot 1, and those of n hops deeper in slot n + 1.
     """
-    far = hops[sink]
-    behind = np.zeros(len(hops), np.int64)
-    # Agents are visited from the outermost inwards: all behind an agent is then known.
-    for agent in np.argsort(-far, kind="stable")[:-1]:
-        receiver = np.flatnonzero((hops[agent] == 1) & (far == far[agent] - 1))[0]
-        behind[receiver] = max(behind[receiver], behind[agent] + 1)
-    return int(behind.sum() - behind[sink]) + len(hops) - 1
+    distance = hops[sink]
+    depth = np.zeros(len(hops), np.int64)
+    # From the outermost agents inwards: the depth behind an agent is then complete.
+    for agent in np.argsort(-distance, kind="stable")[:-1]:
+        receiver = np.flatnonzero((hops[agent] == 1) & (distance == distance[agent] - 1))[0]
+        depth[receiver] = max(depth[receiver], depth[agent] + 1)
+    return int(depth.sum() - depth[sink]) + len(hops) - 1

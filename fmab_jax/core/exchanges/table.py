@@ -1,4 +1,4 @@
-"""The table that an exchange is: who is heard, how long agents wait, which links a round builds."""
+"""Exchanges as tables: weights of agents, waits, links of a round, and views of messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Meter(NamedTuple):
     """One way to count the links of a round.
 
     Attributes:
-        name: Its label in results.
+        name: Label in results.
         side: "server" for links between agents and a server, "peer" for links between agents.
-        priced: Whether the communication cost counts it unless another meter is asked for; of
-            several meters of the same links, one.
-        words: What it counts.
+        priced: Whether the communication cost counts it by default; of several meters of the same
+            links, one.
+        words: Description of the links.
     """
 
     name: str
@@ -39,28 +39,28 @@ PEER = Meter("peer", "peer", True, "agent-agent links")
 
 
 class View(NamedTuple):
-    """A view of a round: whose it is, and what it shows.
+    """A view of a round: the viewer, and the messages that it sees.
 
     Attributes:
-        who: Such as "the server".
-        over: Agents that the smallest sum of messages that they see is over; 1 where they see
+        viewer: Such as "the server".
+        over: Number of agents in the smallest sum of messages that the viewer sees; 1 if it sees
             single messages.
-        inside: Whether they are agents of the sum themselves, who can take out their own message.
-        what: What they see where ``over`` is 1.
+        is_member: Whether the viewer is an agent of that sum, and can subtract its own message.
+        content: Description of what the viewer sees if ``over`` is 1.
     """
 
-    who: str
+    viewer: str
     over: int
-    inside: bool = False
-    what: str = "single messages"
+    is_member: bool = False
+    content: str = "single messages"
 
 
 class Ledger(NamedTuple):
-    """The messages of one round of GIS (Alg. 2), which goes on until the last agent is complete.
+    """The messages of one round of GIS (Alg. 2), which ends when the last agent is complete.
 
     Attributes:
-        adv: In each slot, whoever obtained something in the slot before names it to each neighbour.
-        req: Whoever lacks something asks the lowest-numbered neighbours naming it, once each.
+        adv: An agent that received data in the slot before advertises them to each neighbour.
+        req: An agent requests missing data once, from the lowest-numbered neighbour that has them.
         data: The answers, one for each request.
     """
 
@@ -74,24 +74,24 @@ class Exchange:
     """One exchange as a table; all link counts are per completed round.
 
     Attributes:
-        name: Which exchange, for people.
+        name: Name of the exchange, for people.
         agents: M.
         reporting: N, the agents that enter a round's aggregate; S, C and the noise use it.
-        weights: [agent] aggregation weights w_i in [0, 1], a read-only array, sum 1, as if
-            everybody reported; None for 1/M each. A server that hears N < M agents puts 1/N on the
-            drawn ones instead. Alone, nothing crosses agents: each puts 1 on itself.
-        alone: Whether nobody hears anybody.
+        weights: [agent] aggregation weights w_i in [0, 1], a read-only array, sum 1, as if all
+            agents report; None for 1/M each. If only N < M agents report, each of them weighs 1/N.
+            Without communication each agent has weight 1 on itself.
+        alone: Whether agents never communicate.
         wait: t_delay, slots between an epoch's end and its elimination.
         links: Pairs of a meter and its links of a round.
         diameter: Largest diameter d_G of the graph or the components, hops.
         sizes: Component sizes M_q of sinks, in agent order.
         sinks: Sink agent of each component, as an agent in 0..M-1.
-        vectors: Vectors that all links of a round carry together, of one number for each arm that
-            is heard of; a vector that is passed on counts again.
-        numbers: Single numbers that all links of a round carry besides.
-        views: Who sees what of a round, a `View` each.
-        exact: Whether every agent acts on the mean with these weights, and not on one that is near
-            it: then the noise of all agents is in whatever is decided.
+        vectors: Vectors on all links of a round together, of one number per reported arm; each hop
+            of a vector counts.
+        numbers: Single numbers on all links of a round besides.
+        views: Views of a round, a `View` each.
+        exact: Whether every agent acts on the exact weighted mean. Then the noise of all agents is
+            in every decision.
         ledger: The messages of a round of GIS or SAC, a `Ledger`; None for any other exchange.
 
     Example:
@@ -178,7 +178,7 @@ class Exchange:
         for view in self.views if isinstance(self.views, (tuple, list)) else [self.views]:
             if not isinstance(view, View):
                 refuse("exchange.views", view, "Views", remedy)
-            flag("exchange.views.inside", view.inside, "write True or False")
+            flag("exchange.views.is_member", view.is_member, "write True or False")
             over = count("exchange.views", view.over, 1, self.agents, remedy)
             views.append(view._replace(over=over))
         return tuple(views)
@@ -190,11 +190,11 @@ class Exchange:
 
     def on(self, meter: str) -> int:
         """Returns the links of a round on a meter; 0 on one that it does not have."""
-        return {each.name: number for each, number in self.links}.get(meter, 0)
+        return {label.name: number for label, number in self.links}.get(meter, 0)
 
 
 def _is_meter(meter: Meter) -> bool:
-    """Tells whether a meter can be counted on and told of."""
+    """Tells whether a meter has a name, a description and a side."""
     texts = isinstance(meter.name, str) and meter.name != "" and isinstance(meter.words, str)
     return texts and meter.side in ("server", "peer") and isinstance(meter.priced, bool)
 
@@ -210,20 +210,25 @@ def alone(agents: int) -> Exchange:
 
 
 def neighbours(
-    name: str, agents: int, links: Any, vectors: int = 0, numbers: int = 0, who: str = "neighbours"
+    name: str,
+    agents: int,
+    links: Any,
+    vectors: int = 0,
+    numbers: int = 0,
+    viewer: str = "neighbours",
 ) -> Exchange:
-    """Returns the exchange of agents that all speak in a round, to be heard at once.
+    """Returns the exchange of agents that all report in a round, without waits.
 
     Args:
-        name: Which exchange, for people.
+        name: Name of the exchange, for people.
         agents: M.
         links: As in `Exchange`, like the next two.
-        vectors: Of one number for each arm.
-        numbers: Single ones.
-        who: Gets a message.
+        vectors: Vectors of one number per arm.
+        numbers: Single numbers.
+        viewer: The receivers of a message.
     """
-    sent: dict[str, Any] = {"vectors": vectors, "numbers": numbers}
-    return Exchange(name, agents, agents, links=links, views=(View(who, 1),), **sent)
+    contents: dict[str, Any] = {"vectors": vectors, "numbers": numbers}
+    return Exchange(name, agents, agents, links=links, views=(View(viewer, 1),), **contents)
 
 
 def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchange:
@@ -243,14 +248,14 @@ def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchan
         reporting,
         links=((SERVER, reporting),),
         vectors=reporting,
-        views=(View("the server", 1), View("the agents", reporting, inside=True)),
+        views=(View("the server", 1), View("the agents", reporting, is_member=True)),
     )
 
 
 def pooled(agents: int) -> Exchange:
-    """Returns the exchange of a server that hears one reward of every agent in every slot.
+    """Returns the exchange of a server that gets one reward of every agent in every slot.
 
-    The server knows the arm, since it told it: a link carries a single number.
+    The server chose the arm: a link carries a single number.
 
     Args:
         agents: M in [1, 1e7].

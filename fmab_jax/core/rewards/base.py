@@ -88,17 +88,17 @@ class Law:
 
     @property
     def sensitivity(self) -> float:
-        """How far one changed reward can move a sum."""
+        """The largest change of a sum by one changed reward."""
         return self.high - self.low
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description that identifies the law."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
-        return {"law": self.name, **shown}
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
+        return {"law": self.name, **plain}
 
     def label(self) -> str:
-        """Returns the law in words, for captions and tables."""
+        """Returns a text of the law, for captions and tables."""
         fields = "".join(
             f", {f.name} {getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
@@ -107,7 +107,7 @@ class Law:
         return f"{self.name} rewards{fields}"
 
     def bind(self) -> tuple[Law, dict[str, np.ndarray]]:
-        """Returns the law without its traced fields, as a compilation's key, and these fields."""
+        """Returns the law without its traced fields, the key of a compilation, and these fields."""
         values = {name: np.asarray(np.float64(getattr(self, name))) for name in self.traced}
         static = copy.copy(self)
         for name in self.traced:
@@ -115,7 +115,7 @@ class Law:
         return static, values
 
     def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
-        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
+        """Returns the arguments of other methods: arrays [row, arm], or [1, arm] for all rows."""
         return (means,)
 
     @abstractmethod
@@ -133,32 +133,32 @@ class Law:
         raise NotImplementedError
 
     def smooth(self, cumulants: Cumulants) -> Truths:
-        """Tells where the cumulants of a sum give its law."""
+        """Tells where the cumulants of a sum determine its law."""
         # A sum without variance is its mean.
-        sure = cumulants[1] == 0.0
-        return sure | samplers.is_smooth(cumulants, self.step > 0.0)
+        degenerate = cumulants[1] == 0.0
+        return degenerate | samplers.is_smooth(cumulants, self.step > 0.0)
 
     def quantile(self, u: Sums, pulls: Sums, cumulants: Cumulants) -> Sums:
         """Returns the quantile of a sum of ``pulls`` rewards with these cumulants."""
         if self.step == 0.0:
-            found = samplers.smooth_quantile(u, cumulants)
+            value = samplers.smooth_quantile(u, cumulants)
             # No pulls of a law without a bound are 0, not NaN.
             ends = (x * pulls if math.isfinite(x) else x for x in (self.low, self.high))
-            return jnp.clip(found, *ends)
+            return jnp.clip(value, *ends)
         # Divide by whole numbers if the range is finite: 3 steps of 1/3 are then exactly 1.
         per_unit, most = 1.0 / self.step, math.inf
         if math.isfinite(self.sensitivity):
             most = round(self.sensitivity / self.step)
             per_unit = most / self.sensitivity
-        found = jnp.clip(samplers.lattice_quantile(u, cumulants), 0.0, most * pulls)
-        return arrays.rounded(self.low * pulls) + found / per_unit
+        value = jnp.clip(samplers.lattice_quantile(u, cumulants), 0.0, most * pulls)
+        return arrays.rounded(self.low * pulls) + value / per_unit
 
     def doubtful_step(self, u: Sums, cumulants: Sequence[Array]) -> Sums:
-        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none."""
+        """Returns the sum s if `quantile` may have confused s and the next sum; else NaN."""
         raise NotImplementedError
 
-    def at_most(self, step: Sums, pulls: Sums, inside: Array, *parameters: Array) -> Sums:
-        """Returns the probability that the agents inside, with so many pulls each, get <= step."""
+    def at_most(self, step: Sums, pulls: Sums, membership: Array, *parameters: Array) -> Sums:
+        """Returns the probability that the sum over the members, with ``pulls`` each, <= step."""
         raise NotImplementedError
 
     def total(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
@@ -167,29 +167,31 @@ class Law:
         Args:
             k0: First word of a stream's key.
             k1: Second word.
-            lane: Which independent sum.
+            lane: Lanes of independent sums.
             pulls: Whole numbers >= 0.
-            *parameters: Of `parameters`, one element per sum.
+            *parameters: Results of `parameters`, one element per sum.
         """
         cumulants = [pulls * order for order in self.cumulants(*parameters)]
         sums = self.quantile(uniform(k0, k1, lane), pulls, cumulants)
         if self.always_smooth:
             return sums
-        # Rewards without variance are all the mean.
+        # A sum without variance is its mean.
         few = ~self.smooth(cumulants) & (cumulants[1] != 0.0)
         few = jnp.broadcast_to(few, sums.shape)
         return rare(few, self.exact, sums, k0, k1, lane, pulls, *parameters)
 
     def exact(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
-        """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
+        """Samples sums that are too small for their cumulants; by default pull by pull, exactly."""
 
-        def made(number: Array) -> Bool[Array, " lane"]:
+        def is_pulled(number: Array) -> Bool[Array, " lane"]:
             return number.astype(jnp.float64) < pulls
 
-        def pull(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        def add_pull(state: tuple[Array, Array]) -> tuple[Array, Array]:
             number, total = state
             reward = self.one(uniform(k0, k1, lane, number), *parameters)
-            return number + 1, total + jnp.where(made(number), reward, 0.0)
+            return number + 1, total + jnp.where(is_pulled(number), reward, 0.0)
 
         start = (jnp.uint32(0), jnp.zeros(pulls.shape))
-        return lax.while_loop(lambda state: anywhere(jnp.any(made(state[0]))), pull, start)[1]
+        return lax.while_loop(
+            lambda state: anywhere(jnp.any(is_pulled(state[0]))), add_pull, start
+        )[1]

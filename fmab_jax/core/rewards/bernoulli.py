@@ -15,7 +15,7 @@ from fmab_jax.core.keys import Words
 from fmab_jax.core.rewards.base import Cumulants, Law, Sums
 from fmab_jax.core.shapes import Bits, Reals, Truths
 
-# About 64, but no round number: no natural table is on the border, where rounding would decide.
+# About 64, not round: natural tables must not lie on the border, where rounding would decide.
 _SMOOTH = 20.4 * math.pi
 # About 10, likewise: the expansion is then less than half a count off, but for 1e-7 of the draws.
 _CHECKED = 3.2 * math.pi
@@ -38,7 +38,7 @@ class Bernoulli(Law):
     checked_from: ClassVar[float] = _CHECKED
 
     def label(self) -> str:
-        """Returns the law in words."""
+        """Returns a text of the law."""
         return "Bernoulli rewards"
 
     def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
@@ -57,12 +57,12 @@ class Bernoulli(Law):
         return (cumulants[1] == 0.0) | (cumulants[1] >= _SMOOTH)
 
     def doubtful_step(self, u: Sums, cumulants: Sequence[Array]) -> Sums:
-        """Returns the nearest count where the expansion errs by more than the distance to it."""
+        """Returns the nearest count if the expansion may err by more than the distance to it."""
         return binomials.doubtful_step(u, cumulants)
 
-    def at_most(self, step: Sums, pulls: Sums, inside: Array, *parameters: Array) -> Sums:
+    def at_most(self, step: Sums, pulls: Sums, membership: Array, *parameters: Array) -> Sums:
         """Returns the distribution function of a sum of binomials."""
-        return binomials.binomials_at_most(step, pulls, inside, parameters[0])
+        return binomials.binomials_at_most(step, pulls, membership, parameters[0])
 
     def one(self, u: Array, *parameters: Array) -> Reals:
         """Returns 1 with probability p."""

@@ -1,7 +1,6 @@
-"""The contract that a plug-in's reward law keeps.
+"""The contract of a plug-in's reward law.
 
-Whatever a law states is tried out once, when a problem is made with it: at many means of its range,
-and at every mean that the problem fixes.
+A problem checks its law once: at many means of the law's range, and at every fixed mean.
 """
 
 from __future__ import annotations
@@ -24,33 +23,33 @@ from fmab_jax.resources import refuse_after_fork
 
 # Largest error of a sum of probabilities, and of a mean.
 _ERROR = 1e-9
-# The first and the last are the ends of what `keys.uniform` draws.
+# The first and the last are the extreme values of `keys.uniform`.
 _UNIFORMS = np.array([2.0**-53, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 2.0**-53])
-# Means that a law is tried out at; and uniforms of the conformance test.
+# Means of a check; uniforms of the conformance test.
 _MEANS, _MANY_UNIFORMS = 512, 4096
-# Means of a problem that are looked at together.
+# Means of a problem per check.
 _MOST_MEANS = 1 << 14
-# What a law on finitely many values need not state.
+# Functions that a law on finitely many values inherits.
 _FINITE = (FiniteSupport.one, FiniteSupport.cumulants)
 
 
 def is_own(owner: type) -> bool:
-    """Tells whether a class of laws is this package's, which nothing needs to look at."""
+    """Tells whether a class of laws is this package's, which needs no check."""
     return owner.__module__.startswith("fmab_jax.core.rewards.")
 
 
 def check_law(law: Law, means: Any = None) -> None:
-    """Refuses a law that does not keep its contract; the line names the law.
+    """Refuses a law that breaks its contract; the error names the law.
 
-    Its class, its description and its levels are looked at; and at many means its probabilities,
-    its cumulants and its quantiles.
+    It checks the class, the description and the levels; and at many means the probabilities, the
+    cumulants and the quantiles.
 
     Args:
-        law: Whose.
-        means: Of any shape, besides those at which every law is tried out.
+        law: The law.
+        means: Means of any shape, besides those at which every law is checked.
 
     Raises:
-        ValueError: For what is broken first.
+        ValueError: For the first broken rule.
     """
     if is_own(type(law)):
         return
@@ -72,27 +71,27 @@ def check_law(law: Law, means: Any = None) -> None:
         values = np.unique(means)
         for start in range(0, len(values), _MOST_MEANS):
             block = values[start : start + _MOST_MEANS]
-            # Few shapes: JAX compiles its functions for each.
+            # JAX compiles for each shape.
             size = max(_MEANS, 1 << (len(block) - 1).bit_length())
             _check_at(law, np.resize(block, size), _UNIFORMS)
 
 
 @functools.lru_cache(maxsize=256)
 def _check_once(law: Law) -> None:
-    # A mean at an end of the range is no part of every law.
+    # Not every law has means at the ends of its range.
     ends = isinstance(law, FiniteSupport)
     parts = np.linspace(0.0, 1.0, _MEANS) if ends else (np.arange(_MEANS) + 0.5) / _MEANS
     _check_at(law, _means_at(law, parts), _UNIFORMS)
 
 
 def check_everywhere(law: Law) -> None:
-    """Refuses a law that breaks its contract anywhere between the points of `check_law`.
+    """Refuses a law that breaks its contract between the points of `check_law`.
 
-    At other means, and at many uniforms, at which rewards must also have the cumulants that are
-    stated, where their range is finite.
+    It checks other means and many uniforms. If the range is finite, rewards must also have the
+    stated cumulants.
 
     Raises:
-        ValueError: For what is broken first; the line names the law.
+        ValueError: For the first broken rule; the error names the law.
     """
     check_law(law)
     if isinstance(law, Ratings):  # a problem checks the whole table
@@ -111,13 +110,13 @@ def _means_at(law: Law, parts: np.ndarray) -> np.ndarray:
     return start + parts * (law.sensitivity if math.isfinite(law.sensitivity) else 1.0)
 
 
-# A function, what it returns, its values [mean] or [level or uniform, mean], where they are
-# right, and what is allowed.
+# A function, a prefix for the message, its values [mean] or [level or uniform, mean], a mask of
+# valid values, and the allowed values.
 _Rule = tuple[str, str, np.ndarray, np.ndarray, str]
 
 
 def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
-    """Refuses what a law states at some means, or its rewards at some uniforms."""
+    """Checks a law at some means and uniforms."""
     refuse_after_fork()
     owner = type(law).__name__
     with (
@@ -125,37 +124,37 @@ def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
         own_settings(),
         np.errstate(all="ignore"),
     ):
-        for function, what, values, kept, allowed in _rules(law, means, uniforms):
-            kept = np.broadcast_to(kept, values.shape)
-            if not kept.all():
-                place = np.unravel_index(kept.argmin(), kept.shape)
-                told = f"{what}{values[place]:g} at mean {means[place[-1]]:g}"
+        for function, prefix, values, valid, allowed in _list_rules(law, means, uniforms):
+            valid = np.broadcast_to(valid, values.shape)
+            if not valid.all():
+                place = np.unravel_index(valid.argmin(), valid.shape)
+                text = f"{prefix}{values[place]:g} at mean {means[place[-1]]:g}"
                 if function == "one" and len(place) == 2:
-                    told += f" and u = {uniforms[place[0]]:.6g}"
-                refuse(f"{owner}.{function}", Shown(told), allowed, f"mend {function}")
+                    text += f" and u = {uniforms[place[0]]:.6g}"
+                refuse(f"{owner}.{function}", Shown(text), allowed, f"mend {function}")
 
 
-def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]:
+def _list_rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]:
     low, high, name = law.low, law.high, type(law).__name__
     slack = _ERROR * max(1.0, *(abs(x) for x in (low, high) if math.isfinite(x)), 1.0)
     static, traced = law.bind()
     values = {key: jnp.asarray(value) for key, value in traced.items()}
-    given = static.parameters(jnp.asarray(means[None]), **values)
-    parameters = [jnp.broadcast_to(jnp.asarray(each), (1, len(means)))[0] for each in given]
-    near = _ERROR * np.maximum(1.0, abs(means))
-    # All written so that NaN keeps no rule.
+    arrays = static.parameters(jnp.asarray(means[None]), **values)
+    parameters = [jnp.broadcast_to(jnp.asarray(array), (1, len(means)))[0] for array in arrays]
+    tolerance = _ERROR * np.maximum(1.0, abs(means))
+    # NaN must break every rule.
     if isinstance(law, FiniteSupport):
         if len(parameters) != len(law.levels):
             allowed = f"{len(law.levels)} probabilities, one for each of its levels"
             refuse(f"{name}.parameters", len(parameters), allowed, "return a tuple of arrays")
         table = np.array(parameters)
-        inside = (table >= -_ERROR) & (table <= 1.0 + _ERROR)
-        yield "parameters", "", table, inside, "in [0, 1]"
+        valid = (table >= -_ERROR) & (table <= 1.0 + _ERROR)
+        yield "parameters", "", table, valid, "in [0, 1]"
         total, mean = table.sum(axis=0), np.array(law.values) @ table
-        kept = abs(total - 1.0) <= _ERROR
-        yield "parameters", "sum ", total, kept, "1 in sum over levels"
-        kept = abs(mean - means) <= near
-        yield "parameters", "mean ", mean, kept, "probabilities with that mean"
+        holds = abs(total - 1.0) <= _ERROR
+        yield "parameters", "sum ", total, holds, "1 in sum over levels"
+        holds = abs(mean - means) <= tolerance
+        yield "parameters", "mean ", mean, holds, "probabilities with that mean"
         inherited = (type(law).one, type(law).cumulants) == _FINITE
         if inherited and len(uniforms) < _MANY_UNIFORMS:
             return  # the rest follows from the probabilities
@@ -163,28 +162,31 @@ def _rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]
     if len(cumulants) != 7:
         allowed = "six cumulants and the decay"
         refuse(f"{name}.cumulants", len(cumulants), allowed, "return seven")
-    for each in cumulants[: 7 if law.step else 6]:  # the decay is used on a lattice alone
-        yield "cumulants", "", each, np.isfinite(each), "finite"
+    for array in cumulants[: 7 if law.step else 6]:  # the decay is used on a lattice alone
+        yield "cumulants", "", array, np.isfinite(array), "finite"
     mean = low + law.step * cumulants[0] if law.step else cumulants[0]
-    yield "cumulants", "first ", mean, abs(mean - means) <= near, "the mean first"
+    yield "cumulants", "first ", mean, abs(mean - means) <= tolerance, "the mean first"
     variance, allowed = cumulants[1], "variances second, at least 0"
     yield "cumulants", "variance ", variance, variance >= -_ERROR, allowed
     shape = (len(uniforms), len(means))
     u = jnp.broadcast_to(jnp.asarray(uniforms)[:, None], shape)
-    drawn = np.asarray(static.one(u, *(jnp.broadcast_to(each, shape) for each in parameters)))
-    kept = np.isfinite(drawn) & (drawn >= low - slack) & (drawn <= high + slack)
-    kept[1:] &= np.diff(drawn, axis=0) >= 0.0
+    sampled = np.asarray(static.one(u, *(jnp.broadcast_to(array, shape) for array in parameters)))
+    holds = np.isfinite(sampled) & (sampled >= low - slack) & (sampled <= high + slack)
+    holds[1:] &= np.diff(sampled, axis=0) >= 0.0
     allowed = f"rewards in [{low:g}, {high:g}] that do not decrease with u"
-    yield "one", "", drawn, kept, allowed
+    yield "one", "", sampled, holds, allowed
     if law.step:
-        steps = (drawn - low) / law.step
-        kept, allowed = abs(steps - np.round(steps)) <= 1e-6, f"{low:g} plus a multiple of its step"
-        yield "one", "", drawn, kept, f"{allowed}, {law.step:g}"
+        steps = (sampled - low) / law.step
+        holds, allowed = (
+            abs(steps - np.round(steps)) <= 1e-6,
+            f"{low:g} plus a multiple of its step",
+        )
+        yield "one", "", sampled, holds, f"{allowed}, {law.step:g}"
     if len(uniforms) >= _MANY_UNIFORMS and math.isfinite(law.sensitivity):
-        yield from _moment_rules(law, drawn[1:-1] - means, cumulants, slack)
+        yield from _list_moment_rules(law, sampled[1:-1] - means, cumulants, slack)
 
 
-def _moment_rules(
+def _list_moment_rules(
     law: Law, deviations: np.ndarray, cumulants: list[np.ndarray], slack: float
 ) -> Iterator[_Rule]:
     unit = law.step or 1.0
@@ -193,7 +195,13 @@ def _moment_rules(
     moments = (0.0 * k2, k2, k3, k4 + 3 * k2**2, fifth, sixth)
     for order, moment in enumerate(moments, start=1):
         # Quantiles on midpoints give a moment to within the function's variation over their number.
-        found = (deviations**order).mean(axis=0)
+        moments_of_law = (deviations**order).mean(axis=0)
         error = 2.0 * law.sensitivity**order / _MANY_UNIFORMS + slack
-        what = f"central moment {order} of "
-        yield "one", what, found, abs(found - moment) <= error, "of the stated cumulants"
+        prefix = f"central moment {order} of "
+        yield (
+            "one",
+            prefix,
+            moments_of_law,
+            abs(moments_of_law - moment) <= error,
+            "of the stated cumulants",
+        )

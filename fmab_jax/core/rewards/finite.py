@@ -25,9 +25,9 @@ from fmab_jax.errors import length, real, refuse
 MAX_LEVELS = 1000
 # Most steps from the lowest level to the highest: sixth powers, summed over pulls, are finite.
 _MOST_STEPS = 10**40
-# Up to this many steps from the lowest level to the highest, combs of every width are looked for.
+# With more steps from the lowest level to the highest, only combs of width 1 are considered.
 _MAX_COMB = 12
-# Up to so many rewards of finitely many values are drawn one by one.
+# Up to so many rewards are drawn one by one.
 _PULL_BY_PULL = 16.0
 
 
@@ -44,8 +44,8 @@ class _Lattice(NamedTuple):
 
 
 @functools.lru_cache
-def _lattice(levels: tuple[float, ...]) -> _Lattice:
-    # Levels are read as the decimals that are written: 0.1, 0.2 and 0.3 are equally far apart.
+def _make_lattice(levels: tuple[float, ...]) -> _Lattice:
+    # As decimals, 0.1, 0.2 and 0.3 are equidistant.
     exact = [Fraction(repr(float(level))) for level in levels]
     above = [level - exact[0] for level in exact]
     shared = math.lcm(*(x.denominator for x in above))
@@ -55,12 +55,12 @@ def _lattice(levels: tuple[float, ...]) -> _Lattice:
 
 
 @functools.lru_cache
-def _comb_frequencies(span: int) -> tuple[float, ...]:
-    """Returns where in [1, pi] a comb could show: multiples of 2 pi / d, and points between."""
+def _list_comb_frequencies(span: int) -> tuple[float, ...]:
+    """Returns the frequencies of combs in [1, pi]: multiples of 2 pi / d, and midpoints."""
     combs = {2.0 * math.pi * k / d for d in range(1, span + 1) for k in range(1, d // 2 + 1)}
-    found = sorted({1.0, math.pi} | {t for t in combs if 1.0 < t < math.pi})
-    between = [(a + b) / 2.0 for a, b in zip(found, found[1:], strict=False)]
-    return tuple(sorted([*found, *between]))
+    frequencies = sorted({1.0, math.pi} | {t for t in combs if 1.0 < t < math.pi})
+    midpoints = [(a + b) / 2.0 for a, b in zip(frequencies, frequencies[1:], strict=False)]
+    return tuple(sorted([*frequencies, *midpoints]))
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class FiniteSupport(Law):
     @property
     def values(self) -> tuple[float, ...]:
         """The rewards, in [0, 1]."""
-        steps, span = _lattice(self.levels)
+        steps, span = _make_lattice(self.levels)
         return tuple(step / span for step in steps)
 
     @property
     def step(self) -> float:  # type: ignore[override]
         """The largest number of which all values are multiples."""
-        return 1.0 / _lattice(self.levels).span
+        return 1.0 / _make_lattice(self.levels).span
 
     def mean(self, *probabilities: Array) -> Reals:
         """Returns the mean reward."""
@@ -105,7 +105,7 @@ class FiniteSupport(Law):
 
     def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
         """Returns six cumulants and the decay, in lattice steps."""
-        steps, span = _lattice(self.levels)
+        steps, span = _make_lattice(self.levels)
         mean = _dot(parameters, steps)
         powers = [[p] for p in parameters]
         for power, step in zip(powers, steps, strict=True):
@@ -123,18 +123,19 @@ class FiniteSupport(Law):
 
     def _decay(self, steps: tuple[int, ...], span: int, *parameters: Array) -> Array:
         """Bounds -log|phi(t)| by the sum over pairs of p_i p_j (1 - cos((x_i - x_j) t))."""
-        apart: dict[int, Array] = {}
+        pair_weights: dict[int, Array] = {}
         for i, upper in enumerate(steps):
             for j, lower in enumerate(steps[:i]):
                 if upper - lower == 1 or span <= _MAX_COMB:
                     pair = parameters[i] * parameters[j]
-                    apart[upper - lower] = apart.get(upper - lower, 0.0) + pair
+                    pair_weights[upper - lower] = pair_weights.get(upper - lower, 0.0) + pair
         if span > _MAX_COMB:
-            # Only neighbouring levels count here; the bound is lowest at frequency 1.
-            return apart.get(1, jnp.zeros_like(parameters[0])) * (1.0 - math.cos(1.0))
-        shares = tuple(apart.values())
+            # The bound of neighbouring levels is lowest at frequency 1.
+            return pair_weights.get(1, jnp.zeros_like(parameters[0])) * (1.0 - math.cos(1.0))
+        shares = tuple(pair_weights.values())
         bounds = (
-            _dot(shares, [1.0 - math.cos(d * t) for d in apart]) for t in _comb_frequencies(span)
+            _dot(shares, [1.0 - math.cos(d * t) for d in pair_weights])
+            for t in _list_comb_frequencies(span)
         )
         return functools.reduce(jnp.minimum, bounds)
 
@@ -142,37 +143,37 @@ class FiniteSupport(Law):
         """Returns the value whose share of (0, 1) holds u."""
         reward, below = jnp.zeros(jnp.shape(u)), jnp.zeros(jnp.shape(u))
         values = self.values
-        for p, here, following in zip(parameters[:-1], values, values[1:], strict=False):
+        for p, value, next_value in zip(parameters[:-1], values, values[1:], strict=False):
             below = below + p
-            reward = reward + jnp.where(u > below, following - here, 0.0)
+            reward = reward + jnp.where(u > below, next_value - value, 0.0)
         return reward
 
     def exact(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
-        """Samples how often each level is met: a binomial of what the levels before it left."""
-        # Small numbers of pulls are drawn pull by pull, which is cheaper for them.
-        several = jnp.where(pulls > _PULL_BY_PULL, pulls, 0.0)
-        fewest = super().exact(k0, k1, lane, pulls - several, *parameters)
-        # Summed from the highest level down, so that shares of the rest lose no digits.
-        rest = [parameters[-1]]
+        """Samples the count of each level: a binomial of the pulls that earlier levels left."""
+        # A few pulls are cheaper one by one.
+        many_pulls = jnp.where(pulls > _PULL_BY_PULL, pulls, 0.0)
+        few_sums = super().exact(k0, k1, lane, pulls - many_pulls, *parameters)
+        # Sums from the highest level down keep the digits of small shares.
+        tails = [parameters[-1]]
         for p in parameters[-2::-1]:
-            rest.append(rest[-1] + p)
-        shares = [p / jnp.maximum(r, 1e-300) for p, r in zip(parameters, rest[::-1], strict=True)]
+            tails.append(tails[-1] + p)
+        shares = [p / jnp.maximum(r, 1e-300) for p, r in zip(parameters, tails[::-1], strict=True)]
         share = jnp.minimum(jnp.stack(shares[:-1]), 1.0)
-        step = jnp.asarray(_lattice(self.levels).steps, jnp.float64)
+        step = jnp.asarray(_make_lattice(self.levels).steps, jnp.float64)
 
-        def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        def is_unfinished(state: tuple[Array, Array, Array]) -> Array:
             number, left, _ = state
             return (number < len(shares) - 1) & anywhere(jnp.any(left > 0.0))
 
-        def level(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def draw_level(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             number, left, total = state
             draw = number.astype(jnp.uint32)
             met = binomials.binomials(Words(k0, k1), lane, left, share[number], draw)
             return number + 1, left - met, total + met * step[number]
 
-        start = (jnp.int32(0), several, jnp.zeros(pulls.shape))
-        _, left, total = lax.while_loop(unfinished, level, start)
-        return fewest + (total + left * step[-1]) / step[-1]
+        start = (jnp.int32(0), many_pulls, jnp.zeros(pulls.shape))
+        _, left, total = lax.while_loop(is_unfinished, draw_level, start)
+        return few_sums + (total + left * step[-1]) / step[-1]
 
 
 @dataclass(frozen=True)
@@ -198,11 +199,11 @@ class Ratings(FiniteSupport):
         object.__setattr__(self, "levels", checked_levels(self.levels))
 
     def label(self) -> str:
-        """Returns the law in words."""
-        shown = [repr(x).removesuffix(".0") for x in self.levels]
-        if len(shown) > 6:
-            shown = [*shown[:2], "...", shown[-1]]
-        return f"ratings {', '.join(shown)}"
+        """Returns a text of the law."""
+        texts = [repr(x).removesuffix(".0") for x in self.levels]
+        if len(texts) > 6:
+            texts = [*texts[:2], "...", texts[-1]]
+        return f"ratings {', '.join(texts)}"
 
     def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
@@ -226,12 +227,12 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     is_list = isinstance(levels, (list, tuple, range, np.ndarray))
     if not is_list or getattr(levels, "ndim", 1) != 1 or not 2 <= length(levels) <= MAX_LEVELS:
         refuse("levels", levels, allowed, remedy)
-    found = tuple(
+    numbers = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(levels)
     )
-    if any(b <= a for a, b in zip(found, found[1:], strict=False)):
+    if any(b <= a for a, b in zip(numbers, numbers[1:], strict=False)):
         refuse("levels", levels, "increasing", "sort them and drop repeated ones")
-    if _lattice(found).span > _MOST_STEPS:
+    if _make_lattice(numbers).span > _MOST_STEPS:
         allowed = "multiples of 1e-40 of the distance from the lowest to the highest"
         refuse("levels", levels, allowed, "round them")
-    return found
+    return numbers

@@ -50,7 +50,7 @@ class Gaussian(Law):
         object.__setattr__(self, "sd", parameters_of(type(self))["sd"].check(self.sd))
 
     def label(self) -> str:
-        """Returns the law in words."""
+        """Returns a text of the law."""
         return f"Gaussian rewards, sd {self.sd!r}"
 
     def parameters(self, means: PerRowArm, **traced: Any) -> tuple[Array, ...]:

@@ -1,8 +1,8 @@
 """What comes out of a run, and how an output is found.
 
-An output is made, on the host, of what trials have recorded: fields of an `Outcome`, and gauges,
-which the loops add up only where an output needs them. A file of this folder that defines an
-`Output` adds it; one of the user's own is passed to `simulate` or `sweep` as it is.
+An output is computed on the host from the records of trials: fields of an `Outcome`, and
+accumulators, which the loops add up only for an output that needs them. A file of this folder
+that defines an `Output` adds it; one of the user's own is passed to `simulate` or `sweep` as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fmab_jax.core.outputs import OF_RESULTS, Gauge, Output, Record, Reduce
+from fmab_jax.core.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
@@ -120,38 +120,42 @@ def chosen(asked: Any) -> tuple[Output, ...]:
         for axis, values in output.over if isinstance(output, Reduce) else ():
             if axis in taken or axes.setdefault(axis, values) != values:
                 refuse("Reduce.over", axis, _NAME_WANTED, "rename it")
-    gauges = [gauge.name for gauge in gauges_of(outputs)]
-    for name in gauges:
-        if name in schema.FIELDS or gauges.count(name) > 1:
-            refuse("Gauge.name", name, "a short plain name that nothing else has", "rename it")
+    accumulators = [accumulator.name for accumulator in collect_accumulators(outputs)]
+    for name in accumulators:
+        if name in schema.FIELDS or accumulators.count(name) > 1:
+            refuse(
+                "Accumulator.name", name, "a short plain name that nothing else has", "rename it"
+            )
     # In whatever order they are asked for, the study is the same.
     return tuple(sorted(outputs, key=lambda output: output.name))
 
 
-def gauges_of(outputs: Sequence[Output]) -> tuple[Gauge, ...]:
-    """Returns what has to be added up for some outputs, each gauge once."""
-    return tuple(dict.fromkeys(gauge for each in outputs for gauge in each.gauges))
+def collect_accumulators(outputs: Sequence[Output]) -> tuple[Accumulator, ...]:
+    """Returns what has to be added up for some outputs, each accumulator once."""
+    return tuple(
+        dict.fromkeys(accumulator for each in outputs for accumulator in each.accumulators)
+    )
 
 
-def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
+def attach_accumulators(trial: Any, outputs: Sequence[Output], title: str) -> Any:
     """Returns a trial that adds up what some outputs need.
 
     Raises:
         ValueError: If the algorithm's loop cannot.
     """
-    gauges = gauges_of(outputs)
-    if not gauges:
+    accumulators = collect_accumulators(outputs)
+    if not accumulators:
         return trial
-    if not callable(getattr(trial, "gauging", None)):
-        needy = next(each.name for each in outputs if each.gauges)
+    if not callable(getattr(trial, "with_accumulators", None)):
+        needy = next(each.name for each in outputs if each.accumulators)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
     for each in outputs:
         try:
-            trial.gauging(each.gauges)
+            trial.with_accumulators(each.accumulators)
         except Refusal as error:
             # What was asked for is the output, not what it needs.
             raise Refusal("outputs", each.name, error.allowed, error.remedy) from None
-    return trial.gauging(gauges)
+    return trial.with_accumulators(accumulators)
 
 
 def described(output: Output) -> str:
@@ -160,14 +164,14 @@ def described(output: Output) -> str:
         return output.name
     functions: list[Callable[..., Any]] = [
         output.of,
-        *(x for each in output.gauges for x in each if callable(x)),
+        *(x for each in output.accumulators for x in each if callable(x)),
     ]
     about: tuple[Any, ...] = output.name, output.label, output.units, output.dims
     if isinstance(output, Reduce):
         functions += [output.init, output.add, output.merge, output.finish]
         about = *about, output.over
-    gauges = [(each.name, each.dims) for each in output.gauges]
-    return f"{output.name} {code_digest(repr((about, gauges)), *functions)}"
+    accumulators = [(each.name, each.dims) for each in output.accumulators]
+    return f"{output.name} {code_digest(repr((about, accumulators)), *functions)}"
 
 
 def stated(outputs: Sequence[Output]) -> dict[str, list[str]]:
@@ -209,7 +213,7 @@ def reduce_seeds(
     """
     links = tuple(facts["links"].tolist())
     numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
-    before = output.leaves
+    before = output.initial_arrays
     with contract.asking(output), own_settings():
         after = _fold(output, numbers, links)(output.state(before), dict(fields))
         found = [np.asarray(x) for x in jax.tree.leaves(after)]
@@ -268,7 +272,7 @@ def made(
         ValueError: If it breaks a promise, fails, or asks for what is not recorded.
     """
     if is_shipped(output):
-        usual = np.asarray(output.of(Record(arrays, facts, output.gauges)))
+        usual = np.asarray(output.of(Record(arrays, facts, output.accumulators)))
         # What is asked for is kept as real numbers, which have a NaN.
         return usual.astype(np.float64, copy=False) if output.name in _shipped() else usual
     sizes, field = tuple(map(size, output.dims)), f"{output.name}.of"
@@ -280,7 +284,7 @@ def made(
 
     def compute(rows: Any, number: int) -> np.ndarray:
         with contract.asking(output):
-            result = output.of(Record(lambda name: fetch(name)[rows], facts, output.gauges))
+            result = output.of(Record(lambda name: fetch(name)[rows], facts, output.accumulators))
             values = np.asarray(result)
         shape = number, *sizes
         if values.shape != shape:

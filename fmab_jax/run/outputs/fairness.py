@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmab_jax.core.outputs import Output, Record
-from fmab_jax.run.outputs.regret_by_agent import GAUGE
+from fmab_jax.run.outputs.regret_by_agent import ACCUMULATOR
 
 
 def _jain(record: Record) -> np.ndarray:
@@ -22,7 +22,7 @@ FAIRNESS = Output(
     "Jain's index of the agents' regret at T",
     "1",
     _jain,
-    gauges=(GAUGE,),
+    accumulators=(ACCUMULATOR,),
     source="Jain, Chiu and Hawe, DEC TR-301, 1984",
 )
 """1 if all agents have the same regret, 1 / M if one has it all."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fmab_jax.core import arrays
-from fmab_jax.core.outputs import Gauge, Output, Stretch
+from fmab_jax.core.outputs import Accumulator, Output, Stretch
 
 
 def _start(rows: int, arms: int, grid: Array) -> Array:
@@ -21,7 +21,7 @@ def _add(found: Array, stretch: Stretch, grid: Array) -> Array:
     return found + arrays.rounded(slots * each)
 
 
-GAUGE = Gauge("pulls", ("arm",), _start, _add)
+ACCUMULATOR = Accumulator("pulls", ("arm",), _start, _add)
 
 PULLS = Output(
     "pulls",
@@ -29,7 +29,7 @@ PULLS = Output(
     "pulls",
     lambda record: record["pulls"],
     ("arm",),
-    gauges=(GAUGE,),
+    accumulators=(ACCUMULATOR,),
 )
 """Of all agents together; whole up to rounding, but where the horizon cuts an epoch or agents share
 the arms out: then pulls are shared out equally over the active arms."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fmab_jax.core import arrays
-from fmab_jax.core.outputs import Gauge, Output, Stretch
+from fmab_jax.core.outputs import Accumulator, Output, Stretch
 
 
 def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:
@@ -31,7 +31,7 @@ def _end(found: tuple[Array, Array]) -> Any:
     return found[1]
 
 
-GAUGE = Gauge("regret_by_agent", ("agent", "time"), _start, _add, _end)
+ACCUMULATOR = Accumulator("regret_by_agent", ("agent", "time"), _start, _add, _end)
 
 REGRET_BY_AGENT = Output(
     "regret_by_agent",
@@ -39,6 +39,6 @@ REGRET_BY_AGENT = Output(
     "reward",
     lambda record: record["regret_by_agent"].swapaxes(1, 2),
     ("time", "agent"),
-    gauges=(GAUGE,),
+    accumulators=(ACCUMULATOR,),
 )
 """Summed over agents it is ``regret``, up to rounding."""

@@ -1,18 +1,18 @@
-"""Gauges: what a plug-in adds up in a loop, and who is to blame where that goes wrong."""
+"""Accumulators: what a plug-in adds up in a loop, and who is to blame where that goes wrong."""
 
 import jax.numpy as jnp
 import pytest
 import sizes
 
 import fmab_jax as fmab
-from fmab_jax.core.outputs import Gauge
+from fmab_jax.core.outputs import Accumulator
 from fmab_jax.errors import Refusal
 from fmab_jax.run import outputs
 
 
-def own(of, gauge):
+def own(of, accumulator):
     """Returns an output of one's own."""
-    return fmab.Output("own", "", "", of, gauges=(gauge,))
+    return fmab.Output("own", "", "", of, accumulators=(accumulator,))
 
 
 def zeros(rows, arms, grid):
@@ -25,7 +25,7 @@ def stays(had, stretch, grid):
     return had
 
 
-GAUGES = {
+ACCUMULATORS = {
     "of three arms too many": (lambda r, a, g: jnp.zeros(a + 3), stays, ("arm",), "end returns"),
     "of too few arms": (lambda r, a, g: jnp.zeros(a - 1), stays, ("arm",), "end returns"),
     "of a row too few": (lambda r, a, g: jnp.zeros(r - 1), stays, ("agent",), "end returns"),
@@ -47,26 +47,31 @@ GAUGES = {
 }
 
 
-@pytest.mark.parametrize("name", GAUGES)
-def test_a_gauge_of_another_shape_is_the_plug_ins_fault(name, tmp_path, monkeypatch):
-    """Would catch a gauge that is told as damage of the store, "run the sweep again", for ever; one
-    that is cut or repeated to the shape it should have; and an algorithm that is blamed for it."""
-    start, add, dims, line = GAUGES[name]
-    gauge = Gauge("g", dims, start, add, lambda had: had)
-    asked = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], gauge)
+@pytest.mark.parametrize("name", ACCUMULATORS)
+def test_an_accumulator_of_another_shape_is_the_plug_ins_fault(name, tmp_path, monkeypatch):
+    """Would catch an accumulator that is told as damage of the store, "run the sweep again", for
+    ever; one that is cut or repeated to the shape it should have; and an algorithm that is blamed
+    for it."""
+    start, add, dims, line = ACCUMULATORS[name]
+    accumulator = Accumulator("g", dims, start, add, lambda had: had)
+    asked = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], accumulator)
     monkeypatch.setattr(outputs, "further", lambda: {"own": asked})
     problem = fmab.Problem.uniform(**sizes.SMALL)
     given = dict(horizon=40, seeds=2, times=4, outputs=["own"], store=tmp_path / "s")
-    wanted = f"^g breaks the contract of gauges: A gauge starts as arrays, .* Seen: {line}"
+    wanted = (
+        f"^g breaks the contract of accumulators: An accumulator starts as arrays, .* Seen: {line}"
+    )
     for _ in range(2):
         with pytest.raises(Refusal, match=wanted):
             fmab.sweep(fmab.ucb1(), problem, progress=False, **given)
 
 
 @pytest.mark.parametrize("algorithm", [fmab.cdp_mab(1.0), fmab.single_mab(1.0), fmab.dp_imed(1.0)])
-def test_a_gauge_is_looked_at_in_every_loop(algorithm):
-    """Would catch a loop that does not know how many rows, arms or slots a gauge has to have."""
-    few = Gauge("g", ("agent", "arm"), lambda r, a, g: jnp.zeros((r, a - 1)), stays, lambda x: x)
+def test_an_accumulator_is_checked_in_every_loop(algorithm):
+    """Would catch a loop that does not know how many rows, arms or slots an accumulator has."""
+    few = Accumulator(
+        "g", ("agent", "arm"), lambda r, a, g: jnp.zeros((r, a - 1)), stays, lambda x: x
+    )
     asked = [own(lambda record: record["g"][:, 0, 0], few)]
     with pytest.raises(Refusal, match=r"^g breaks .* float64\(1, 2\) in place of float64\(1, 3\)"):
         fmab.simulate(algorithm, fmab.Problem.uniform(**sizes.SMALL), 40, 2, outputs=asked)
