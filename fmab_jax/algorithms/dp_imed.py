@@ -16,7 +16,7 @@ class DPIMED(GrowingEpisodes):
     """DP-IMED: plays the arm of the smallest n d_epsilon(mean, best mean) + log n.
 
     n counts an arm's pulls, means are noisy sums over them, cut to [0, 1]. The arm is played until
-    n has grown by a factor, and its rewards are told as one sum with Laplace(1 / epsilon) noise.
+    n has grown by a factor; its rewards are released as one sum with Laplace(1 / epsilon) noise.
 
     Over a secure sum (not in the paper) all agents play the arm together, with one noise.
 

@@ -29,7 +29,7 @@ from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE
 from fmab_jax.errors import count, refuse
-from fmab_jax.run.configs import exchange_of
+from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import asking
 
 _WIDTH = 80
@@ -116,7 +116,7 @@ def privacy_ledger(
     delta = checked_delta(delta)
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
-    exchange = exchange_of(algorithm, agents)
+    exchange = build_exchange(algorithm, agents)
     with asking(type(algorithm)):
         rows = ledger_of(algorithm, exchange)
         if colluding:

@@ -69,7 +69,7 @@ class Trial(Protocol):
 
 
 def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
-    """Returns what a filling's function returned, as an array, while it is traced.
+    """Returns the result of an algorithm's function as an array, while it is traced.
 
     Args:
         what: The function.

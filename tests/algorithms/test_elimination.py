@@ -503,7 +503,7 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
             agents_worse=rows(1, 1, 0, 0, 1),
             final_gap=gaps,
         )
-        found = alone.together(each, 4, 7, jnp.float64(5.0))
+        found = alone.combine_outcomes(each, 4, 7, jnp.float64(5.0))
     plain = {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
     assert plain == {
         **{"regret": [15.0, 1.75], "rounds_by": [1, 4], "rounds": 4, "arms_reported": 11},
@@ -569,7 +569,7 @@ def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     secure sum has one, weights of another component, or padding that counts as an agent."""
     algorithm, problem, more, way, wanted = ROWS[name]
     exchange = algorithm.exchange(5)
-    trial = algorithm.bind(problem, 100, exchange=exchange, room=7, **more)
+    trial = algorithm.bind(problem, 100, exchange=exchange, padded_agents=7, **more)
     assert type(trial.draws).__name__ == way
     noises = wanted.get("noises")
     shapes = getattr(trial.draws, "shape" if way == "Summed" else "shapes", None)
@@ -616,7 +616,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     padded = np.concatenate([rewards, [[1e9], [1e9]]], axis=1)
     pairs = [((rewards[:, i] + rewards[:, j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
     algorithm = LastScale(0.5, participation=0.5)
-    some = bound(algorithm, fmab.Problem.uniform(3, 2), room=4).draws
+    some = bound(algorithm, fmab.Problem.uniform(3, 2), padded_agents=4).draws
     with own_settings():
 
         @jax.jit
@@ -662,7 +662,9 @@ def test_noises_are_those_of_the_aggregate_where_arms_are_shared_out(remembers):
 @pytest.mark.parametrize("remembers", [True, False])
 def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
-    draws = bound(fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), room=4).draws
+    draws = bound(
+        fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), padded_agents=4
+    ).draws
     draws = replace(draws, remembers=remembers)
     seen = set()
     with own_settings():
@@ -705,7 +707,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     other component, a wait on the arm that is best for all, or one that is not cut at T, padding
     that waits or is heard, and links that are charged before messages have arrived."""
     if name not in ("server", "budget"):
-        monkeypatch.setattr(configs, "_snug", lambda agents: 7)
+        monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
     algorithm, exchange_, rules, horizon = SURE_SETTINGS[name]
     wanted = reference.run(
         *(np.random.default_rng(1), SURE, horizon, None), exchange=exchange_, **rules
@@ -735,7 +737,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
 def test_agents_alone_go_by_their_own_means(monkeypatch):
     """Would catch an agent alone with another's means, with the means of all, or regret that is
     counted by its own gaps: two of five agents end with an arm that is best for them alone."""
-    monkeypatch.setattr(configs, "_snug", lambda agents: 7)
+    monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
     means = np.repeat([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]], (3, 2), axis=0)
     wanted = reference.single(np.random.default_rng(1), means, 6000, None)
     times = np.array([50, 1000, *wanted.knots[1:]])

@@ -54,7 +54,7 @@ def test_a_gauge_of_another_shape_is_the_plug_ins_fault(name, tmp_path, monkeypa
     start, add, dims, line = GAUGES[name]
     gauge = Gauge("g", dims, start, add, lambda had: had)
     asked = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], gauge)
-    monkeypatch.setattr(outputs, "further", lambda: {"own": asked})
+    monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": asked})
     problem = fmab.Problem.uniform(**sizes.SMALL)
     given = dict(horizon=40, seeds=2, times=4, outputs=["own"], store=tmp_path / "s")
     wanted = f"^g breaks the contract of gauges: A gauge starts as arrays, .* Seen: {line}"

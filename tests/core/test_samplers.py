@@ -939,7 +939,9 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.
-    config = configs.bind(algorithm, problem, horizon, room=problem.agents, quick=True)
+    config = configs.bind(
+        algorithm, problem, horizon, padded_agents=problem.agents, fast_compile=True
+    )
 
     @jax.jit
     def run(trial, bound, seed):

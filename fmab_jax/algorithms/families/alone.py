@@ -1,4 +1,4 @@
-"""Agents that hear nobody: each runs a loop of its own, and their ends are counted together."""
+"""Agents without communication: one loop for each agent, and one outcome for all."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fmab_jax.core.shapes import Integer, Reals, Scalar
 from fmab_jax.core.trials import Outcome
 
 
-def each(
-    instance: Instance, key: Array, room: int, agents: Scalar, horizon: Integer
+def split_agents(
+    instance: Instance, key: Array, padded_agents: int, agents: Scalar, horizon: Integer
 ) -> tuple[Instance, Array, Int[Array, " agent"]]:
-    """Returns instance, key and last slot of each agent.
+    """Returns the instance, key and last slot of each agent.
 
     Args:
-        instance: The seed's.
-        key: The seed's.
-        room: Rows that agents are padded to.
+        instance: The seed's instance.
+        key: The seed's key.
+        padded_agents: Rows that agents are padded to.
         agents: M.
         horizon: T.
     """
@@ -33,28 +33,28 @@ def each(
             lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
             (instance.means, instance.parameters),
         )
-        params = instance._replace(means=local[0], parameters=local[1])
-        # Padding rows stand for nobody, and play no slot.
+        local_instance = instance._replace(means=local[0], parameters=local[1])
+        # Padding rows play no slot.
         last = jnp.where(agent < agents.astype(jnp.int32), horizon, 0)
-        return params, keys.agent_key(key, agent), last
+        return local_instance, keys.agent_key(key, agent), last
 
-    return jax.vmap(one_agent)(jnp.arange(room, dtype=jnp.int32))
+    return jax.vmap(one_agent)(jnp.arange(padded_agents, dtype=jnp.int32))
 
 
-def together(
-    each: Outcome, arms: int, room: int, agents: Scalar, gauges: tuple[Gauge, ...] = ()
+def combine_outcomes(
+    outcomes: Outcome, arms: int, padded_agents: int, agents: Scalar, gauges: tuple[Gauge, ...] = ()
 ) -> Outcome:
-    """Returns the outcome of all agents from that of each.
+    """Returns one outcome of all agents from one outcome for each.
 
     Args:
-        each: [agent] of everything.
+        outcomes: Outcome with a leading agent axis.
         arms: K.
-        room: Rows that agents are padded to.
+        padded_agents: Rows that agents are padded to.
         agents: M.
-        gauges: What was added up; each agent was one row.
+        gauges: Gauges of the loops, in which each agent was one row.
     """
     count = agents.astype(jnp.int32)
-    real = jnp.arange(room, dtype=jnp.int32) < count
+    real = jnp.arange(padded_agents, dtype=jnp.int32) < count
 
     def mask(values: Array) -> Array:
         return jnp.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0)
@@ -65,26 +65,26 @@ def together(
     def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
         return jnp.max(mask(values), axis=0)
 
-    votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
+    votes = jax.nn.one_hot(outcomes.chosen_arm, arms, dtype=jnp.int32)
     playing = jnp.sum(mask(votes), axis=0, dtype=jnp.int32)
     exploring = count - jnp.sum(playing, dtype=jnp.int32)
     most = jnp.argmax(playing).astype(jnp.int32)
 
     return Outcome(
-        regret=total(each.regret),
+        regret=total(outcomes.regret),
         waiting_regret=None,
-        rounds_by=largest(each.rounds_by),
-        rounds=largest(each.rounds),
-        arms_reported=largest(each.arms_reported),
-        active_arms=largest(each.active_arms),
+        rounds_by=largest(outcomes.rounds_by),
+        rounds=largest(outcomes.rounds),
+        arms_reported=largest(outcomes.arms_reported),
+        active_arms=largest(outcomes.active_arms),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=jnp.sum(mask(each.agents_lost)),
-        agents_worse=jnp.sum(mask(each.agents_worse)),
-        final_gap=total(each.final_gap) / agents,
+        agents_lost=jnp.sum(mask(outcomes.agents_lost)),
+        agents_worse=jnp.sum(mask(outcomes.agents_worse)),
+        final_gap=total(outcomes.final_gap) / agents,
         gauged={
             gauge.name: values[:, 0] if gauge.by_agent else total(values)
             for gauge in gauges
-            for values in [(each.gauged or {})[gauge.name]]
+            for values in [(outcomes.gauged or {})[gauge.name]]
         }
         or None,
     )

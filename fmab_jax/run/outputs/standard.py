@@ -18,25 +18,25 @@ LINKS = Output(
 )
 """Completed rounds times the links of a round on each meter.
 
-A round that the horizon cuts in its wait is not counted, though it has sent its data.
+A round that the horizon cuts in its wait does not count, although agents have sent its data.
 """
 
 NUMBERS = Output(
     "numbers_sent",
     "numbers sent",
     "numbers",
-    # A vector has one number for each arm that is told of.
+    # A vector has one number for each reported arm.
     lambda record: record["arms_reported"] * record.vectors + record["rounds"] * record.numbers,
     dtype=np.int64,
 )
 
 
-def _field(name: str, label: str, units: str, field: str = "", **more: Any) -> Output:
+def _field(name: str, label: str, units: str, field: str = "", **options: Any) -> Output:
     """Returns the output that is a field of an `Outcome`."""
-    return Output(name, label, units, lambda record: record[field or name], **more)
+    return Output(name, label, units, lambda record: record[field or name], **options)
 
 
-USUAL = (
+STANDARD = (
     _field("regret", "cumulative regret", "reward", dims=("time",)),
     _field("waiting_regret", "cumulative regret while waiting", "reward", dims=("time",)),
     LINKS,
