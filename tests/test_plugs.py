@@ -818,7 +818,7 @@ COMPLETE = HOOKED.format(**HELD)
 def test_a_plug_in_that_ends_the_process_is_named_in_one_line(
     place, raised, told, tmp_path, capsys
 ):
-    """Catches `except Exception` in `asking`, `load_plugin`, `_check_numbers`; words untried."""
+    """Catches `except Exception` in `refuse_errors`, `load_plugin`, `_check_numbers`, untried."""
     path = tmp_path / "quits.py"
     source = HOOKED + TOSSED
     path.write_text(source.format(**HELD | {place: raised}), encoding="utf-8")
@@ -839,7 +839,7 @@ def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path, capsys):
 
 
 def test_a_policy_whose_hooks_fail_is_named(capsys):
-    """Would catch a traceback from the state, from a check, or from a family without an algorithm."""
+    """Would catch a traceback from the state, from a check, or from a family by itself."""
     policy = plays(1, init=staticmethod(fails))
     line = "must return, not end in ZeroDivisionError"
     refuses(f"^own.init: {line}", fmab.simulate, policy, FEW, 60, 8)

@@ -116,10 +116,12 @@ def sums_of(algorithm, problem):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
-        found = unrounded_sums(traced(compilation.one_trial, "cpu", *arguments()))
+        found = unrounded_sums(traced(compilation.run_trial, "cpu", *arguments()))
         if hasattr(config.trial, "run_batch"):
             for platform in ("cpu", "gpu"):
-                found |= unrounded_sums(traced(compilation.many_trials, platform, *arguments(4)))
+                found |= unrounded_sums(
+                    traced(compilation.run_many_trials, platform, *arguments(4))
+                )
     return found - CALLERS
 
 

@@ -93,11 +93,11 @@ class DDUCB(Consensus):
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the length C of a stage, and e^-arccosh(1 / l), 0 for plain steps."""
-        rate = _mixing_rate(self.graph, exchange.agents)
-        stage = stage_length(rate, exchange.agents, self.mixing_error, self.accelerated)
-        momentum = rate / (1.0 + math.sqrt(1.0 - rate * rate)) if self.accelerated else 0.0
+        rate = _compute_mixing_rate(self.graph, exchange.agents)
+        stage = compute_stage_length(rate, exchange.agents, self.mixing_error, self.accelerated)
+        factor = rate / (1.0 + math.sqrt(1.0 - rate * rate)) if self.accelerated else 0.0
         params = super().values(exchange, horizon)
-        return params | {"stage": float(stage), "momentum": momentum}
+        return params | {"stage": float(stage), "momentum": factor}
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
@@ -136,7 +136,7 @@ class DDUCB(Consensus):
         stage, step = _locate_slot(slot, params)
         mixture = slot.mix(state.mixing, compute_weights(slot))
         after = mixture + arrays.rounded(
-            momentum(step, params["momentum"]) * (mixture - state.before)
+            compute_momentum(step, params["momentum"]) * (mixture - state.before)
         )
         over = step == params["stage"]
         # No mixing is complete in the first stage: the agent's first pulls stand for all agents.
@@ -149,7 +149,7 @@ class DDUCB(Consensus):
         )
 
 
-def stage_length(rate: float, agents: int, error: float, accelerated: bool = True) -> int:
+def compute_stage_length(rate: float, agents: int, error: float, accelerated: bool = True) -> int:
     """Returns C, the slots of a stage, after which mixing has an error of e / M.
 
     Args:
@@ -173,7 +173,7 @@ def compute_weights(slot: Slot) -> Float[Array, "agent degree"]:
     return jnp.where(is_neighbour, 1.0 / (most + 1.0), 0.0)
 
 
-def momentum(step: Scalar, base: Scalar) -> Scalar:
+def compute_momentum(step: Scalar, base: Scalar) -> Scalar:
     """Returns b_m = T_{m-2}(1 / l) / T_m(1 / l) of step m, 0 in the first.
 
     With it y_m = P y_{m-1} + b_m (P y_{m-1} - y_{m-2}) is T_m(P / l) y_0 / T_m(1 / l): Chebyshev's
@@ -197,5 +197,5 @@ def _locate_slot(slot: Slot, params: Params) -> tuple[Scalar, Scalar]:
 
 
 @lru_cache(maxsize=256)
-def _mixing_rate(graph: object, agents: int) -> float:
+def _compute_mixing_rate(graph: object, agents: int) -> float:
     return graphs.mixing_rate(network(graph, agents))

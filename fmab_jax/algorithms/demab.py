@@ -170,11 +170,11 @@ class DEMABTrial:
         seed = _Seed(self, instance, grid, key)
         state = seed.share_out(seed.explore())
 
-        def runs(state: _Phases) -> Truth:
+        def is_running(state: _Phases) -> Truth:
             return (state.slot < self.horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
 
         # A vmapped loop runs until its last seed ends; completed seeds draw nothing.
-        return seed.finish(lax.while_loop(runs, lambda s: seed.play(s, runs(s)), state))
+        return seed.finish(lax.while_loop(is_running, lambda s: seed.play(s, is_running(s)), state))
 
 
 def _count_pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
@@ -286,16 +286,16 @@ class _Seed(NamedTuple):
             phase = state.phase + 1
             pulls = _count_pulls(trial, phase, jnp.int64(1))
 
-            def words(stream: int) -> tuple[Array, Array]:
+            def stream_words(stream: int) -> tuple[Array, Array]:
                 stream_keys = jax.vmap(lambda key: keys.stream_key(key, phase, stream))(agent_keys)
                 return stream_keys.k0[:, None], stream_keys.k1[:, None]
 
             lane = jnp.arange(arms, dtype=jnp.uint32)[None, :]
             counts = jnp.where(state.alive & fits[:, None], pulls, 0.0)
             parameters = (x[:1] for x in self.instance.parameters)
-            sums = trial.law.total(*words(keys.REWARD), lane, counts, *parameters)
+            sums = trial.law.total(*stream_words(keys.REWARD), lane, counts, *parameters)
             if trial.noisy:
-                noise = laplace.laplace(*words(keys.NOISE), lane)
+                noise = laplace.laplace(*stream_words(keys.NOISE), lane)
                 sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
             alive = jnp.where(
                 fits[:, None], _eliminate(sums / pulls, state.alive, phase), state.alive

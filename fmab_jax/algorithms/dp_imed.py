@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
-from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
+from fmab_jax.algorithms.families.growing import GrowingEpisodes, plan_slots
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.shapes import Integer, Scalar
@@ -38,4 +38,4 @@ class DPIMED(GrowingEpisodes):
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         cost = private_divergence(mean, jnp.max(mean), params["epsilon"])
         arm = jnp.argmin(rounded(state.pulls * cost) + jnp.log(state.pulls))
-        return arm, grown(state.pulls[arm], episode, params)
+        return arm, plan_slots(state.pulls[arm], episode, params)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
-from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
+from fmab_jax.algorithms.families.growing import GrowingEpisodes, plan_slots
 from fmab_jax.algorithms.kl_ucb import maximize_mean
 from fmab_jax.core.evidence import largest_within
 from fmab_jax.core.shapes import Integer, Scalar
@@ -40,4 +40,4 @@ class DPKLUCB(GrowingEpisodes):
         distance = jnp.log(episode.sharing * episode.time) / state.pulls
         index = largest_within(mean, maximize_mean(mean, distance), distance, params["epsilon"])
         arm = jnp.argmax(index)
-        return arm, grown(state.pulls[arm], episode, params)
+        return arm, plan_slots(state.pulls[arm], episode, params)

@@ -80,6 +80,6 @@ class FedUCB(GossipUCB, Private):
     ) -> State:
         """Adds pulls and rewards; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
-        noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
-        scale = tree.levels(slot.horizon) / params["epsilon"]
+        noise = tree.draw_noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
+        scale = tree.count_levels(slot.horizon) / params["epsilon"]
         return update_state(state, pulls, state.sums + rewards, arrays.rounded(scale * noise), slot)

@@ -154,17 +154,17 @@ def compare_counts(state: State, slot: Slot) -> PerRowArm:
     is_neighbour = slot.neighbours >= 0
     real = jnp.arange(is_neighbour.shape[0], dtype=jnp.float64) < slot.agents
 
-    def among_all(_: None) -> Array:
+    def compare_all(_: None) -> Array:
         # The maximum includes the agent's own estimate, which never exceeds its neighbours'.
         largest = jnp.max(jnp.where(real[:, None], state.most, 0.0), axis=0)
         return jnp.maximum(state.pulls, largest[None, :])
 
-    def one_by_one(_: None) -> Array:
+    def compare_neighbours(_: None) -> Array:
         return slot.largest_nearby(state.pulls, state.most)
 
     degree = jnp.sum(is_neighbour, axis=1, dtype=jnp.int32).astype(jnp.float64)
     is_incomplete = anywhere(jnp.any(real & (degree < slot.agents - 1.0)))
-    return lax.cond(is_incomplete, one_by_one, among_all, None)
+    return lax.cond(is_incomplete, compare_neighbours, compare_all, None)
 
 
 def choose_arm(state: State, radius: PerRowArm, slot: Slot) -> ArmPerRow:

@@ -101,7 +101,7 @@ def draw_beta(slot: Slot, ones: PerRowArm, zeros: PerRowArm) -> PerRowArm:
     """
     rows, width = ones.shape
     lane = keys.lanes(rows, jnp.arange(width, dtype=jnp.uint32), width)
-    words = slot.slot_words()
+    words = slot.own_words()
     total = ones + zeros
     least, most = 1.0 + jnp.minimum(ones, zeros), 1.0 + jnp.maximum(ones, zeros)
     # A logistic variable of this rate has the tails of the log odds.

@@ -89,7 +89,7 @@ class TreeUCB(Private, IndexPolicy):
         epsilon = params["epsilon"] / jnp.where(params["split"] > 0.0, slot.arms, 1.0)
         log = jnp.log(slot.horizon)
         covered = log * log * jnp.log(slot.arms * slot.horizon * log / params["failure"])
-        scale = tree.levels(slot.horizon) / epsilon
+        scale = tree.count_levels(slot.horizon) / epsilon
         total = state.sums + rounded(scale * state.noise)
         width = jnp.sqrt(2.0 * jnp.log(slot.time) * state.pulls)
         index = (total + width + covered / epsilon) / state.pulls
@@ -102,5 +102,5 @@ class TreeUCB(Private, IndexPolicy):
         """Adds pulls and rewards; the pulled arm's sum gets the noise of its blocks."""
         after = IndexPolicy.update(state, pulls, rewards, slot, params)
         arm = first_best(pulls)
-        noise = tree.noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
+        noise = tree.draw_noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
         return after._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))

@@ -20,7 +20,7 @@ from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
 from fmab_jax.run.configs import Config, bind, check_types, pad_agents
-from fmab_jax.run.contract import PROMISES, asking, raise_breach
+from fmab_jax.run.contract import PROMISES, raise_breach, refuse_errors
 from fmab_jax.run.resources import checked_devices
 
 # Rounding of a regret that is summed over many slots.
@@ -123,7 +123,7 @@ def _check_value(algorithm: Algorithm) -> None:
             raise_breach(algorithm, "value", "a copy that is not equal")
     except TypeError as error:
         raise_breach(algorithm, "value", f"no hash ({error})")
-    with asking(type(algorithm)):
+    with refuse_errors(type(algorithm)):
         description = algorithm.describe()
     try:
         json.dumps(description, allow_nan=False)

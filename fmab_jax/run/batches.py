@@ -64,7 +64,7 @@ def run_trials(
         keep_on_device: Leave series over time on the device.
     """
     lanes = threads(devices) if lanes is None else lanes
-    rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
+    rows = compilation.count_table_rows(len(trials.configs)) if rows is None else rows
     batch = compilation.limit_batch(trials.configs[0].program, batch, devices)
     run_batch = _make_batch_runner(trials, batch, devices, rows, keep_on_device)
     missing = np.ones(len(trials.seeds), bool)

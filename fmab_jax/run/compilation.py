@@ -33,7 +33,7 @@ from fmab_jax.run.configs import Program
 _TABLE_GROWTH = 8
 
 
-def one_trial(
+def run_trial(
     trial: Trial,
     problem: BoundProblem,
     grid: Int[Array, " time"],
@@ -51,38 +51,38 @@ def one_trial(
     """
     key = keys.seed_key(root_seed, seed)
     owner, name = _find_owner(trial)
-    with contract.asking(type(problem.law)):
+    with contract.refuse_errors(type(problem.law)):
         instance = problem.draw(key)
-    with contract.asking(owner, tracing=True):
+    with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
     return contract.check_outcome(outcome, len(grid), name, getattr(trial, "gauges", ()))
 
 
-def many_trials(
+def run_many_trials(
     trial: Trial,
     problem: BoundProblem,
     grid: Int[Array, "trial time"],
     root_seed: UInt32[Array, " trial"],
     seed: UInt32[Array, " trial"],
 ) -> Outcome:
-    """Runs one seed of each of many trials; arguments as in `one_trial`, [trial, ...].
+    """Runs one seed of each of many trials; arguments as in `run_trial`, [trial, ...].
 
     Calls ``run_batch`` of trials that have one; the bits are equal.
     """
     if not hasattr(trial, "run_batch"):
-        return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
+        return jax.vmap(run_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
-    with contract.asking(type(problem.law)):
+    with contract.refuse_errors(type(problem.law)):
         draw = mapped_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
         instance = draw(problem, key)
     owner, name = _find_owner(trial)
-    with contract.asking(owner, tracing=True):
+    with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
     arguments = grid.shape[1], name, getattr(trial, "gauges", ())
     return jax.vmap(lambda one: contract.check_outcome(one, *arguments))(outcome)
 
 
-def numbered_trials(
+def run_table_rows(
     table: tuple[Trial, BoundProblem, Int[Array, "config time"]],
     row: Int[Array, " trial"],
     root_seed: UInt32[Array, ""],
@@ -93,8 +93,8 @@ def numbered_trials(
     Args:
         table: The arrays of `Config.arrays`, [config, ...].
         row: Which configuration each trial is of.
-        root_seed: As in `one_trial`, for all trials.
-        seed: As in `one_trial`.
+        root_seed: As in `run_trial`, for all trials.
+        seed: As in `run_trial`.
     """
 
     def per_trial(x: Array) -> Array:
@@ -103,10 +103,10 @@ def numbered_trials(
         return x.at[row].get(mode="promise_in_bounds")
 
     trial, problem, grid = jax.tree.map(per_trial, table)
-    return many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
+    return run_many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
 
 
-def table_rows(configs: int) -> int:
+def count_table_rows(configs: int) -> int:
     """Returns the rows of a table of configurations; similar numbers share a size."""
     rows = 1
     while rows < configs:
@@ -143,7 +143,7 @@ def compile_program(
         rows: Rows of the table of configs.
 
     Returns:
-        A function with the arguments of `numbered_trials`.
+        A function with the arguments of `run_table_rows`.
     """
     # A data-dependent loop over sharded inputs would synchronise the devices at every step.
     mesh = Mesh(np.array(devices), ("trials",))
@@ -151,7 +151,7 @@ def compile_program(
     platform = devices[0].platform
     specs = (whole, split, whole, split)
     sharded = jax.shard_map(
-        numbered_trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
+        run_table_rows, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
     )
     shape_of = jax.ShapeDtypeStruct
     shapes = [shape_of((rows, *shape), np.dtype(dtype)) for shape, dtype in program.shapes]
@@ -302,12 +302,12 @@ def compile_ahead(
         it waits.
     """
 
-    def fit(number: int, tell: Callable[[], None] = lambda: None) -> Sizes:
+    def fit_program(number: int, tell: Callable[[], None] = lambda: None) -> Sizes:
         tell()
         return fit_sizes(*programs[number], devices, result_bytes)
 
     if len(programs) == 1:
-        yield fit
+        yield fit_program
         return
     threads = max(2, resources.cores() // 2)
     sizes: list[Future[Sizes]] = []
@@ -315,7 +315,7 @@ def compile_ahead(
 
     def wait_for(number: int, tell: Callable[[], None]) -> Sizes:
         following = range(len(sizes), min(number + threads, len(programs)))
-        sizes.extend(pool.submit(fit, place) for place in following)
+        sizes.extend(pool.submit(fit_program, place) for place in following)
         if not sizes[number].done():
             tell()
         return sizes[number].result()

@@ -200,7 +200,7 @@ def bind(
     padded_agents = _round_agents(problem.agents) if padded_agents is None else padded_agents
     # The largest problems leave no space for padding.
     padded_agents = max(problem.agents, min(padded_agents, MAX_AGENTS, (2**32 - 1) // problem.arms))
-    with contract.asking(type(algorithm)):
+    with contract.refuse_errors(type(algorithm)):
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, padded_agents=padded_agents
         )
@@ -265,7 +265,7 @@ def pad_agents(agents: int) -> int:
 @functools.lru_cache(maxsize=1024)
 def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
     """Builds an algorithm's exchange, once for equal algorithms."""
-    with contract.asking(type(algorithm)):
+    with contract.refuse_errors(type(algorithm)):
         exchange = algorithm.exchange(agents)
     if not isinstance(exchange, Exchange) or exchange.agents != agents:
         allowed = f"an fmab_jax.Exchange of {agents} agents"

@@ -63,7 +63,7 @@ def raise_breach(algorithm: Algorithm | str, promise: str, observation: str) -> 
     raise make_breach(algorithm, promise, observation)
 
 
-def asking(owner: object, *, tracing: bool = False) -> AbstractContextManager[None]:
+def refuse_errors(owner: object, *, tracing: bool = False) -> AbstractContextManager[None]:
     """Turns errors of a class's functions into refusals that name both; see `errors_as`.
 
     Args:
@@ -106,7 +106,7 @@ def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> Non
         Refusal: For the first statement that results cannot hold.
     """
     owner = type(algorithm)
-    with asking(owner):
+    with refuse_errors(owner):
         description: Any = algorithm.describe()
         algorithm.settings()
         privacy_of(algorithm, exchange)

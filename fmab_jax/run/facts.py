@@ -57,7 +57,7 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
         {
             "who": row.who,
             "what": row.what,
-            "leaks": [_leak(row)],
+            "leaks": [_list_leak(row)],
             "why": row.why,
             "source": row.source,
             "law": row.law,
@@ -68,7 +68,7 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     ]
 
 
-def _leak(row: Seen) -> list[float | None]:
+def _list_leak(row: Seen) -> list[float | None]:
     if math.isfinite(row.epsilon):
         return [float(row.epsilon), row.over]
     return [None, row.over, *(row.shares or ())]

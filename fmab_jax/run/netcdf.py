@@ -42,7 +42,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         >>> fmab.save(data, tempfile.mkdtemp() + "/run.nc").name
         'run.nc'
     """
-    path = _netcdf(path)
+    path = _check_path(path)
     if not isinstance(data, xr.Dataset):
         refuse("data", data, "a result of simulate", "pass it unchanged")
     refuse_taken(path, overwrite)
@@ -51,9 +51,9 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         for name, variable in data.variables.items()
         if variable.ndim
     }
-    versioned = _with_texts(data).assign_attrs({_SCHEMA: VERSION})
+    versioned = _encode_labels(data).assign_attrs({_SCHEMA: VERSION})
     _refuse_lossy(versioned)
-    signed = versioned.assign_attrs({_DIGEST: _digest(versioned)})
+    signed = versioned.assign_attrs({_DIGEST: _compute_digest(versioned)})
     # HDF5 crashes on a full disk, so it writes to memory; writing bytes raises a plain error.
     whole = io.BytesIO()
     signed.to_netcdf(whole, engine="h5netcdf", encoding=encoding)
@@ -74,7 +74,7 @@ def _refuse_lossy(data: xr.Dataset) -> None:
         refuse("data", Shown("..."), allowed, f"drop what is not ({reason_of(error)})")
     for name in ("attrs", *few.variables):
         part = [] if name == "attrs" else [name]
-        if _digest(few[part]) != _digest(read[part]):
+        if _compute_digest(few[part]) != _compute_digest(read[part]):
             remedy = "drop it, or what it has of attributes; keep texts and numbers alone"
             refuse("data", Shown(str(name)), allowed, remedy)
 
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         >>> bool((fmab.load(path).regret == data.regret).all())
         True
     """
-    path = _netcdf(path)
+    path = _check_path(path)
     if not path.is_file():
         refuse("path", str(path), "an existing file", "check the path or save one there first")
     try:
@@ -116,20 +116,20 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     if version != VERSION:
         remedy = f"it is {version}: read it with the package that wrote it, or run it again"
         refuse("path", str(path), f"a result of schema {VERSION}", remedy)
-    if digest != _digest(data):
+    if digest != _compute_digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
     data.attrs[_SCHEMA] = VERSION
-    return _with_numbers(data)
+    return _decode_labels(data)
 
 
-def _with_texts(data: xr.Dataset) -> xr.Dataset:
+def _encode_labels(data: xr.Dataset) -> xr.Dataset:
     """Converts coordinates of mixed types, such as "none" and numbers, to texts."""
     mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
     return data.assign_coords({n: c.assign_attrs({_MIXED: 1}) for n, c in mixed.items()})
 
 
-def _with_numbers(data: xr.Dataset) -> xr.Dataset:
-    """Reverts `_with_texts`."""
+def _decode_labels(data: xr.Dataset) -> xr.Dataset:
+    """Reverts `_encode_labels`."""
     for name, coordinate in data.coords.items():
         if _MIXED in coordinate.attrs:
             labels = np.empty(coordinate.shape, object)
@@ -141,7 +141,7 @@ def _with_numbers(data: xr.Dataset) -> xr.Dataset:
     return data
 
 
-def _digest(data: xr.Dataset) -> str:
+def _compute_digest(data: xr.Dataset) -> str:
     """Returns a SHA-256 of all names, shapes, types, values and attributes.
 
     HDF5 checks neither its metadata nor, by default, its chunks: one flipped bit can change numbers
@@ -151,20 +151,20 @@ def _digest(data: xr.Dataset) -> str:
     for name in sorted(data.variables, key=str):
         variable = data.variables[name]
         head = (str(name), variable.dims, variable.dtype.str, variable.shape)
-        whole.update(repr((*head, _plain(variable.attrs))).encode())
+        whole.update(repr((*head, _sort_attrs(variable.attrs))).encode())
         for row in variable.values if variable.ndim > 1 else [variable.values]:
             # One row at a time, so that broadcast views are not copied.
             whole.update(np.ascontiguousarray(row).tobytes())
-    whole.update(repr(_plain(data.attrs)).encode())
+    whole.update(repr(_sort_attrs(data.attrs)).encode())
     return whole.hexdigest()
 
 
-def _plain(attrs: Mapping[Hashable, object]) -> list[tuple[str, object]]:
+def _sort_attrs(attrs: Mapping[Hashable, object]) -> list[tuple[str, object]]:
     pairs = sorted((str(name), value) for name, value in attrs.items())
     return [(name, x.item() if isinstance(x, np.generic) else x) for name, x in pairs]
 
 
-def _netcdf(path: str | os.PathLike[str]) -> Path:
+def _check_path(path: str | os.PathLike[str]) -> Path:
     path = checked_path("path", path)
     if path.suffix != ".nc":
         refuse("path", str(path), "a file name ending in .nc", "change the ending")

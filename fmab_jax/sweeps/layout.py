@@ -14,7 +14,7 @@ import numpy as np
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import resources
-from fmab_jax.run.compilation import table_rows
+from fmab_jax.run.compilation import count_table_rows
 from fmab_jax.run.configs import Config, Program, check_counts
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
@@ -177,7 +177,7 @@ class Layout:
                 # Looks double the seeds; one size of batch for all of them compiles once.
                 most = len(self.programs[key]) * self.study.until.max_seeds
                 trials = max(trials, min(self.chunk_size(key)[0], most))
-            rows = table_rows(max(len(block.cells) for block in members))
+            rows = count_table_rows(max(len(block.cells) for block in members))
             programs.append([(x, self._job(x, trials, batch, rows)) for x in members])
         return programs
 

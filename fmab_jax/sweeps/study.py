@@ -31,7 +31,7 @@ from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
 from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
-from fmab_jax.run.contract import asking
+from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.subjects import MAX_CONFIGS, SHARED, Axis, Drawn, axis_of, describe_problem
@@ -165,7 +165,7 @@ class Study:
 
 def _make(owner: Any, values: Mapping[str, Any]) -> Any:
     """Returns what a class makes of those values that are its parameters."""
-    with asking(owner):
+    with refuse_errors(owner):
         return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
 
 

@@ -177,7 +177,7 @@ def slot_of(time, sharing=1.0, graph=STAR, agents=AGENTS, arms=ARMS):
     with jax.enable_x64(True):
         word = jnp.asarray(np.uint32(3))
         numbers = [jnp.asarray(np.float64(x)) for x in (time, HORIZON, agents, sharing)]
-        beside = jnp.asarray(index._neighbours(graph, graph.number_of_nodes()))
+        beside = jnp.asarray(index._list_neighbours(graph, graph.number_of_nodes()))
         arms, words = jnp.asarray(np.float64(arms)), keys.Words(word, word)
         return index.Slot(jnp.asarray(np.int64(time)), *numbers, beside, arms, words, words)
 
@@ -646,7 +646,7 @@ def test_a_stage_of_dducb_is_as_long_as_its_error_asks_for(graph, error, acceler
     stage of no slot."""
     agents = graph.number_of_nodes()
     wanted, rate = mixing_steps(graph, error, accelerated)
-    assert dducb.stage_length(rate, agents, error, accelerated) == max(1, wanted)
+    assert dducb.compute_stage_length(rate, agents, error, accelerated) == max(1, wanted)
     params = fmab.dducb(graph, accelerated=accelerated, mixing_error=error)
     values = params.values(params.exchange(agents), 10)
     assert values["stage"] == max(1, wanted)
@@ -854,4 +854,4 @@ def test_a_claim_ends_where_what_is_released_is_changed(algorithm, changed):
 )
 def test_default_components_are_as_equal_as_can_be(agents, parts):
     """Would catch an agent that is in no component, or parts that differ by more than one."""
-    assert graphs.equal_parts(agents) == f"{parts}:complete"
+    assert graphs.split_equally(agents) == f"{parts}:complete"

@@ -137,7 +137,7 @@ def program(configs, platform, **options):
 
     def many(*given):
         with traced_for(platform):
-            return compilation.many_trials(*given)
+            return compilation.run_many_trials(*given)
 
     every = np.arange(TRIALS)
     with own_settings():
@@ -228,7 +228,7 @@ def test_outputs_change_nothing_in_either_layout():
         )
     with own_settings():
         given = *plain.arrays, np.uint32(0), np.uint32(7)
-        compiled = jax.jit(compilation.one_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
+        compiled = jax.jit(compilation.run_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
         alone = jax.tree.map(np.asarray, compiled(*given))
     seventh = jax.tree.map(lambda x: x[7], with_gauges._replace(gauged=None))
     assert_same_bits(alone, seventh)

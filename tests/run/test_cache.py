@@ -31,13 +31,13 @@ class Runs:
 
     def __init__(self, monkeypatch):
         self.traced = 0
-        whole = compilation.many_trials
+        whole = compilation.run_many_trials
 
         def counted(*given):
             self.traced += 1
             return whole(*given)
 
-        monkeypatch.setattr(compilation, "many_trials", counted)
+        monkeypatch.setattr(compilation, "run_many_trials", counted)
 
     def __call__(self, algorithm=None, seeds=2):
         compilation.compile_program.cache_clear()

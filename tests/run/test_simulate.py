@@ -239,7 +239,7 @@ def test_the_program_of_an_accelerator_has_few_loops(path, platform):
     def traced(platform):
         def many(*given):
             with traced_for(platform):
-                return compilation.many_trials(*given)
+                return compilation.run_many_trials(*given)
 
         return jax.jit(many).trace(*arguments)
 

@@ -27,7 +27,7 @@ def split_agents(
         horizon: T.
     """
 
-    def one_agent(agent: Array) -> tuple[Instance, Array, Array]:
+    def split_agent(agent: Array) -> tuple[Instance, Array, Array]:
         row = agent if len(instance.means) > 1 else agent * 0
         local = jax.tree.map(
             lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
@@ -38,7 +38,7 @@ def split_agents(
         last = jnp.where(agent < agents.astype(jnp.int32), horizon, 0)
         return local_instance, keys.agent_key(key, agent), last
 
-    return jax.vmap(one_agent)(jnp.arange(padded_agents, dtype=jnp.int32))
+    return jax.vmap(split_agent)(jnp.arange(padded_agents, dtype=jnp.int32))
 
 
 def combine_outcomes(
@@ -56,33 +56,33 @@ def combine_outcomes(
     count = agents.astype(jnp.int32)
     real = jnp.arange(padded_agents, dtype=jnp.int32) < count
 
-    def mask(values: Array) -> Array:
+    def mask_padding(values: Array) -> Array:
         return jnp.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0)
 
-    def total(values: Float[Array, "agent ..."]) -> Reals:
-        return arrays.padded_sum(mask(values))
+    def sum_agents(values: Float[Array, "agent ..."]) -> Reals:
+        return arrays.padded_sum(mask_padding(values))
 
-    def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
-        return jnp.max(mask(values), axis=0)
+    def max_agents(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
+        return jnp.max(mask_padding(values), axis=0)
 
     votes = jax.nn.one_hot(outcomes.chosen_arm, arms, dtype=jnp.int32)
-    playing = jnp.sum(mask(votes), axis=0, dtype=jnp.int32)
+    playing = jnp.sum(mask_padding(votes), axis=0, dtype=jnp.int32)
     exploring = count - jnp.sum(playing, dtype=jnp.int32)
     most = jnp.argmax(playing).astype(jnp.int32)
 
     return Outcome(
-        regret=total(outcomes.regret),
+        regret=sum_agents(outcomes.regret),
         waiting_regret=None,
-        rounds_by=largest(outcomes.rounds_by),
-        rounds=largest(outcomes.rounds),
-        arms_reported=largest(outcomes.arms_reported),
-        active_arms=largest(outcomes.active_arms),
+        rounds_by=max_agents(outcomes.rounds_by),
+        rounds=max_agents(outcomes.rounds),
+        arms_reported=max_agents(outcomes.arms_reported),
+        active_arms=max_agents(outcomes.active_arms),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=jnp.sum(mask(outcomes.agents_lost)),
-        agents_worse=jnp.sum(mask(outcomes.agents_worse)),
-        final_gap=total(outcomes.final_gap) / agents,
+        agents_lost=jnp.sum(mask_padding(outcomes.agents_lost)),
+        agents_worse=jnp.sum(mask_padding(outcomes.agents_worse)),
+        final_gap=sum_agents(outcomes.final_gap) / agents,
         gauged={
-            gauge.name: values[:, 0] if gauge.by_agent else total(values)
+            gauge.name: values[:, 0] if gauge.by_agent else sum_agents(values)
             for gauge in gauges
             for values in [(outcomes.gauged or {})[gauge.name]]
         }

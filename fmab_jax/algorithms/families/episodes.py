@@ -292,12 +292,14 @@ class _Seed(NamedTuple):
         gauges = gauges_start(trial.gauges, 1, arms, grid)
         if trial.gauges:
 
-            def one_slot(gauges: tuple[object, ...], arm: Array) -> tuple[tuple[object, ...], None]:
+            def add_slot(gauges: tuple[object, ...], arm: Array) -> tuple[tuple[object, ...], None]:
                 slot = jnp.minimum(arm.astype(jnp.int64), until)
-                stretch = partial(self.stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm])
+                stretch = partial(
+                    self.make_stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm]
+                )
                 return gauged(trial.gauges, gauges, stretch, grid), None
 
-            gauges, _ = lax.scan(one_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
+            gauges, _ = lax.scan(add_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
         return _Run(
             state=pick(whole, after, state),
             number=jnp.int32(1),
@@ -335,7 +337,7 @@ class _Seed(NamedTuple):
 
         rate = self.sharing * gap
         rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
-        stretch = partial(self.stretch, run.slot, until, arm, gap)
+        stretch = partial(self.make_stretch, run.slot, until, arm, gap)
         return _Run(
             state=pick(whole, after, run.state),
             number=number,
@@ -347,7 +349,7 @@ class _Seed(NamedTuple):
             gauges=gauged(trial.gauges, run.gauges, stretch, grid),
         )
 
-    def stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
+    def make_stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
         """Returns the stretch of slots in which one arm is played."""
         share = jax.nn.one_hot(arm, len(self.instance.gaps), dtype=jnp.float64)
         return Stretch(slot, until, gap[None], share[None], self.sharing[None])

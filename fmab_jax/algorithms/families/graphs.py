@@ -50,11 +50,11 @@ class OverGraph(Algorithm):
         """Returns the exchange of the protocol on the graph."""
         # A tolerance without effect is 0, so that equal exchanges share a cache entry.
         tolerance = self.tolerance if self.protocol == "gossip" else 0.0
-        return _table(self.graph, agents, self.protocol, tolerance)
+        return _build_exchange(self.graph, agents, self.protocol, tolerance)
 
 
 @functools.lru_cache(maxsize=256)
-def _table(graph: object, agents: int, protocol: str, tolerance: float) -> Exchange:
+def _build_exchange(graph: object, agents: int, protocol: str, tolerance: float) -> Exchange:
     """Builds the exchange once per graph, because hop distances and gossip take time."""
     if isinstance(graph, str):
         # Checked first, because a graph of too many agents takes gigabytes.
@@ -89,17 +89,17 @@ class OverComponents(Algorithm):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of the sinks."""
-        spec = equal_parts(agents) if self.components is None else self.components
-        return _sinks(spec, self.weights, agents)
+        spec = split_equally(agents) if self.components is None else self.components
+        return _build_sinks(spec, self.weights, agents)
 
 
 @functools.lru_cache(maxsize=256)
-def _sinks(spec: object, weights: str, agents: int) -> Exchange:
+def _build_sinks(spec: object, weights: str, agents: int) -> Exchange:
     """Builds the exchange once per specification, because hop distances take time."""
     return exchanges.sinks(parts(spec, agents), weights)
 
 
-def equal_parts(agents: int) -> str:
+def split_equally(agents: int) -> str:
     """Returns the default components: five complete graphs of nearly equal sizes."""
     number = min(5, agents)
     sizes = (str(agents // number + (part < agents % number)) for part in range(number))

@@ -76,6 +76,6 @@ class GrowingEpisodes(Private, Episodes):
         return Sums(state.pulls + pulls, state.sums + (rewards + noise / params["epsilon"]))
 
 
-def grown(pulls: Scalar, episode: Episode, params: Params) -> Scalar:
+def plan_slots(pulls: Scalar, episode: Episode, params: Params) -> Scalar:
     """Returns the slots that let an arm's pulls grow by the factor."""
     return jnp.maximum(jnp.ceil((params["growth"] - 1.0) * pulls / episode.sharing), 1.0)

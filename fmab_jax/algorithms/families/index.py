@@ -191,7 +191,7 @@ class IndexPolicy(Algorithm):
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         params = collect_numbers(self, exchange, horizon)
-        neighbours = _neighbours(self.network(problem.agents), padded_agents)
+        neighbours = _list_neighbours(self.network(problem.agents), padded_agents)
         rows, algorithm = 1 if self.shared else padded_agents, cast(Any, type(self))
         return IndexTrial(
             algorithm=algorithm,
@@ -210,7 +210,7 @@ class IndexPolicy(Algorithm):
         )
 
 
-def _neighbours(graph: nx.Graph | None, padded_agents: int) -> np.ndarray:
+def _list_neighbours(graph: nx.Graph | None, padded_agents: int) -> np.ndarray:
     """Returns each node's neighbours in ascending order, padded with -1."""
     if graph is None:
         return np.empty((0, 0), np.int32)

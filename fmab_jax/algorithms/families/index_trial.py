@@ -183,7 +183,7 @@ class _Seed(NamedTuple):
         )
         all_arms = jnp.arange(len(self.instance.gaps), dtype=arms.dtype)
 
-        def one_slot(
+        def add_slot(
             gauges: tuple[object, ...], inputs: tuple[Array, Array, Array]
         ) -> tuple[object, None]:
             slot, arm, gap = inputs
@@ -193,7 +193,7 @@ class _Seed(NamedTuple):
             return gauged(trial.gauges, gauges, lambda: stretch, grid), None
 
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
-        return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
+        return lax.scan(add_slot, gauges, (slots, arms, gaps))[0]
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
         """Plays a slot; returns the state, the arms, and whether agents communicated."""

@@ -73,7 +73,7 @@ class Slot(NamedTuple):
         """
         return keys.uniform(*self.lasting_words, lane, number)
 
-    def slot_words(self) -> keys.Words:
+    def own_words(self) -> keys.Words:
         """Returns a key of this slot and function, for draws by rejection."""
         return keys.folded(self.words, self.number)
 
@@ -88,7 +88,7 @@ class Slot(NamedTuple):
         picked = at(self.neighbours, jnp.clip(index, 0, jnp.maximum(degree - 1, 0)))
         return jnp.where(degree > 0, picked, itself)
 
-    def fold_neighbours(
+    def over_neighbours(
         self, hear: Callable[[Array, Integer, Array, Array], Array], start: Array
     ) -> Array:
         """Folds a function over the neighbours of all agents, in ascending order.
@@ -115,7 +115,7 @@ class Slot(NamedTuple):
         def hear(carry: Array, place: Array, neighbour: Array, is_neighbour: Array) -> Array:
             return jnp.maximum(carry, jnp.where(is_neighbour[:, None], values[neighbour], least))
 
-        return self.fold_neighbours(hear, start)
+        return self.over_neighbours(hear, start)
 
     def mix(
         self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
@@ -127,14 +127,14 @@ class Slot(NamedTuple):
             weight: Weight of each neighbour, as in `neighbours`; 0 where there is none.
         """
 
-        def along(per_agent: Float[Array, " agent"]) -> Float[Array, "agent ..."]:
+        def expand(per_agent: Float[Array, " agent"]) -> Float[Array, "agent ..."]:
             return per_agent.reshape(-1, *(1,) * (values.ndim - 1))
 
         def hear(carry: Array, place: Array, neighbour: Array, is_neighbour: Array) -> Array:
-            return carry + arrays.rounded(along(weight[:, place]) * values[neighbour])
+            return carry + arrays.rounded(expand(weight[:, place]) * values[neighbour])
 
         remainder = 1.0 - jnp.sum(weight, axis=1)
-        return self.fold_neighbours(hear, arrays.rounded(along(remainder) * values))
+        return self.over_neighbours(hear, arrays.rounded(expand(remainder) * values))
 
 
 class Tally(NamedTuple):
@@ -162,7 +162,7 @@ def draw_arm(among: TruthPerRowArm, uniform: PerRow) -> tuple[ArmPerRow, Bool[Ar
     bits = jnp.pad(among, ((0, 0), (0, -arms % 64))).reshape(rows, -1, 64)
     place = jnp.uint64(1) << jnp.arange(64, dtype=jnp.uint64)
     words = jnp.sum(jnp.where(bits, place[None, None, :], jnp.uint64(0)), axis=2, dtype=jnp.uint64)
-    cumulative = jnp.cumsum(_ones(words), axis=1, dtype=jnp.int32)
+    cumulative = jnp.cumsum(_count_ones(words), axis=1, dtype=jnp.int32)
     count = cumulative[:, -1]
     left = (uniform * count.astype(jnp.float64)).astype(jnp.int32)
     left = jnp.minimum(left, jnp.maximum(count - 1, 0))
@@ -170,10 +170,10 @@ def draw_arm(among: TruthPerRowArm, uniform: PerRow) -> tuple[ArmPerRow, Bool[Ar
         jnp.sum(cumulative <= left[:, None], axis=1, dtype=jnp.int32), words.shape[1] - 1
     )
     chunk = at(words, word)
-    left = left - (at(cumulative, word) - _ones(chunk))
+    left = left - (at(cumulative, word) - _count_ones(chunk))
     arm = 64 * word
     for width in (32, 16, 8, 4, 2, 1):
-        low = _ones(chunk & jnp.uint64((1 << width) - 1))
+        low = _count_ones(chunk & jnp.uint64((1 << width) - 1))
         above = left >= low
         chunk = jnp.where(above, chunk >> jnp.uint64(width), chunk)
         left = jnp.where(above, left - low, left)
@@ -181,7 +181,7 @@ def draw_arm(among: TruthPerRowArm, uniform: PerRow) -> tuple[ArmPerRow, Bool[Ar
     return jnp.where(count > 0, arm, 0), count > 0
 
 
-def _ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
+def _count_ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
     return lax.population_count(words).astype(jnp.int32)
 
 

@@ -17,13 +17,13 @@ from fmab_jax.core.rare import anywhere
 from fmab_jax.core.shapes import ArmPerRow, PerRow, Scalar
 
 
-def levels(horizon: Scalar) -> Scalar:
+def count_levels(horizon: Scalar) -> Scalar:
     """Returns ceil(log2(T + 1)), the largest number of blocks that contain one of T numbers."""
     # Counts leading zeros, because a logarithm of a power of two may be rounded.
     return (32 - lax.clz(horizon.astype(jnp.int32))).astype(jnp.float64)
 
 
-def noise(slot: Slot, arm: ArmPerRow, count: PerRow, arms: int) -> PerRow:
+def draw_noise(slot: Slot, arm: ArmPerRow, count: PerRow, arms: int) -> PerRow:
     """Returns the noise of each agent's sum of the first rewards of one arm.
 
     A block's Laplace(0, 1) variable depends on (agent, arm, last number of the block), which no

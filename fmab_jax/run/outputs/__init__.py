@@ -66,27 +66,27 @@ def optional_outputs() -> dict[str, Output]:
     Raises:
         ValueError: If a plug-in takes the name of another output.
     """
-    outputs = dict(_shipped())
+    outputs = dict(_load_shipped())
     names = {*outputs, *(output.name for output in STANDARD)}
     for module in plugin_modules():
-        for output in _defined_in(module):
-            if output not in _shipped().values() and output.name in names:
+        for output in _list_outputs(module):
+            if output not in _load_shipped().values() and output.name in names:
                 forget_plugin(module)
                 refuse("plugin", output.name, "the name of no other output", "rename it")
             outputs[output.name] = output
     return outputs
 
 
-def _defined_in(module: ModuleType) -> list[Output]:
+def _list_outputs(module: ModuleType) -> list[Output]:
     """Returns the outputs of a module without the standard ones."""
     return [x for x in vars(module).values() if isinstance(x, Output) and x not in STANDARD]
 
 
 @functools.cache
-def _shipped() -> dict[str, Output]:
+def _load_shipped() -> dict[str, Output]:
     names = sorted(file.name for file in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return {output.name: output for module in modules for output in _defined_in(module)}
+    return {output.name: output for module in modules for output in _list_outputs(module)}
 
 
 def resolve(requests: object) -> tuple[Output, ...]:
@@ -111,7 +111,7 @@ def resolve(requests: object) -> tuple[Output, ...]:
         if output in outputs:
             refuse("outputs", output.name, "named once", "drop one of them")
         name, names = output.name, {output.name, *derive_names([output.name])}
-        is_foreign = _shipped().get(name, output) is not output
+        is_foreign = _load_shipped().get(name, output) is not output
         if is_foreign or names & reserved or name in axes or name.startswith("links_"):
             refuse("Output.name", name, _NAME_WANTED, "rename it")
         if "meter" in output.dims:
@@ -159,7 +159,7 @@ def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
 
 def identity(output: Output) -> str:
     """Returns an output's identity: its name, and a digest of its source if it is not shipped."""
-    if output is _shipped().get(output.name):
+    if output is _load_shipped().get(output.name):
         return output.name
     functions: list[Callable[..., object]] = [
         output.of,
@@ -194,7 +194,7 @@ def from_study(identities: Sequence[str]) -> tuple[Output, ...]:
 
 def is_shipped(output: Output) -> bool:
     """Tells whether this package defines an output; by name, because processes have copies."""
-    return output.name in _shipped() or output.name in {standard.name for standard in STANDARD}
+    return output.name in _load_shipped() or output.name in {standard.name for standard in STANDARD}
 
 
 def reduce_seeds(
@@ -213,8 +213,8 @@ def reduce_seeds(
     links = tuple(facts["links"].tolist())
     numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
     before = output.leaves
-    with contract.asking(output), own_settings():
-        after = _fold(output, numbers, links)(output.state(before), dict(fields))
+    with contract.refuse_errors(output), own_settings():
+        after = _compile_fold(output, numbers, links)(output.state(before), dict(fields))
         values = [np.asarray(x) for x in jax.tree.leaves(after)]
     shapes = [[(x.shape, x.dtype.kind) for x in arrays] for arrays in (values, before)]
     if shapes[0] != shapes[1]:
@@ -224,7 +224,7 @@ def reduce_seeds(
 
 
 @functools.lru_cache(maxsize=64)
-def _fold(
+def _compile_fold(
     output: Reduce, numbers: tuple[tuple[str, object], ...], links: tuple[int, ...]
 ) -> Callable[..., object]:
     facts = {**dict(numbers), "links": np.array(links, np.int64)}
@@ -242,7 +242,7 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
         ValueError: If its function fails, or returns another shape.
     """
     shape = tuple(len(values) for _, values in output.over)
-    with contract.asking(output):
+    with contract.refuse_errors(output):
         result = np.asarray(output.finish(output.state(arrays)), np.float64)
     if result.shape != shape:
         text = Shown(f"an array {result.shape}")
@@ -275,7 +275,8 @@ def compute_output(
     if is_shipped(output):
         recorded = np.asarray(output.of(Record(arrays, facts, output.gauges)))
         # Optional outputs are float64, which has a NaN for missing values.
-        return recorded.astype(np.float64, copy=False) if output.name in _shipped() else recorded
+        is_optional = output.name in _load_shipped()
+        return recorded.astype(np.float64, copy=False) if is_optional else recorded
     sizes, field = tuple(map(size, output.dims)), f"{output.name}.of"
     facts = {**facts, "links": _lock(facts["links"])}
 
@@ -284,7 +285,7 @@ def compute_output(
         return _lock(arrays(name))
 
     def compute_rows(rows: slice | list[int], number: int) -> np.ndarray:
-        with contract.asking(output):
+        with contract.refuse_errors(output):
             result = output.of(Record(lambda name: fetch(name)[rows], facts, output.gauges))
             values = np.asarray(result)
         shape = number, *sizes

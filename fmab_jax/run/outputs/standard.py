@@ -31,22 +31,26 @@ NUMBERS = Output(
 )
 
 
-def _field(name: str, label: str, units: str, field: str = "", **options: Any) -> Output:
+def _make_field_output(
+    name: str, label: str, units: str, field: str = "", **options: Any
+) -> Output:
     """Returns the output that is a field of an `Outcome`."""
     return Output(name, label, units, lambda record: record[field or name], **options)
 
 
 STANDARD = (
-    _field("regret", "cumulative regret", "reward", dims=("time",)),
-    _field("waiting_regret", "cumulative regret while waiting", "reward", dims=("time",)),
+    _make_field_output("regret", "cumulative regret", "reward", dims=("time",)),
+    _make_field_output(
+        "waiting_regret", "cumulative regret while waiting", "reward", dims=("time",)
+    ),
     LINKS,
-    _field("rounds_made", "completed rounds", "rounds", "rounds", dtype=np.int32),
+    _make_field_output("rounds_made", "completed rounds", "rounds", "rounds", dtype=np.int32),
     NUMBERS,
-    _field("active_arms", "active arms at T", "arms", dtype=np.int32),
-    _field("chosen_arm", "arm played at T", "index", dtype=np.int32),
-    _field("agents_lost", "agents without a best arm at T", "agents", dtype=np.int32),
-    _field("agents_worse", "agents that play a worse arm", "agents", dtype=np.int32),
-    _field("final_gap", "gap of what is played at T", "reward"),
+    _make_field_output("active_arms", "active arms at T", "arms", dtype=np.int32),
+    _make_field_output("chosen_arm", "arm played at T", "index", dtype=np.int32),
+    _make_field_output("agents_lost", "agents without a best arm at T", "agents", dtype=np.int32),
+    _make_field_output("agents_worse", "agents that play a worse arm", "agents", dtype=np.int32),
+    _make_field_output("final_gap", "gap of what is played at T", "reward"),
     Output(
         "best_arm_lost",
         "best arm lost",
