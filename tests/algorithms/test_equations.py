@@ -535,7 +535,7 @@ def test_the_first_pulls_are_the_first_estimates(policy):
 
 
 @pytest.mark.parametrize(
-    ("policy", "own", "wanted"),
+    ("policy", "params", "wanted"),
     [(policy, {"pooled": jnp.float64(x)}, bool(x)) for x in (0, 1)
      for policy in (fmab.ucb1, fmab.kl_ucb, fmab.ldp_ucb, fmab.thompson)]
     + [(fmab.uniform_play, {}, False), (fmab.lazy_dp_ts, {}, False), (fmab.tree_ucb, {}, False)],

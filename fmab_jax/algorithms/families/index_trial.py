@@ -185,7 +185,7 @@ class _Seed(NamedTuple):
 
         def add_slot(
             gauges: tuple[object, ...], inputs: tuple[Array, Array, Array]
-        ) -> tuple[object, None]:
+        ) -> tuple[tuple[object, ...], None]:
             slot, arm, gap = inputs
             start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
             share = jnp.where(arm[:, None] == all_arms[None, :], 1.0, 0.0)
