@@ -515,7 +515,9 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
 FIVE, REAL, FIFTHS = fmab.Problem.uniform(5, 4), [True] * 5 + [False] * 2, [0.2] * 5 + [0.0] * 2
 SPREAD = fmab.Problem.heterogeneous(5, 4)
 # Its noise is of another scale in each epoch.
-LastScale = altered(fmab.cdp_mab, noise_scale=staticmethod(lambda e: e.number / e.params["epsilon"]))
+LastScale = altered(
+    fmab.cdp_mab, noise_scale=staticmethod(lambda e: e.number / e.params["epsilon"])
+)
 # name: (algorithm, problem, more of `bind`, way of drawing, what it has; "noises" for variables of
 # whose sum each row of noise has the law)
 ROWS = {

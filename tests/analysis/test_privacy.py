@@ -223,7 +223,7 @@ def test_sources_are_credited_with_what_they_state():
     for paper in (fmab.dp_se(1.0), fmab.adap_ucb(1.0), fmab.lazy_dp_ts(1.0)):
         assert told(paper) == ["paper"]
     assert told(fmab.cdp_mab(1.0)) == ["Theorem 1", "", ""]
-    assert fmab.dp_se(0.5).seen("because").source == ""
+    assert fmab.dp_se(0.5).make_row("because").source == ""
 
 
 def test_who_states_no_noise_gets_no_discount():

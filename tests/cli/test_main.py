@@ -639,7 +639,7 @@ def test_simulate_refuses_what_does_not_fit(fits, monkeypatch):
     """Would catch a run that fits and is refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
     config = bind(fmab.cdp_mab(1.0), problem, 10**5)
-    needs = config.needs(1000, tuple(jax.local_devices()), None)
+    needs = config.estimate_needs(1000, tuple(jax.local_devices()), None)
     limit = needs.result_bytes / 0.9
     available = int(limit) + (10 if fits else -10)
     monkeypatch.setattr(resources, "available_bytes", lambda: available)
