@@ -110,7 +110,7 @@ def likelihood_bounds(
     bad, best = array[gaps > 0], float(array.max())
     costs = (M // share) * gaps[gaps > 0]
     # How likely each arm is in play after each epoch, beside a best one.
-    n = params["heard"] * pulls[:surely]
+    n = params["senders"] * pulls[:surely]
     m = np.arange(1.0, surely + 1) * params["noises"]
     if not math.isfinite(params["epsilon"]):
         m = np.zeros(surely)
@@ -199,7 +199,7 @@ def _schedule(
 
 @partial(jax.jit, static_argnums=0)
 def _planned(
-    filling: type[LikelihoodElimination],
+    algorithm: type[LikelihoodElimination],
     params: dict[str, Array],
     arms: Array,
     agents: Array,
@@ -211,10 +211,10 @@ def _planned(
         epoch = Epoch(
             number, arms, arms, agents, heard, slots, previous, previous, previous, params
         )
-        asked = filling.pulls_per_arm(epoch)
+        asked = algorithm.pulls_per_arm(epoch)
         pulls = jnp.clip(asked, previous + 1.0, previous + slots * agents + 1.0)
-        radius = filling.radius(epoch)
-        return pulls, (pulls, radius, filling.precompute(epoch._replace(pulls=pulls), radius))
+        radius = algorithm.radius(epoch)
+        return pulls, (pulls, radius, algorithm.precompute(epoch._replace(pulls=pulls), radius))
 
     numbers = jnp.arange(1.0, _EPOCHS + 1.0, dtype=jnp.float64)
     return lax.scan(one, jnp.zeros((), jnp.float64), numbers)[1]

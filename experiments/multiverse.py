@@ -49,7 +49,7 @@ from experiments.verdicts import (
     OPEN,
     Finding,
 )
-from fmab_jax.algorithms.base import named
+from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, refuse
@@ -361,7 +361,7 @@ def _late(algorithm: Any, late: Mapping[Any, Any]) -> Any:
         stated = dict(zip(names, algorithm, strict=True))
         found = _late(stated, late)
         return algorithm if found is stated else found
-    made = named(algorithm) if isinstance(algorithm, str) else algorithm
+    made = find_by_name(algorithm) if isinstance(algorithm, str) else algorithm
     return late.get(made, algorithm)
 
 

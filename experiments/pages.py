@@ -22,8 +22,8 @@ from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.analysis.audit import LEVEL
 from fmab_jax.cli import main
 from fmab_jax.files import whole_file
-from fmab_jax.run.outputs import further
-from fmab_jax.run.outputs.usual import USUAL
+from fmab_jax.run.outputs import optional_outputs
+from fmab_jax.run.outputs.standard import STANDARD
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- written by python -m experiments pages: {} -->", "<!-- end -->"
@@ -572,7 +572,12 @@ def _algorithms(_: Numbers) -> str:
     for row in fmab.list_algorithms():
         if row["name"] not in calls:
             continue
-        cells = (row["summary"], row["source"] or "this project", row["heard"], row["trusted"])
+        cells = (
+            row["summary"],
+            row["source"] or "this project",
+            row["communication"],
+            row["trusted"],
+        )
         text = " | ".join(cell.replace("|", "\\|") for cell in cells)
         lines.append(f"| `{row['name']}` | `{calls[row['name']]}` | {text} |")
     return "\n".join(lines)
@@ -588,9 +593,9 @@ def _algorithm_names() -> list[str]:
 def _outputs(_: Numbers) -> str:
     """The table of variables of a result."""
     lines = ["| variable | over | what it is | unit | comes out |", "| --- " * 5 + "|"]
-    shipped = further().values()
-    for output in (*USUAL, *shipped):
-        when = "always" if output in USUAL else f"`--outputs {output.name}`"
+    shipped = optional_outputs().values()
+    for output in (*STANDARD, *shipped):
+        when = "always" if output in STANDARD else f"`--outputs {output.name}`"
         over = ", ".join(("seed", *output.dims))
         lines.append(f"| `{output.name}` | {over} | {output.label} | {output.units} | {when} |")
     return "\n".join(lines)

@@ -50,9 +50,9 @@ def _found(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
     if name in _PLUGS:
-        from fmab_jax.algorithms.base import algorithms_in
+        from fmab_jax.algorithms.base import find_algorithms
 
-        return next(algorithms_in(import_module(f"{__name__}.algorithms.{name}")))
+        return next(find_algorithms(import_module(f"{__name__}.algorithms.{name}")))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -90,7 +90,7 @@ def kl(p, q):
     return first + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
 
 
-def largest_mean(mean, distance):
+def maximize_mean(mean, distance):
     """By bisection."""
     if mean == 1.0:
         return 1.0
@@ -109,7 +109,7 @@ def kl_ucb(chance, agents, arms, horizon, constant=0.0, pooled=False):
         log = math.log(agents * t if pooled else t)
         width = log + constant * math.log(max(log, 1.0))
         index = [
-            largest_mean(s / n, width / n) if n else math.inf
+            maximize_mean(s / n, width / n) if n else math.inf
             for n, s in zip(pulls, sums, strict=True)
         ]
         # What two ways of solving for q leave open is no difference.
@@ -146,7 +146,7 @@ def adap_index(t, mean, length, epsilon, alpha, kl):
     private = alpha * math.log(t) / (epsilon * length)
     if kl:
         clipped = min(max(mean + private, 0.0), 1.0)
-        return largest_mean(clipped, alpha * math.log(t) / length)
+        return maximize_mean(clipped, alpha * math.log(t) / length)
     return mean + math.sqrt(alpha * math.log(2 * t) / (2 * length)) + private
 
 

@@ -51,7 +51,7 @@ install_import_hook([f"fmab_jax.{room}" for room in ARRAYS], "signatures.check")
 # What JAX keeps the machine code of, the package keeps as it was traced.
 from fmab_jax.run import cache  # noqa: E402
 
-cache._own = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+cache._folder = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
 _KEPT = {name: value for name, value in jax.config.values.items() if "_cache_" in name}
 
 
@@ -131,7 +131,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     for name, value in _KEPT.items():
         if getattr(jax.config, name) != value:
             jax.config.update(name, value)
-    cache._own = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    cache._folder = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
 
 
 @pytest.hookimpl(optionalhook=True)

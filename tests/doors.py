@@ -149,7 +149,7 @@ def stored():
     with store.writing("main"):
         store.write_header(grid.header_of(made, study.collect_provenance("cpu")))
         for point in made.points:
-            over = point.config.wanted
+            over = point.config.requested_points
             arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}
             arrays |= {name: np.zeros((1, 4, over)) for name in ("regret", "rounds_by")}
             del arrays["waiting_regret"]

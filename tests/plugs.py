@@ -31,7 +31,7 @@ class Geometric(fmab.Elimination):
     name = "geometric"
     title = "Geometric phases"
     source = "tests/plugs.py"
-    heard = "a root hears relays, relays hear agents"
+    communication = "a root hears relays, relays hear agents"
     trusted = "relays and root, with means"
 
     first: int = fmab.parameter(Whole(low=1), "Pulls of an arm in phase 1.", default=8, symbol="n₁")
@@ -68,7 +68,7 @@ class Greedy(fmab.IndexPolicy):
 
     name = "greedy"
     source = "Sutton and Barto"
-    heard = "nobody"
+    communication = "nobody"
     trusted = "nobody"
 
     explore: float = 0.1

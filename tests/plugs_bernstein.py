@@ -15,7 +15,7 @@ class Bernstein(fmab.Elimination):
     name = "bernstein"
     title = "Bernstein elimination"
     source = "Audibert, Munos and Szepesvari, 2009"
-    heard = "a server hears all agents after each epoch"
+    communication = "a server hears all agents after each epoch"
     trusted = "the server, with sums"
     elementwise = True
 

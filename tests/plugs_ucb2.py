@@ -15,7 +15,7 @@ class UCB2(fmab.Episodes):
     name = "ucb2"
     title = "UCB2"
     source = "Auer, Cesa-Bianchi and Fischer, 2002"
-    heard = "nobody"
+    communication = "nobody"
     trusted = "nobody"
 
     alpha: float = fmab.parameter(

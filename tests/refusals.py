@@ -985,7 +985,7 @@ def line_of(case: Case) -> str:
         AssertionError: If it is not refused in one line, or writes a file.
         AttributeError: If a program would be compiled.
     """
-    from fmab_jax.algorithms.base import known
+    from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.run import compilation, outputs
 
     made: set[str] = set()
@@ -1003,7 +1003,7 @@ def line_of(case: Case) -> str:
                 words = ["sweep", _file(made, "study.toml", case.input)]
             line = _told(words)
         assert {path.name for path in Path().iterdir()} == made
-    return line.replace(", ".join(sorted(known())), "<algorithms>")
+    return line.replace(", ".join(sorted(collect_algorithms())), "<algorithms>")
 
 
 def golden() -> dict[tuple[str, str], str]:

@@ -217,7 +217,7 @@ def test_the_page_of_the_structure_is_whole():
 def test_the_readme_counts_the_algorithms():
     """Would catch an algorithm that the first page does not count."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"runs [{len(base.installed())} algorithms](docs/algorithms.md)" in readme
+    assert f"runs [{len(base.load_shipped())} algorithms](docs/algorithms.md)" in readme
 
 
 # What stands behind a promise: `path::function`, as pytest calls them.
@@ -304,7 +304,7 @@ Not promised: sixth.
 def test_the_page_of_meanings_has_every_algorithm():
     """Would catch an algorithm of the package whose meaning is nowhere said."""
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
-    for name, owner in base.installed().items():
+    for name, owner in base.load_shipped().items():
         assert owner.title in page or f"`{name}_mab`" in page, name
 
 
@@ -371,6 +371,6 @@ def test_the_docstring_of_sweep_names_parameters_that_exist():
     (section,) = re.findall(r"^    parameters: (.*?)\n\n", told, re.M | re.S)
     named = [name for part in re.findall(r"\(([^)]*)\)", section) for name in part.split(",")]
     named = [name.strip(" .\n") for name in named]
-    owners = [*base.installed().values(), Drawn]
+    owners = [*base.load_shipped().values(), Drawn]
     known = {name for owner in owners for name in parameters_of(owner)}
     assert len(named) > 5 and set(named) <= known

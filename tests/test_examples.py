@@ -2,7 +2,7 @@
 
 A public name is in `fmab.__all__`, or in a module of it (`fmab.ratings`), or in `BESIDES`. A method
 has an example only if it makes another object of its class, as `Problem.uniform` does: hooks are
-shown together, in the filling of their family's docstring.
+shown together, in the algorithm of their family's docstring.
 """
 
 import ast

@@ -30,7 +30,7 @@ def test_a_result_has_its_committed_bits(name, soon, monkeypatch):
     usual = {**compilation._OPTIONS["cpu"], flag: True}
     monkeypatch.setitem(compilation._OPTIONS, "cpu", usual)
     if not soon:
-        monkeypatch.setitem(compilation._SOON, "cpu", {})
+        monkeypatch.setitem(compilation._FAST_OPTIONS, "cpu", {})
     compilation.compile_program.cache_clear()
     assert pins.ROW[name]() == HERE[name], "if meant: python tests/pins.py --write REASON"
 

@@ -145,10 +145,10 @@ def test_elimination_keeps_the_contract():
 
 @pytest.mark.slow
 @pytest.mark.as_users_have_it
-@pytest.mark.parametrize("name", sorted(base.installed()))
+@pytest.mark.parametrize("name", sorted(base.load_shipped()))
 def test_algorithms_of_the_package_keep_the_contract(name):
     """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""
-    owner = base.named(name)
+    owner = base.find_by_name(name)
     given = {}
     if "epsilon" in parameters_of(owner):
         given["epsilon"] = 0.5
@@ -289,7 +289,7 @@ def test_a_text_is_a_law_where_a_law_is_taken(tmp_path):
     source = source.replace('"geometric"', '"other_one"').replace('"greedy"', '"other_two"')
     other.write_text(source, encoding="utf-8")
     refuses("three-point.*: must be the name of no other reward law", base.load_plugin, str(other))
-    assert "other_one" not in base.known()
+    assert "other_one" not in base.collect_algorithms()
 
 
 def test_listed_with_what_it_says_of_itself(capsys):
@@ -300,7 +300,7 @@ def test_listed_with_what_it_says_of_itself(capsys):
     assert "bernoulli, gaussian:SD, three-point[:MIDDLE]" in told
     found = {each["name"]: each for each in fmab.list_algorithms()}
     assert found["greedy"]["parameters"] == ["explore", "optimistic"]
-    assert found["geometric"]["heard"] == "a root hears relays, relays hear agents"
+    assert found["geometric"]["communication"] == "a root hears relays, relays hear agents"
 
 
 def test_bad_values_end_in_one_line(capsys):
@@ -315,7 +315,7 @@ def test_unknown_names_are_refused_with_the_nearest(capsys):
     """Would catch a misspelt name without a hint."""
     assert main(["run", "geometrik", "--plugin", FILE, *SMALL]) == 2
     assert capsys.readouterr().err.rstrip().endswith("did you mean geometric?")
-    refuses("did you mean 'geometric'", base.named, "geometrick")
+    refuses("did you mean 'geometric'", base.find_by_name, "geometrick")
 
 
 def test_plain_annotations_are_parameters():
@@ -345,7 +345,7 @@ def test_configurations_are_values():
     """Would catch identity by object: equal configurations must share exchanges and results."""
     one, two, other = plugs.Geometric(growth=4), plugs.Geometric(growth=4.0), plugs.Geometric()
     assert one == two and hash(one) == hash(two) and one != other
-    assert configs.exchange_of(one, 6) is configs.exchange_of(two, 6)
+    assert configs.build_exchange(one, 6) is configs.build_exchange(two, 6)
     assert one.describe() == two.describe() != other.describe()
     assert plugs.Geometric(growth=2) != plugs.Greedy()
 
@@ -641,7 +641,7 @@ def test_a_changed_algorithm_does_not_pass_for_the_one_it_changes():
         name, title, source = "named", "A title", "A source"
 
     assert (Nearly.title, Nearly.source) == ("", "")
-    assert Nearly.heard == fmab.cdp_mab.heard
+    assert Nearly.communication == fmab.cdp_mab.communication
     assert (Named.title, Named.source) == ("A title", "A source")
     assert fmab.cdp_mab.title == "CDP-MAB" and fmab.cdp_mab.source == fmab.ddp_mab.source != ""
     data = fmab.simulate(Nearly(1.0), FEW, 60, 8)
@@ -826,7 +826,7 @@ COMPLETE = HOOKED.format(**HELD)
 def test_a_plug_in_that_ends_the_process_is_named_in_one_line(
     place, raised, told, tmp_path, capsys
 ):
-    """Catches `except Exception` in `asking`, `load_plugin`, `_check_numbers`; words untried."""
+    """Catches `except Exception` in `refuse_errors`, `load_plugin`, `_check_numbers`, untried."""
     path = tmp_path / "quits.py"
     source = HOOKED + TOSSED
     path.write_text(source.format(**HELD | {place: raised}), encoding="utf-8")
@@ -847,7 +847,7 @@ def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path, capsys):
 
 
 def test_a_policy_whose_hooks_fail_is_named(capsys):
-    """Would catch a traceback from the state, from a check, or from a family without a filling."""
+    """Would catch a traceback from the state, from a check, or from a family by itself."""
     policy = plays(1, init=staticmethod(fails))
     line = "must return, not end in ZeroDivisionError"
     refuses(f"^own.init: {line}", fmab.simulate, policy, FEW, 60, 8)
@@ -861,13 +861,13 @@ def test_a_policy_whose_hooks_fail_is_named(capsys):
 
 @pytest.mark.parametrize("function", ["exchange", "pulls_per_arm", "radius"])
 def test_an_incomplete_plug_in_is_refused(function, tmp_path, capsys):
-    """Would catch a filling without an equation that is loaded, and ends in a traceback."""
+    """Would catch an algorithm without an equation that is loaded, and ends in a traceback."""
     path = tmp_path / "own.py"
     path.write_text(COMPLETE.replace(f"def {function}(", "def other("), encoding="utf-8")
     assert main(["run", "own", "--plugin", str(path), *SMALL]) == 2
     error = capsys.readouterr().err
     assert f"must be a class that states {function}; " in error and f"Own.{function}" in error
-    assert error.count("\n") == 1 and "own" not in base.known()
+    assert error.count("\n") == 1 and "own" not in base.collect_algorithms()
     path.write_text(COMPLETE, encoding="utf-8")
     assert [owner.name for owner in base.load_plugin(str(path))] == ["own"]
 
@@ -1133,7 +1133,7 @@ def test_files_that_are_no_plug_ins_are_refused(source, told, tmp_path, monkeypa
     error = capsys.readouterr().err
     assert told in error and error.count("\n") == 1, error
     assert error.startswith("fmab: --plugin mine.py: ") and "='mine.py'" not in error
-    assert "mine" not in base.known()
+    assert "mine" not in base.collect_algorithms()
 
 
 TWICE = """\

@@ -11,7 +11,7 @@ from jax._src import source_info_util
 from jax.extend.core import Literal
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import named
+from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core import arrays, curves
 from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
@@ -29,7 +29,7 @@ SAMPLERS += ("core/rewards/bernoulli.py", "algorithms/lazy_dp_ts.py")
 EXACT = {
     *(("core/arrays.py", name) for name in ("exact_parts", "exact_total")),
     *(("core/evidence.py", name) for name in ("_log_largest", "choose_tilts.<locals>.pair")),
-    *(("algorithms/dducb.py", name) for name in ("DDUCB.choose", "_place")),
+    *(("algorithms/dducb.py", name) for name in ("DDUCB.choose", "_locate_slot")),
     ("elimination.py", "plan_epoch"),
     ("algorithms/lazy_dp_ts.py", "LazyDPTS.update"),
     ("algorithms/lcc_ucb.py", "LCCUCB.due"),
@@ -49,7 +49,7 @@ MOVES = {"broadcast_in_dim", "reshape", "squeeze", "transpose", "neg", "gather",
 def runs():
     """Returns an algorithm and a problem for each way to run what is shipped."""
     for each in fmab.list_algorithms():
-        kind, known = named(each["name"]), parameters_of(named(each["name"]))
+        kind, known = find_by_name(each["name"]), parameters_of(find_by_name(each["name"]))
         given = {name: value for name, value in USUAL.items() if name in known}
         flags = [{name: not x.default} for name, x in known.items() if isinstance(x.kind, Flag)]
         some = [{"participation": 0.5}] if "participation" in known else []
@@ -57,7 +57,7 @@ def runs():
             name = " ".join([each["name"], *(f"{key}={value}" for key, value in more.items())])
             yield pytest.param(kind(**given | more), ALIKE, id=name)
     for name in ("cdp", "ddp"):
-        yield pytest.param(named(name)(0.5), DIFFER, id=f"{name}, agents differ")
+        yield pytest.param(find_by_name(name)(0.5), DIFFER, id=f"{name}, agents differ")
 
 
 def programs_within(program):
@@ -120,10 +120,12 @@ def sums_of(algorithm, problem):
             return jax.make_jaxpr(lambda *given: function(*given))(*given).jaxpr
 
     with own_settings():
-        found = unrounded_sums(traced(compilation.one_trial, "cpu", *arguments()))
+        found = unrounded_sums(traced(compilation.run_trial, "cpu", *arguments()))
         if hasattr(config.trial, "run_batch"):
             for platform in ("cpu", "gpu"):
-                found |= unrounded_sums(traced(compilation.many_trials, platform, *arguments(4)))
+                found |= unrounded_sums(
+                    traced(compilation.run_many_trials, platform, *arguments(4))
+                )
     return found - CALLERS
 
 

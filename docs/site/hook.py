@@ -362,7 +362,7 @@ def _parameters(owner: type) -> str:
     facts = [
         f"**{fact}:** {told}."
         for fact, told in (
-            ("Heard", getattr(owner, "heard", "")),
+            ("Communication", getattr(owner, "communication", "")),
             ("Trusted", getattr(owner, "trusted", "")),
             ("Source", getattr(owner, "source", "")),
         )

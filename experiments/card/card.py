@@ -41,7 +41,7 @@ from experiments.card.suites import (
     match_trust,
 )
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, known, load_plugin, named
+from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name, load_plugin
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
@@ -110,7 +110,7 @@ def main(words: Sequence[str]) -> None:
 def load(which: str, name: str | None) -> type[Algorithm]:
     """Returns the algorithm of a name, or of a file; a file of several needs the name of one."""
     if not which.endswith(".py"):
-        return named(which)
+        return find_by_name(which)
     owners = {owner.name: owner for owner in load_plugin(which)}
     if not owners:
         refuse("plugin", which, "a file that defines an algorithm", "it holds a reward law only")
@@ -155,7 +155,7 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
 
 def parent_of(owner: type[Algorithm]) -> type[Algorithm] | None:
     """Returns the nearest algorithm that a class derives from; None for a class of a family."""
-    algorithms = set(known().values())
+    algorithms = set(collect_algorithms().values())
     return next((base for base in owner.__mro__[1:] if base in algorithms), None)
 
 

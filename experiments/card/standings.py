@@ -34,7 +34,7 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis import theory
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.run.configs import bind, exchange_of
+from fmab_jax.run.configs import bind, build_exchange
 from fmab_jax.run.contract import check_statements
 from fmab_jax.run.netcdf import load, save
 from fmab_jax.sweeps.simulate import simulate
@@ -76,7 +76,7 @@ def plan(
     """
     try:
         usual = contestant.build()
-        exchange = exchange_of(usual, suite.problem.agents)
+        exchange = build_exchange(usual, suite.problem.agents)
     except Refusal as error:
         return _absent_plan(error)
     # A wrong statement is the algorithm's own fault, in every suite.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from fmab_jax.algorithms.base import ACTIONS, Algorithm, named
+from fmab_jax.algorithms.base import ACTIONS, Algorithm, find_by_name
 from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.privacy import LedgerRow, privacy_ledger
@@ -181,7 +181,7 @@ def contestants() -> tuple[Contestant, ...]:
     return tuple(
         Contestant(
             row["label"],
-            named(row["algorithm"]),
+            find_by_name(row["algorithm"]),
             {n: None if v == "none" else v for n, v in row.get("options", {}).items()},
         )
         for row in stated["contestant"]

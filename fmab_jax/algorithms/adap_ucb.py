@@ -7,18 +7,18 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Params
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
+from fmab_jax.algorithms.kl_ucb import CLOSE, maximize_mean
 from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.parameters import NOT_NEGATIVE, Flag, parameter
 
 
-class Last(NamedTuple):
+class LastEpisode(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
-        pulls: Of each arm, in all episodes that are over.
-        mean: Noisy mean of the last of them.
-        length: Pulls in it.
+        pulls: Pulls of each arm in all complete episodes.
+        mean: Noisy mean of the arm's last episode.
+        length: Pulls of the arm's last episode.
     """
 
     pulls: PerArm
@@ -30,8 +30,8 @@ class Last(NamedTuple):
 class AdaPUCB(Private, Episodes):
     """AdaP-UCB: the arm of the largest index is pulled until its pulls have doubled.
 
-    Only the mean of the arm's last episode is known, plus Laplace noise of scale 1 / (epsilon
-    length): episodes are disjoint, so one variable each is enough. With h the length of that
+    An agent uses the mean of the arm's last episode, plus Laplace noise of scale 1 / (epsilon
+    length): episodes are disjoint, so one variable for each is enough. With h the length of that
     episode, the index is mean + sqrt(alpha log(2 t) / (2 h)) + alpha log(t) / (epsilon h), t the
     first slot of the new episode. Every agent is alone.
 
@@ -41,7 +41,7 @@ class AdaPUCB(Private, Episodes):
 
     Attributes:
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
-        alpha: Of the index; 3.1 is the authors'.
+        alpha: Factor of the index; 3.1 is the authors' value.
         kl: Whether the index is that of AdaP-KLUCB.
 
     Example:
@@ -56,7 +56,7 @@ class AdaPUCB(Private, Episodes):
     name = "adap_ucb"
     title = "AdaP-UCB"
     source = "Azize and Basu, NeurIPS 2022, arXiv 2209.02570"
-    heard = "nobody: each agent alone"
+    communication = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
     disjoint = "episodes are disjoint data, each with one noise"
     examples = ("--agents 20", "--epsilon 0.1 1 --kl false true")
@@ -67,17 +67,17 @@ class AdaPUCB(Private, Episodes):
     )
 
     @staticmethod
-    def init(arms: int, params: Params) -> Last:
+    def init(arms: int, params: Params) -> LastEpisode:
         """Returns the state of an agent that knows nothing."""
-        return Last(*(jnp.zeros(arms),) * 3)
+        return LastEpisode(*(jnp.zeros(arms),) * 3)
 
     @staticmethod
-    def choose(state: Last, episode: Episode, params: Params) -> tuple[Integer, Scalar]:
-        """Returns the arm of the largest index, for as long as it was pulled; ties: the lowest."""
+    def choose(state: LastEpisode, episode: Episode, params: Params) -> tuple[Integer, Scalar]:
+        """Returns the lowest arm of the largest index, and its pulls so far as the length."""
         private = params["alpha"] * jnp.log(episode.time) / (params["epsilon"] * state.length)
         width = jnp.sqrt(params["alpha"] * jnp.log(2.0 * episode.time) / (2.0 * state.length))
         mean = jnp.clip(state.mean + private, 0.0, 1.0)
-        largest = largest_mean(mean, params["alpha"] * jnp.log(episode.time) / state.length)
+        largest = maximize_mean(mean, params["alpha"] * jnp.log(episode.time) / state.length)
         index = jnp.where(params["kl"] > 0.0, largest, state.mean + width + private)
         close = jnp.where(params["kl"] > 0.0, CLOSE, 0.0)
         arm = jnp.argmax(index >= jnp.max(index) - close)
@@ -85,13 +85,18 @@ class AdaPUCB(Private, Episodes):
 
     @staticmethod
     def learn(
-        state: Last, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, params: Params
-    ) -> Last:
-        """Remembers the noisy mean of this episode, and forgets the arm's one before."""
-        pulled = pulls > 0.0
-        mean = (rewards + noise / params["epsilon"]) / jnp.where(pulled, pulls, 1.0)
-        return Last(
+        state: LastEpisode,
+        pulls: PerArm,
+        rewards: PerArm,
+        noise: PerArm,
+        episode: Episode,
+        params: Params,
+    ) -> LastEpisode:
+        """Replaces the arm's noisy mean by that of this episode."""
+        mask = pulls > 0.0
+        mean = (rewards + noise / params["epsilon"]) / jnp.where(mask, pulls, 1.0)
+        return LastEpisode(
             pulls=state.pulls + pulls,
-            mean=jnp.where(pulled, mean, state.mean),
-            length=jnp.where(pulled, pulls, state.length),
+            mean=jnp.where(mask, mean, state.mean),
+            length=jnp.where(mask, pulls, state.length),
         )

@@ -1,9 +1,9 @@
-"""Algorithms, and how they are found: frozen dataclasses that bind to trials.
+"""Algorithms and their registry: frozen dataclasses that bind to trials.
 
 An algorithm states its parameters as fields (`fmab_jax.parameters`) and binds them, with a problem
 and a horizon, to a *trial*: a pytree whose static part is its structure and whose values are its
-leaves. Almost always it fills in a family (`families.elimination`, `families.index`), which owns
-the loop. A class that lies in this folder, or in a plug-in that was loaded, is known by its name.
+leaves. Almost every algorithm derives from a family (`families.elimination`, `families.index`),
+which owns the loop. Users name an algorithm of this folder, or of a loaded plug-in, by its name.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from fmab_jax.errors import Shown, did_you_mean, real, refuse, whole_class
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-# What results, studies and problems call something else.
-_TAKEN = OF_RESULTS | {
+# Results, studies and problems use these names for something else.
+_RESERVED_NAMES = OF_RESULTS | {
     *("algorithm", "problem", "outputs", "asked", "horizon", "seeds", "root_seed", "times"),
     *("spacing", "sum_agents", "keep", "until", "axes", "listed", "name", "title"),
     *("agents", "arms", "spread", "instance_gap", "rewards", "fixed_instance"),
@@ -49,8 +49,7 @@ _TAKEN = OF_RESULTS | {
 _loaded: dict[str, type[Algorithm]] = {}
 
 
-# Attributes that decide how rewards become messages and actions; all others are functions of these.
-# `values` is among them: the noise is scaled by it.
+# Attributes that decide how rewards become messages and actions. `values` scales the noise.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "resolve_params"),
     *("init", "release", "update", "learn", "choose", "due", "communicate", "bind", "make_trial"),
@@ -65,22 +64,22 @@ class Algorithm(Described):
         name: What the command line, study files and results call it.
         title: What figures call it.
         source: Where it is from.
-        heard: Who is heard, in a few words.
+        communication: Who hears whom, in a few words.
         trusted: Who is trusted with what, in a few words.
-        usual_agents: Agents that the command line takes where none are given.
+        usual_agents: Default number of agents on the command line.
         examples: Options after ``fmab run NAME`` or ``fmab sweep NAME``, for their help.
 
     Example:
-        An algorithm is a value. It tells what it is, who hears it and what its messages leak.
+        An algorithm is a value. It states who hears whom and what its messages leak.
 
         >>> from dataclasses import dataclass
         >>> import fmab_jax as fmab
         >>> from fmab_jax.errors import refuse
         >>> algorithm = fmab.cdp_mab(0.5, participation=0.4)
-        >>> algorithm.heard, algorithm.privacy(algorithm.exchange(5))
+        >>> algorithm.communication, algorithm.privacy(algorithm.exchange(5))
         ('a server hears ceil(pM) agents a round', {'epsilon': 0.5, 'epsilon_message': 1.0})
 
-        Another one derives from it, here with parameters that must go together.
+        A subclass can check parameters that must go together.
 
         >>> @dataclass(frozen=True)
         ... class Careful(fmab.cdp_mab):
@@ -102,15 +101,16 @@ class Algorithm(Described):
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     source: ClassVar[str] = ""
-    heard: ClassVar[str] = ""
+    communication: ClassVar[str] = ""
     trusted: ClassVar[str] = ""
     usual_agents: ClassVar[int] = 50
     examples: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Resets what a plug-in that changes another algorithm has to state anew.
+    def __init_subclass__(cls, **options: object) -> None:
+        """Resets what a subclass outside this package must state anew.
 
-        Title and source are its own, and a privacy ledger holds only for what it was stated for.
+        Such a class has its own title and source. A privacy ledger holds only for the methods that
+        it was stated for.
         """
         super().__init_subclass__(**options)
         if _is_ours(cls):
@@ -126,7 +126,7 @@ class Algorithm(Described):
 
     @abstractmethod
     def exchange(self, agents: int) -> Exchange:
-        """Returns who is heard, and what it costs, among so many agents; computed on the host.
+        """Returns who hears whom, and what a round costs, on the host.
 
         Raises:
             ValueError: If a parameter does not fit the number of agents.
@@ -140,28 +140,35 @@ class Algorithm(Described):
         *,
         exchange: Exchange,
         sum_agents: bool = True,
-        room: int | None = None,
+        padded_agents: int | None = None,
     ) -> Any:
         """Returns the trial of this algorithm on a problem.
 
         Args:
-            problem: On what.
+            problem: The problem.
             horizon: T, in slots.
-            exchange: What `exchange` returned for the problem's agents.
+            exchange: The exchange that `exchange` returned for the problem's agents.
             sum_agents: Draw totals over agents where that is exact.
-            room: Rows that agents are padded to where they shape an array; at least M.
+            padded_agents: Rows of arrays that have one row for each agent; at least M.
 
         Raises:
-            ValueError: If the problem is not one that the algorithm can run on.
+            ValueError: If the algorithm cannot run on the problem.
         """
         if self.homogeneous_only:
             problem.check_homogeneous(self.name)
-        return self.make_trial(problem, horizon, exchange, room or problem.agents, sum_agents)
+        return self.make_trial(
+            problem, horizon, exchange, padded_agents or problem.agents, sum_agents
+        )
 
     def make_trial(
-        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+        self,
+        problem: Problem,
+        horizon: int,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
     ) -> Trial:
-        """Returns the trial that `bind` asks for; a family states it."""
+        """Returns the trial for `bind`; each family implements it."""
         raise NotImplementedError
 
     @property
@@ -170,9 +177,9 @@ class Algorithm(Described):
         return False
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find in ``params``: every parameter that is a number.
+        """Returns the content of ``params`` in the equations: every parameter that is a number.
 
-        Fields of a class outside this package are there in any case: see `collect_numbers`.
+        `collect_numbers` adds the fields of a class outside this package in any case.
         """
         fields = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {name: float(x) for name, x in fields.items() if isinstance(x, (int, float))}
@@ -182,29 +189,30 @@ class Algorithm(Described):
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}
 
     def number_bits(self, arms: int) -> int:
-        """Returns the bits of one number that is sent, among so many arms; a real number has 64."""
+        """Returns the bits of one number in a message about K arms; a real number has 64."""
         return 64
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Returns who sees what of an agent's rewards, and what epsilon covers it.
+        """Returns who sees what of an agent's rewards, and which epsilon covers it.
 
-        Privacy is never guessed: by default nothing bounds what is seen, and the row says so. A
-        class that changes what is sent or done, and states no ledger, is back at that.
+        Privacy is never guessed: by default nothing bounds what a viewer sees, and the row says so.
+        The same holds for a class that changes messages or actions and states no ledger.
         """
-        # An elimination says whether it draws noise.
+        # Only eliminations have the attribute `noisy`.
         if not getattr(self, "noisy", True):
             return noiseless_ledger(self, exchange)
         return _list_rows(exchange, f"{UNSTATED}; state a ledger")
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns what so many agents together see of another one's reward.
+        """Returns what a coalition of agents sees of another agent's reward.
 
-        They put together all that they are told and do, and take their own messages out. Privacy is
-        never guessed: by default nothing bounds it, but where the ledger is about anybody.
+        Its members combine all messages and actions that they know, and subtract their own
+        messages. Privacy is never guessed: by default nothing bounds it, unless the ledger covers
+        anybody.
 
         Args:
-            exchange: Whose table it is.
-            size: Of the coalition, in [1, M - 1].
+            exchange: The exchange of all agents.
+            size: Agents of the coalition, in [1, M - 1].
         """
         rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
         if rows and all(row.who in (ACTIONS, *ANY_VIEWER) for row in rows):
@@ -213,33 +221,35 @@ class Algorithm(Described):
         return (Disclosure(together(size), "all that they are told", float("inf"), "not stated"),)
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
+        """Returns an identity for JSON: name, parameters, and a digest of foreign source."""
         digest = source_digest(type(self))
         return {"algorithm": self.name, **self.plain(), **({"code": digest} if digest else {})}
 
 
 def _is_ours(owner: type) -> bool:
-    """Tells whether this package defines a class."""
+    """Tells whether this package defines the class."""
     return owner.__module__.startswith("fmab_jax.")
 
 
 def noiseless_ledger(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...]:
-    """Returns the ledger of an algorithm without noise; a class takes it as its ``ledger``."""
+    """Returns the ledger of an algorithm without noise; classes use it as their ``ledger``."""
     return _list_rows(exchange, "a function of the rewards; no noise is stated")
 
 
-def _list_rows(exchange: Exchange, why: str) -> tuple[Disclosure, ...]:
-    """Returns a row without a bound for everybody who sees something."""
-    rows = [Disclosure(who, "messages", float("inf"), why) for who in list_viewers(exchange)]
-    return (*rows, Disclosure(ACTIONS, "actions", float("inf"), why))
+def _list_rows(exchange: Exchange, reason: str) -> tuple[Disclosure, ...]:
+    """Returns an unbounded row for each viewer."""
+    rows = [
+        Disclosure(viewer, "messages", float("inf"), reason) for viewer in list_viewers(exchange)
+    ]
+    return (*rows, Disclosure(ACTIONS, "actions", float("inf"), reason))
 
 
 def collect_numbers(
     algorithm: Algorithm, exchange: Exchange, horizon: int
 ) -> dict[str, np.float64]:
-    """Returns what the equations find in ``params``: what `values` returns.
+    """Returns ``params`` of the equations: the result of `values`.
 
-    Of a class outside this package every field that is a number is there besides.
+    A class outside this package also gets every field that is a number.
     """
     fields = {} if _is_ours(type(algorithm)) else Algorithm.values(algorithm, exchange, horizon)
     numbers = fields | algorithm.values(exchange, horizon)
@@ -247,107 +257,110 @@ def collect_numbers(
 
 
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...]:
-    """Returns what an algorithm states in its privacy ledger.
+    """Returns the privacy ledger of an algorithm.
 
-    Whoever sees something by the exchange, and is not in the ledger, sees messages without a bound.
+    A receiver of the exchange that the ledger omits gets an unbounded row.
 
     Raises:
-        Refusal: If that is no ledger, or an empty one.
+        Refusal: If the algorithm returns no ledger, or an empty one.
     """
     rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
-    listed = {row.who for row in rows}
-    if not listed.isdisjoint(ANY_VIEWER):
+    viewers = {row.who for row in rows}
+    if not viewers.isdisjoint(ANY_VIEWER):
         return rows
-    left = [who for who in list_viewers(exchange) if who not in listed]
-    return (*rows, *(Disclosure(who, "messages", float("inf"), "not stated") for who in left))
+    unlisted = [viewer for viewer in list_viewers(exchange) if viewer not in viewers]
+    return (
+        *rows,
+        *(Disclosure(viewer, "messages", float("inf"), "not stated") for viewer in unlisted),
+    )
 
 
 def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-    """Returns what an algorithm states of a coalition.
+    """Returns the ledger rows of a coalition.
 
     Raises:
-        Refusal: If that is no ledger, or an empty one.
+        Refusal: If the algorithm returns no ledger, or an empty one.
     """
     field = f"{type(algorithm).__name__}.coalition"
     return checked_rows(field, algorithm.coalition(exchange, size))
 
 
 def privacy_of(algorithm: Algorithm, exchange: Exchange) -> dict[str, float]:
-    """Returns what an algorithm states of its privacy, by name.
+    """Returns the epsilons that an algorithm states, by name.
 
     Raises:
-        Refusal: If that is not an epsilon, and one of a message.
+        Refusal: If they are not an epsilon and an epsilon of a message.
     """
     field, names = f"{type(algorithm).__name__}.privacy", ("epsilon", "epsilon_message")
-    stated: Any = algorithm.privacy(exchange)
-    if not isinstance(stated, dict) or set(stated) != set(names):
-        refuse(field, stated, "a dict of epsilon and epsilon_message", "return both of them")
+    values: object = algorithm.privacy(exchange)
+    if not isinstance(values, dict) or set(values) != set(names):
+        refuse(field, values, "a dict of epsilon and epsilon_message", "return both of them")
     remedy = "math.inf is no noise"
-    return {n: real(f"{field}[{n!r}]", stated[n], 0.0, math.inf, remedy) for n in names}
+    return {n: real(f"{field}[{n!r}]", values[n], 0.0, math.inf, remedy) for n in names}
 
 
-def modules() -> list[str]:
-    """Returns the modules of this folder, each of which may hold algorithms; imports nothing."""
-    here = str(Path(__file__).parent)
-    return [m.name for m in pkgutil.iter_modules([here]) if m.name != "base" and not m.ispkg]
+def list_modules() -> list[str]:
+    """Returns the names of this folder's modules without importing them."""
+    folder = str(Path(__file__).parent)
+    return [m.name for m in pkgutil.iter_modules([folder]) if m.name != "base" and not m.ispkg]
 
 
-def known() -> dict[str, type[Algorithm]]:
-    """Returns all algorithms by name: this folder's, and loaded ones."""
-    return installed() | _loaded
+def collect_algorithms() -> dict[str, type[Algorithm]]:
+    """Returns all algorithms by name: those of this folder and of loaded plug-ins."""
+    return load_shipped() | _loaded
 
 
 @functools.cache
-def installed() -> dict[str, type[Algorithm]]:
+def load_shipped() -> dict[str, type[Algorithm]]:
     """Returns this folder's algorithms by name."""
-    rooms = (importlib.import_module(f"fmab_jax.algorithms.{name}") for name in modules())
-    return {owner.name: owner for room in rooms for owner in algorithms_in(room)}
+    modules = (importlib.import_module(f"fmab_jax.algorithms.{name}") for name in list_modules())
+    return {owner.name: owner for module in modules for owner in find_algorithms(module)}
 
 
-def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
+def find_algorithms(module: ModuleType) -> Iterator[type[Algorithm]]:
     """Yields the algorithms that a module defines."""
     return defined_in(module, Algorithm)
 
 
-def named(name: Any) -> type[Algorithm]:
-    """Returns the algorithm of a name.
+def find_by_name(name: object) -> type[Algorithm]:
+    """Returns the algorithm with this name.
 
     Raises:
-        ValueError: If there is none; the nearest name is the remedy.
+        ValueError: If there is none; the message names the nearest one.
     """
-    every = known()
-    if not isinstance(name, str) or name not in every:
-        remedy = did_you_mean(name, every, "see fmab algorithms, or load a plug-in")
-        refuse("algorithm", name, "one of " + ", ".join(sorted(every)), remedy)
-    return every[name]
+    algorithms = collect_algorithms()
+    if not isinstance(name, str) or name not in algorithms:
+        remedy = did_you_mean(name, algorithms, "see fmab algorithms, or load a plug-in")
+        refuse("algorithm", name, "one of " + ", ".join(sorted(algorithms)), remedy)
+    return algorithms[name]
 
 
 def load_plugin(spec: str) -> list[type[Algorithm]]:
-    """Imports a file or a module and makes its algorithms, laws and outputs known by name.
+    """Imports a file or module and registers its algorithms, laws and outputs.
 
     Args:
         spec: A path ending in .py, or the dotted name of a module.
 
     Returns:
-        The algorithms found.
+        The algorithms of the plug-in.
 
     Raises:
-        ValueError: If it cannot be imported, holds nothing of the kind, or takes a known name.
+        ValueError: If the import fails, nothing is defined, or a name is taken.
     """
     path = Path(spec)
     if path.suffix == ".py" and not path.is_file():
         refuse("plugin", spec, "an existing .py file or a module", "check the path")
     with foreign_refused("plugin", spec, "a file or module that can be imported"):
         module = import_file(path) if path.suffix == ".py" else import_name(spec)
-    owners, laws = list[Any](algorithms_in(module)), list(defined_in(module, Law))
+    owners, laws = list[Any](find_algorithms(module)), list(defined_in(module, Law))
     for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
         if first.name == second.name:
             names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
             refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
     if not owners and not laws and not outputs:
-        for nameless in defined_in(module, (Algorithm, Law), is_named=False):
-            _check_name(nameless)
+        for owner_without_name in defined_in(module, (Algorithm, Law), is_named=False):
+            _check_name(owner_without_name)
         remedy = "derive a frozen dataclass from a family and give it a name"
         allowed = "a module that defines an algorithm, a reward law or an output"
         refuse("plugin", spec, allowed, remedy)
@@ -355,20 +368,22 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         _check_name(owner)
         whole_class(owner, spec)
         check_names(owner)
-        other = known().get(owner.name, owner)
-        # Only a changed version of the same file takes a name over.
-        if other is not owner and (owner.name in installed() or file_of(other) != file_of(owner)):
+        namesake = collect_algorithms().get(owner.name, owner)
+        # Only a changed version of the same file may replace a name.
+        if namesake is not owner and (
+            owner.name in load_shipped() or file_of(namesake) != file_of(owner)
+        ):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     for law in laws:
         check_class(law, spec)
-    for each in (*owners, *laws):
-        source_digest(each)  # now: the files may change later
+    for definition in (*owners, *laws):
+        source_digest(definition)  # cached now, because the files may change later
     LAWS_BY_NAME.update({law.name: law for law in laws})
     _loaded.update({owner.name: owner for owner in owners})
     return owners
 
 
-def _check_name(owner: Any) -> None:
+def _check_name(owner: type) -> None:
     name = getattr(owner, "name", "")
     if not _NAME.fullmatch(str(name)):
         remedy = "such as 'my_ucb': small letters, digits and _"
@@ -376,37 +391,38 @@ def _check_name(owner: Any) -> None:
 
 
 def check_names(owner: type) -> None:
-    """Refuses parameters of a class whose names mean something else in a study or its results.
+    """Refuses parameters whose names mean something else in a study or its results.
 
     Raises:
-        ValueError: Naming the first.
+        ValueError: Names the first one.
     """
     for name in parameters_of(owner):
-        if name in _TAKEN or name.startswith(("no_", "_")):
+        if name in _RESERVED_NAMES or name.startswith(("no_", "_")):
             allowed = "a name that nothing else has, and that begins with no 'no_' or '_'"
             refuse(f"{owner.__name__}.{name}", Shown("a parameter"), allowed, "rename it")
 
 
-def stated(owner: type[Algorithm], name: str) -> str:
-    """Returns what a class says, such as whom it trusts; whose words they are where it is silent.
+def read_statement(owner: type[Algorithm], name: str) -> str:
+    """Returns the text of a class attribute, and which base class wrote it if inherited.
 
     Args:
-        owner: The class. One of a plug-in may do other than what it derives from.
-        name: "heard" or "trusted".
+        owner: The class. A plug-in may behave differently from its base class.
+        name: "communication" or "trusted".
     """
     text = str(getattr(owner, name))
-    by: Any = next(base for base in owner.__mro__ if name in vars(base))
-    if not text or _is_ours(owner) or not _is_ours(by):
+    author = next(base for base in owner.__mro__ if name in vars(base))
+    if not text or _is_ours(owner) or not _is_ours(author):
         return text
-    return f"{text} (said of {getattr(by, 'title', '') or by.__name__}, not of {owner.name})"
+    title = getattr(author, "title", "") or author.__name__
+    return f"{text} (said of {title}, not of {owner.name})"
 
 
 def list_algorithms() -> list[dict[str, Any]]:
-    """Returns what there is: name, title, source, who is heard, who is trusted, parameters.
+    """Returns all algorithms: name, title, source, communication, trust, parameters.
 
     Returns:
-        A dict for each algorithm, in the order of names, plug-ins that are loaded included. Keys:
-        ``name``, ``title``, ``source``, ``heard``, ``trusted``, ``parameters``, ``summary``.
+        A dict for each algorithm, sorted by name, with those of loaded plug-ins. Keys: ``name``,
+        ``title``, ``source``, ``communication``, ``trusted``, ``parameters``, ``summary``.
 
     Example:
         >>> import fmab_jax as fmab
@@ -418,10 +434,10 @@ def list_algorithms() -> list[dict[str, Any]]:
             "name": owner.name,
             "title": owner.title or owner.name,
             "source": owner.source,
-            "heard": stated(owner, "heard"),
-            "trusted": stated(owner, "trusted"),
+            "communication": read_statement(owner, "communication"),
+            "trusted": read_statement(owner, "trusted"),
             "parameters": list(parameters_of(owner)),
             "summary": (inspect.getdoc(owner) or "").partition("\n")[0],
         }
-        for _, owner in sorted(known().items())
+        for _, owner in sorted(collect_algorithms().items())
     ]

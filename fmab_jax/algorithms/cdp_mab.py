@@ -29,11 +29,11 @@ class CDP(PaperElimination):
 
     name = "cdp"
     title = "CDP-MAB"
-    heard = "a server hears ceil(pM) agents a round"
+    communication = "a server hears ceil(pM) agents a round"
     examples = ("--epsilon 0.1 0.3 0.5 1 --out eps", "--participation 0.4 --rounds 3")
 
     participation: float = participation_parameter()
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the server's table."""
+        """Returns the exchange of the server."""
         return server(agents, self.participation)

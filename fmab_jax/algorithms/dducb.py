@@ -1,11 +1,11 @@
-"""DDUCB: agents on a graph estimate what the whole network knows, by accelerated mixing."""
+"""DDUCB: agents on a graph estimate the totals of the network by accelerated mixing."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -18,25 +18,25 @@ from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Scalar
 from fmab_jax.parameters import NOT_NEGATIVE, Flag, Real, parameter
 
-Both = Float[Array, "agent 2 arm"]
+PairPerArm = Float[Array, "agent 2 arm"]
 
 
-class Known(NamedTuple):
+class State(NamedTuple):
     """An agent's state: its own pulls, and pairs of sums of rewards and numbers of pulls.
 
     Attributes:
-        pulls: Its own, ever.
-        mixed: Of all stages but this and the last, an estimate of 1/M of the network's: delta.
-        fresh: The agent's own of this stage: gamma.
-        mixing: Of the stage before, while they are mixed: beta.
-        before: The same, one step of mixing ago.
+        pulls: The agent's pulls in the whole run.
+        mixed: Estimate of 1/M of the network's sums before the previous stage: delta.
+        fresh: The agent's sums in this stage: gamma.
+        mixing: Sums of the previous stage, which the agents are mixing: beta.
+        before: ``mixing`` one step earlier.
     """
 
     pulls: PerRowArm
-    mixed: Both
-    fresh: Both
-    mixing: Both
-    before: Both
+    mixed: PairPerArm
+    fresh: PairPerArm
+    mixing: PairPerArm
+    before: PairPerArm
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class DDUCB(Consensus):
     Attributes:
         graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
         accelerated: Whether steps are Chebyshev's; otherwise they are plain.
-        eta: Of the confidence width; 2 is that of the authors' code.
+        eta: Factor of the confidence width; 2 is the value of the authors' code.
         sigma: Deviation that the width assumes of a reward; 1/2 covers rewards in [0, 1].
-        mixing_error: e, which decides how long a stage is; 1/22 is that of the authors' code. Their
+        mixing_error: e, which sets the length of a stage; 1/22 is the authors' code. Their
             theorem asks for less than (eta - 1) / (7 (eta + 1)), quoted from memory.
 
     Example:
@@ -80,7 +80,7 @@ class DDUCB(Consensus):
     source = "Martínez-Rubio, Kanade and Rebeschini, NeurIPS 2019, arXiv 1810.04468, and their code"
     trusted = "neighbours, with sums and counts"
 
-    graph: Any = graph_parameter("ring")
+    graph: object = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)
     eta: float = parameter(NOT_NEGATIVE, "Of the confidence width.", default=2.0)
     sigma: float = parameter(NOT_NEGATIVE, "Deviation of a reward, assumed.", default=0.5)
@@ -93,22 +93,22 @@ class DDUCB(Consensus):
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the length C of a stage, and e^-arccosh(1 / l), 0 for plain steps."""
-        rate = _mixing_rate(self.graph, exchange.agents)
-        stage = stage_length(rate, exchange.agents, self.mixing_error, self.accelerated)
-        momentum = rate / (1.0 + math.sqrt(1.0 - rate * rate)) if self.accelerated else 0.0
-        found = super().values(exchange, horizon)
-        return found | {"stage": float(stage), "momentum": momentum}
+        rate = _compute_mixing_rate(self.graph, exchange.agents)
+        stage = compute_stage_length(rate, exchange.agents, self.mixing_error, self.accelerated)
+        factor = rate / (1.0 + math.sqrt(1.0 - rate * rate)) if self.accelerated else 0.0
+        params = super().values(exchange, horizon)
+        return params | {"stage": float(stage), "momentum": factor}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Returns the state of agents that know nothing."""
-        return Known(jnp.zeros((rows, arms)), *(jnp.zeros((rows, 2, arms)),) * 4)
+        return State(jnp.zeros((rows, arms)), *(jnp.zeros((rows, 2, arms)),) * 4)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax s / n + sqrt(2 eta sigma^2 log t / (M n)); every arm once before."""
-        stage, step = _place(slot, params)
-        # Pulls that are mixed by now, and those of the agent since the stage began.
+        stage, step = _locate_slot(slot, params)
+        # The estimate covers the mixed stages; the agent adds its pulls of this stage.
         mixed = (slot.arms + (stage - 1.0) * params["stage"]) * slot.agents
         covered = jnp.where(stage > 0.0, mixed, slot.arms)
         log = jnp.log(jnp.maximum(covered + step - 1.0, 1.0))
@@ -118,9 +118,9 @@ class DDUCB(Consensus):
 
     @staticmethod
     def update(
-        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> Known:
-        """Counts; once every arm was pulled, that is what the first stage mixes."""
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
+        """Adds pulls and rewards; the first stage mixes the sums of every arm's first pull."""
         fresh = state.fresh + jnp.stack([rewards, pulls], axis=1)
         begins = slot.time == slot.arms
         return state._replace(
@@ -131,13 +131,15 @@ class DDUCB(Consensus):
         )
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, params: Params) -> Known:
-        """Makes one step of mixing; at a stage's end, its result joins the estimate."""
-        stage, step = _place(slot, params)
-        heard = slot.mix(state.mixing, weights(slot))
-        after = heard + arrays.rounded(momentum(step, params["momentum"]) * (heard - state.before))
+    def communicate(state: State, slot: Slot, params: Params) -> State:
+        """Mixes once; at the end of a stage the result joins the estimate."""
+        stage, step = _locate_slot(slot, params)
+        mixture = slot.mix(state.mixing, compute_weights(slot))
+        after = mixture + arrays.rounded(
+            compute_momentum(step, params["momentum"]) * (mixture - state.before)
+        )
         over = step == params["stage"]
-        # Until the first mixing ends, an agent's own first pulls stand for the network's.
+        # No mixing is complete in the first stage: the agent's first pulls stand for all agents.
         so_far = jnp.where(stage > 0.0, state.mixed, 0.0)
         return state._replace(
             mixed=jnp.where(over, so_far + after, state.mixed),
@@ -147,8 +149,8 @@ class DDUCB(Consensus):
         )
 
 
-def stage_length(rate: float, agents: int, error: float, accelerated: bool = True) -> int:
-    """Returns C, the slots of a stage: steps of mixing that leave an error of e / M.
+def compute_stage_length(rate: float, agents: int, error: float, accelerated: bool = True) -> int:
+    """Returns C, the slots of a stage, after which mixing has an error of e / M.
 
     Args:
         rate: The second largest absolute eigenvalue of P; see `graphs.mixing_rate`.
@@ -164,14 +166,14 @@ def stage_length(rate: float, agents: int, error: float, accelerated: bool = Tru
     return max(1, math.ceil(math.log(agents / error) / decay))
 
 
-def weights(slot: Slot) -> Float[Array, "agent degree"]:
-    """Returns what P gives an agent's neighbours: 1 / (d_max + 1) to each."""
-    there = slot.neighbours >= 0
-    most = jnp.max(jnp.sum(there, axis=1, dtype=jnp.int32)).astype(jnp.float64)
-    return jnp.where(there, 1.0 / (most + 1.0), 0.0)
+def compute_weights(slot: Slot) -> Float[Array, "agent degree"]:
+    """Returns the weights of P for an agent's neighbours: 1 / (d_max + 1)."""
+    is_neighbour = slot.neighbours >= 0
+    most = jnp.max(jnp.sum(is_neighbour, axis=1, dtype=jnp.int32)).astype(jnp.float64)
+    return jnp.where(is_neighbour, 1.0 / (most + 1.0), 0.0)
 
 
-def momentum(step: Scalar, base: Scalar) -> Scalar:
+def compute_momentum(step: Scalar, base: Scalar) -> Scalar:
     """Returns b_m = T_{m-2}(1 / l) / T_m(1 / l) of step m, 0 in the first.
 
     With it y_m = P y_{m-1} + b_m (P y_{m-1} - y_{m-2}) is T_m(P / l) y_0 / T_m(1 / l): Chebyshev's
@@ -181,19 +183,19 @@ def momentum(step: Scalar, base: Scalar) -> Scalar:
         step: m.
         base: q = e^-arccosh(1 / l), so that T_m(1 / l) = (q^m + q^-m) / 2; 0 for plain steps.
     """
-    later = jnp.maximum(step, 2.0)
+    exponent = jnp.maximum(step, 2.0)
     squared = base * base
-    found = squared * (1.0 + squared ** (later - 2.0)) / (1.0 + squared**later)
-    return jnp.where(step > 1.0, found, 0.0)
+    ratio = squared * (1.0 + squared ** (exponent - 2.0)) / (1.0 + squared**exponent)
+    return jnp.where(step > 1.0, ratio, 0.0)
 
 
-def _place(slot: Slot, params: Params) -> tuple[Scalar, Scalar]:
-    """Returns the stage that a slot belongs to, from 0, and its place in it, from 1."""
-    since = slot.time - slot.arms - 1.0
-    stage = jnp.floor(since / params["stage"])
-    return stage, since - stage * params["stage"] + 1.0
+def _locate_slot(slot: Slot, params: Params) -> tuple[Scalar, Scalar]:
+    """Returns the stage of a slot, from 0, and its position in the stage, from 1."""
+    elapsed = slot.time - slot.arms - 1.0
+    stage = jnp.floor(elapsed / params["stage"])
+    return stage, elapsed - stage * params["stage"] + 1.0
 
 
 @lru_cache(maxsize=256)
-def _mixing_rate(graph: Any, agents: int) -> float:
+def _compute_mixing_rate(graph: object, agents: int) -> float:
     return graphs.mixing_rate(network(graph, agents))

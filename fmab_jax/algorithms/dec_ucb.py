@@ -1,25 +1,25 @@
 """Dec_UCB: agents on a graph mix their means with their neighbours' in every slot."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from fmab_jax.algorithms.families.slots import Params, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, draw_arm, first_best
 from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
-class Known(NamedTuple):
+class State(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
-        pulls: Its own, n.
-        sums: Of its own rewards.
+        pulls: The agent's pulls, n.
+        sums: Sums of the agent's rewards.
         most: Estimate of the largest number of pulls by any agent, m.
         mean: Estimate of the mean over all agents, z.
-        change: Of the agent's own sample mean in this slot.
+        change: Change of the agent's sample mean in this slot.
     """
 
     pulls: PerRowArm
@@ -56,34 +56,36 @@ class DecUCB(Consensus):
     source = "Zhu, Mulle, Smith, Koppel and Liu 2021, as the authors' code has it"
     trusted = "neighbours, with means and counts"
 
-    graph: Any = graph_parameter("ring")
+    graph: object = graph_parameter("ring")
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Returns the state of agents that know nothing."""
-        return Known(*(jnp.zeros((rows, arms)),) * 5)
+        return State(*(jnp.zeros((rows, arms)),) * 5)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest index."""
         late = (state.pulls <= state.most - slot.arms) & (state.pulls > 0.0)
-        random, any_late = drawn_arm(late, slot.uniform(len(late))[:, 0])
-        beside = jnp.sum(slot.neighbours >= 0, axis=1, dtype=jnp.int32).astype(jnp.float64) + 1.0
-        count_of = jnp.maximum(state.pulls, 1.0)
-        width = jnp.sqrt(3.0 * jnp.log(slot.time) / (beside[:, None] * count_of))
+        random, any_late = draw_arm(late, slot.uniform(len(late))[:, 0])
+        neighbourhood_size = (
+            jnp.sum(slot.neighbours >= 0, axis=1, dtype=jnp.int32).astype(jnp.float64) + 1.0
+        )
+        pulls = jnp.maximum(state.pulls, 1.0)
+        width = jnp.sqrt(3.0 * jnp.log(slot.time) / (neighbourhood_size[:, None] * pulls))
         index = jnp.where(state.pulls > 0.0, state.mean + width, jnp.inf)
         return jnp.where(any_late, random, first_best(index))
 
     @staticmethod
     def update(
-        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> Known:
-        """Counts; an arm's first reward is what the agent starts to mix."""
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
+        """Adds pulls and rewards; mixing starts from an arm's first reward."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mean = sums / jnp.maximum(n, 1.0)
         change = mean - state.sums / jnp.maximum(state.pulls, 1.0)
         first = slot.time <= slot.arms
-        return Known(
+        return State(
             pulls=n,
             sums=sums,
             most=jnp.maximum(state.most, n),
@@ -92,13 +94,13 @@ class DecUCB(Consensus):
         )
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, params: Params) -> Known:
+    def communicate(state: State, slot: Slot, params: Params) -> State:
         """Mixes means with Metropolis weights, and takes the largest counts."""
-        there = slot.neighbours >= 0
-        other = jnp.maximum(slot.neighbours, 0)
-        size = jnp.sum(there, axis=1, dtype=jnp.int32) + 1
-        larger = jnp.maximum(size[:, None], size[other]).astype(jnp.float64)
-        weight = jnp.where(there, 1.0 / larger, 0.0)
+        is_neighbour = slot.neighbours >= 0
+        neighbour = jnp.maximum(slot.neighbours, 0)
+        size = jnp.sum(is_neighbour, axis=1, dtype=jnp.int32) + 1
+        larger = jnp.maximum(size[:, None], size[neighbour]).astype(jnp.float64)
+        weight = jnp.where(is_neighbour, 1.0 / larger, 0.0)
         return state._replace(
             mean=slot.mix(state.mean, weight) + state.change,
             most=slot.largest_nearby(state.most, state.most),

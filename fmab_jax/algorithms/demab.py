@@ -1,11 +1,11 @@
-"""DEMAB: agents share the arms out, and tell a server a few numbers after each phase."""
+"""DEMAB: agents divide the arms, and send a server a few numbers after each phase."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,35 +64,42 @@ class DEMAB(Private):
     name = "demab"
     title = "DEMAB"
     source = "Wang, Hu, Chen and Wang, ICLR 2020, arXiv 1904.06309"
-    heard = "a server hears all agents after each phase"
+    communication = "a server hears all agents after each phase"
     trusted = "the server, with means; with epsilon nobody, up to that"
     examples = ("--agents 10 --arms 10", "--epsilon 0.1 1 10")
     homogeneous_only = True
 
-    epsilon: Any = epsilon_parameter(None)
+    epsilon: float | None = epsilon_parameter(None)
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears two numbers of every agent, and sometimes more.
+        """Returns the exchange of a server that hears two numbers from every agent in a round.
 
-        What more is sent is counted in the runs: each as a vector of one number.
+        Runs count additional numbers, each as a vector of one number.
         """
         views = (View(SERVER, 1), View("the agents", 1, content="the best mean of each phase"))
         table = server(agents)
         return replace(table, vectors=1, numbers=2 * agents, views=views)
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers messages and actions: both follow from sums that hold every reward once."""
+        """Covers messages and actions: both are functions of sums that contain a reward once."""
         why = "a reward enters one sum of one phase, with one noise"
-        messages = [self.seen(why, view.viewer, view.content, over=1) for view in exchange.views]
-        return (*messages, self.seen("a function of noisy sums", over=1))
+        messages = [
+            self.make_row(why, view.viewer, view.content, over=1) for view in exchange.views
+        ]
+        return (*messages, self.make_row("a function of noisy sums", over=1))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Covers what agents are told: none of them knows the noise of another one."""
+        """Covers the means that agents receive: no agent knows the noise of another one."""
         why = "another agent's sums have noise of its own"
-        return (self.seen(why, together(size), "means of other agents", over=1),)
+        return (self.make_row(why, together(size), "means of other agents", over=1),)
 
     def make_trial(
-        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+        self,
+        problem: Problem,
+        horizon: int,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
     ) -> DEMABTrial:
         """Returns the trial.
 
@@ -103,26 +110,26 @@ class DEMAB(Private):
         check_unit_rewards(law, self.noise_level)
         agents, arms = problem.agents, problem.arms
         return DEMABTrial(
-            filling=type(self),
+            algorithm=type(self),
             law=law.bind()[0],
-            room=room,
+            padded_agents=padded_agents,
             noisy=noisy,
             horizon=np.int64(horizon),
             agents=np.int64(agents),
             burn_in=np.int64(horizon // (agents * arms)),
             log=np.float64(math.log(agents * arms * horizon)),
             scale=np.float64(1.0 / self.noise_level),
-            shapes=_noise_shapes(agents, arms) if noisy else np.empty((laplace.SHAPE, 2, 0)),
+            shapes=_tabulate_noise(agents, arms) if noisy else np.empty((laplace.SHAPE, 2, 0)),
         )
 
 
-def _noise_shapes(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
-    """Returns the law of the noise on an arm's sum: of few and of more agents, by arms in play."""
+def _tabulate_noise(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
+    """Returns the law of an arm's noise for M // n and M // n + 1 agents, n arms in play."""
     shapes = np.zeros((laplace.SHAPE, 2, arms + 1))
     for number in range(1, arms + 1):
         few = max(1, agents // number)
-        for more in (0, 1):
-            shapes[:, more, number] = laplace.laplace_sum_shape(few + more)
+        for extra in (0, 1):
+            shapes[:, extra, number] = laplace.laplace_sum_shape(few + extra)
     return shapes
 
 
@@ -132,48 +139,48 @@ class DEMABTrial:
     """DEMAB bound to a problem.
 
     Attributes:
-        filling: The algorithm, for its name. Static, as are the next three.
-        law: Of the rewards.
-        room: Rows that agents are padded to.
+        algorithm: The class, for its name. Static, as are the next three.
+        law: Law of the rewards.
+        padded_agents: Rows that agents are padded to.
         noisy: Whether sums carry noise.
         horizon: T in slots, int64.
         agents: M, int64.
         burn_in: Slots that every agent plays by itself, int64.
         log: log(M K T).
-        scale: Of the noise, 1 / epsilon.
+        scale: Scale of the noise, 1 / epsilon.
         shapes: [24, 2, number] of `laplace.laplace_sum`: of floor(M / number) agents' noises and of
             one more, by the number of arms in play; no columns without noise.
     """
 
-    filling: type[DEMAB] = field(metadata=STATIC)
+    algorithm: type[DEMAB] = field(metadata=STATIC)
     law: Law = field(metadata=STATIC)
-    room: int = field(metadata=STATIC)
+    padded_agents: int = field(metadata=STATIC)
     noisy: bool = field(metadata=STATIC)
-    horizon: Any
-    agents: Any
-    burn_in: Any
-    log: Any
-    scale: Any
-    shapes: Any
+    horizon: Array | np.int64
+    agents: Array | np.int64
+    burn_in: Array | np.int64
+    log: Array | np.float64
+    scale: Array | np.float64
+    shapes: Array | np.ndarray
 
     def elements(self) -> int:
         """Returns how many rows of arms the loops hold for one seed."""
-        return self.room + 4
+        return self.padded_agents + 4
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         seed = _Seed(self, instance, grid, key)
         state = seed.share_out(seed.explore())
 
-        def runs(state: _Together) -> Truth:
+        def is_running(state: _Phases) -> Truth:
             return (state.slot < self.horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
 
-        # A vmapped loop goes on until its last seed is done; the others then draw nothing.
-        return seed.finish(lax.while_loop(runs, lambda s: seed.play(s, runs(s)), state))
+        # A vmapped loop runs until its last seed ends; completed seeds draw nothing.
+        return seed.finish(lax.while_loop(is_running, lambda s: seed.play(s, is_running(s)), state))
 
 
-def _pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
-    """Returns m_l, where an arm's sum has so many noises."""
+def _count_pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
+    """Returns m_l for sums with this number of noise variables."""
     gap_halved = jnp.ldexp(jnp.ones(()), phase)
     pulls = 64.0 * gap_halved * gap_halved * trial.log
     double = 2.0 * trial.log
@@ -181,21 +188,21 @@ def _pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
     return jnp.ceil(jnp.maximum(pulls, 8.0 * gap_halved * noise * trial.scale))
 
 
-def _slots(wanted: Scalar, most: Array) -> Integer:
-    """Returns a number of slots as int64, cut just above the most that there are."""
-    return jnp.minimum(wanted, (most + 1).astype(jnp.float64)).astype(jnp.int64)
+def _cut_slots(slots: Scalar, most: Array) -> Integer:
+    """Returns a number of slots as int64, cut to one more than the limit."""
+    return jnp.minimum(slots, (most + 1).astype(jnp.float64)).astype(jnp.int64)
 
 
-class _Alone(NamedTuple):
-    """The burn-in: what every agent has found, and the regret of all of them.
+class _BurnIn(NamedTuple):
+    """The state of the burn-in, in which every agent eliminates arms by itself.
 
     Attributes:
-        phase: The last one that was looked at.
+        phase: The last phase in the loop.
         completed: Phases that each agent has completed.
-        slot: Until when it has played.
-        rate: Mean gap of its arms.
-        alive: Its arms.
-        curve: Regret of all agents, by ``slot``; the last point is the end of the burn-in.
+        slot: Last slot that each agent has played.
+        rate: Mean gap of each agent's active arms.
+        alive: Active arms of each agent.
+        curve: Regret of all agents up to ``slot``; the last point is the end of the burn-in.
     """
 
     phase: Integer
@@ -206,29 +213,29 @@ class _Alone(NamedTuple):
     curve: Float[Array, " point"]
 
 
-def _left(
+def _eliminate(
     means: Float[Array, "*row arm"], alive: Bool[Array, "*row arm"], phase: Integer
 ) -> Bool[Array, "*row arm"]:
-    """Returns the arms that are at most 2^-l below the best one."""
+    """Keeps the arms whose mean is at most 2^-l below the best one."""
     best = jnp.max(jnp.where(alive, means, -jnp.inf), axis=-1, keepdims=True)
     return alive & (best - means <= jnp.ldexp(jnp.ones(()), -phase))
 
 
-class _Together(NamedTuple):
-    """The distributed stage.
+class _Phases(NamedTuple):
+    """The state of the distributed stage.
 
     Attributes:
-        phase: The last one.
-        slot: When it was over.
-        regret: By then.
-        rate: Of regret per slot, all agents together, in that phase.
+        phase: The last phase.
+        slot: Last slot of the phase.
+        regret: Regret up to that slot.
+        rate: Regret per slot of all agents in that phase.
         alive: Arms in play, over all agents.
         owner: Agent that pulls an arm, while arms are more than agents.
-        pulled: Arm that an agent pulls, where they are fewer; -1 before.
-        rounds: So far.
-        numbers: Sent besides those that every round has.
-        regret_curve: Up to the slot.
-        rounds_curve: As well.
+        arm_of_agent: Arm that an agent pulls, where they are fewer; -1 before.
+        rounds: Completed rounds.
+        numbers: Numbers sent in addition to those of every round.
+        regret_curve: Regret on the grid up to the slot.
+        rounds_curve: Completed rounds on the grid up to the slot.
     """
 
     phase: Integer
@@ -237,7 +244,7 @@ class _Together(NamedTuple):
     rate: Scalar
     alive: Bool[Array, " arm"]
     owner: Int[Array, " arm"]
-    pulled: Int[Array, " agent"]
+    arm_of_agent: Int[Array, " agent"]
     rounds: Integer
     numbers: Integer
     regret_curve: Curve
@@ -252,50 +259,52 @@ class _Seed(NamedTuple):
     grid: Grid
     key: Array
 
-    def explore(self) -> _Alone:
-        """Runs the burn-in: phase l of all agents at a time, each at slots of its own."""
+    def explore(self) -> _BurnIn:
+        """Runs the burn-in: one phase of all agents per step, at different slots."""
         trial, gaps = self.trial, self.instance.gaps
-        arms, rows = len(gaps), trial.room
+        arms, rows = len(gaps), trial.padded_agents
         burn_in = jnp.asarray(trial.burn_in)
         points = jnp.concatenate([self.grid, burn_in[None]])
         agent = jnp.arange(rows, dtype=jnp.int32)
         real = agent < jnp.asarray(trial.agents).astype(jnp.int32)
         agent_keys = jax.vmap(partial(keys.agent_key, self.key))(agent)
 
-        def end_phase(state: _Alone) -> tuple[Array, Array]:
-            """Returns the end of the next phase of each agent, and whether it comes to that."""
-            pulls = _pulls(trial, state.phase + 1, jnp.int64(1))
+        def end_phase(state: _BurnIn) -> tuple[Array, Array]:
+            """Returns the end of each agent's next phase, and whether the agent reaches it."""
+            pulls = _count_pulls(trial, state.phase + 1, jnp.int64(1))
             active = jnp.sum(state.alive, axis=1, dtype=jnp.int64)
-            end = state.slot + active * _slots(pulls, burn_in)
+            end = state.slot + active * _cut_slots(pulls, burn_in)
             return end, real & (active > 1) & (end <= burn_in)
 
-        def add_regret(state: _Alone, until: Array, who: Array) -> Array:
-            """Returns the curve with the regret of some agents up to a slot each."""
+        def add_regret(state: _BurnIn, until: Array, mask: Array) -> Array:
+            """Adds the regret of the masked agents up to a slot of each."""
             start = state.slot[:, None]
             time = jnp.clip(points[None, :], start, until[:, None]) - start
             gained = arrays.rounded(state.rate[:, None] * time.astype(jnp.float64))
-            return state.curve + arrays.padded_sum(jnp.where(who[:, None], gained, 0.0))
+            return state.curve + arrays.padded_sum(jnp.where(mask[:, None], gained, 0.0))
 
-        def play(state: _Alone) -> _Alone:
+        def play(state: _BurnIn) -> _BurnIn:
             end, fits = end_phase(state)
             phase = state.phase + 1
-            pulls = _pulls(trial, phase, jnp.int64(1))
+            pulls = _count_pulls(trial, phase, jnp.int64(1))
 
-            def words(stream: int) -> tuple[Array, Array]:
-                found = jax.vmap(lambda key: keys.stream_key(key, phase, stream))(agent_keys)
-                return found.k0[:, None], found.k1[:, None]
+            def stream_words(stream: int) -> tuple[Array, Array]:
+                stream_keys = jax.vmap(lambda key: keys.stream_key(key, phase, stream))(agent_keys)
+                return stream_keys.k0[:, None], stream_keys.k1[:, None]
 
             lane = jnp.arange(arms, dtype=jnp.uint32)[None, :]
-            drawn = jnp.where(state.alive & fits[:, None], pulls, 0.0)
+            counts = jnp.where(state.alive & fits[:, None], pulls, 0.0)
             parameters = (x[:1] for x in self.instance.parameters)
-            sums = trial.law.total(*words(keys.REWARD), lane, drawn, *parameters)
+            sums = trial.law.total(*stream_words(keys.REWARD), lane, counts, *parameters)
             if trial.noisy:
-                noise = laplace.laplace(*words(keys.NOISE), lane)
+                noise = laplace.laplace(*stream_words(keys.NOISE), lane)
                 sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
-            alive = jnp.where(fits[:, None], _left(sums / pulls, state.alive, phase), state.alive)
+            alive = jnp.where(
+                fits[:, None], _eliminate(sums / pulls, state.alive, phase), state.alive
+            )
             left = jnp.where(alive, gaps[None, :], 0.0)
             rate = arrays.padded_sum(left.T) / jnp.sum(alive, axis=1, dtype=jnp.float64)
-            return _Alone(
+            return _BurnIn(
                 phase=phase,
                 completed=state.completed + fits.astype(jnp.int32),
                 slot=jnp.where(fits, end, state.slot),
@@ -304,89 +313,91 @@ class _Seed(NamedTuple):
                 curve=add_regret(state, end, fits),
             )
 
-        none, mean_gap = jnp.zeros(rows, jnp.int32), arrays.padded_sum(gaps) / arms
+        zeros, mean_gap = jnp.zeros(rows, jnp.int32), arrays.padded_sum(gaps) / arms
         rate, alive = jnp.full(rows, mean_gap), jnp.ones((rows, arms), bool)
-        slot, curve = none.astype(jnp.int64), jnp.zeros(points.shape)
-        start = _Alone(jnp.int32(0), none, slot, rate, alive, curve)
+        slot, curve = zeros.astype(jnp.int64), jnp.zeros(points.shape)
+        start = _BurnIn(jnp.int32(0), zeros, slot, rate, alive, curve)
         state = lax.while_loop(lambda state: jnp.any(end_phase(state)[1]), play, start)
-        # The slots left are too few for a phase, or belong to agents that have one arm left.
+        # The remaining slots are too few for a phase, or the agent has one arm left.
         return state._replace(curve=add_regret(state, jnp.full(rows, burn_in), real))
 
-    def share_out(self, alone: _Alone) -> _Together:
-        """Assigns every arm to a random agent, which keeps what it has not dropped."""
+    def share_out(self, alone: _BurnIn) -> _Phases:
+        """Assigns every arm to a random agent, which keeps the arms that it has not eliminated."""
         trial, grid = self.trial, self.grid
         arms, burn_in = len(self.instance.gaps), jnp.asarray(trial.burn_in)
         agents = jnp.asarray(trial.agents)
-        real = jnp.arange(trial.room, dtype=jnp.int32) < agents.astype(jnp.int32)
+        real = jnp.arange(trial.padded_agents, dtype=jnp.int32) < agents.astype(jnp.int32)
         arm = jnp.arange(arms, dtype=jnp.uint32)
         uniform = keys.uniform(*keys.stream_key(self.key, 0, keys.ASSIGNMENT), arm)
         owner = jnp.floor(uniform * agents.astype(jnp.float64)).astype(jnp.int32)
         remaining = alone.alive[owner, arm.astype(jnp.int32)]
-        # If every arm was dropped by its owner, all arms are taken back.
+        # If every owner has eliminated its arms, all arms return.
         alive = remaining | ~jnp.any(remaining)
         active = jnp.sum(alive, dtype=jnp.int64)
-        # If no agent can have completed a phase, all have all arms, and nothing is sent.
-        first = _pulls(trial, jnp.int32(1), jnp.int64(1))
-        reported = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
+        # If no agent can complete a phase, every agent has all arms and sends nothing.
+        first = _count_pulls(trial, jnp.int32(1), jnp.int64(1))
+        reported = (arms > 1) & (arms * _cut_slots(first, burn_in) <= burn_in)
         rounds = reported.astype(jnp.int32)
-        return _Together(
+        return _Phases(
             phase=jnp.min(jnp.where(real, alone.completed, jnp.iinfo(jnp.int32).max)),
             slot=burn_in,
             regret=alone.curve[-1],
             rate=jnp.zeros(()),
             alive=alive,
             owner=owner,
-            pulled=jnp.full(trial.room, -1, jnp.int32),
+            arm_of_agent=jnp.full(trial.padded_agents, -1, jnp.int32),
             rounds=rounds,
-            # If one arm is left, its name goes to the server, and from there to all agents.
+            # If one arm is left, its owner names it to the server, and the server to all agents.
             numbers=jnp.where(reported & (active == 1), 1 + agents, 0),
             regret_curve=alone.curve[:-1],
             rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
         )
 
-    def deal(self, state: _Together) -> tuple[_Together, Array, PerArm, Array]:
-        """Decides who pulls which arm in a phase.
+    def deal(self, state: _Phases) -> tuple[_Phases, Array, PerArm, Array]:
+        """Assigns arms to agents for a phase.
 
         Returns:
-            The state with owners, arms of agents and numbers sent for that; and the agents that
-            pull each arm, the share of a slot that these spend on it, all together, and the most
-            arms of an agent.
+            The state with owners, arms of agents and the numbers that this sends; the agents that
+            pull each arm; the part of a slot that they spend on it together; and the largest number
+            of arms of an agent.
         """
         arms, agents, alive = len(self.instance.gaps), jnp.asarray(self.trial.agents), state.alive
         active = jnp.sum(alive, dtype=jnp.int64)
         rank = jnp.cumsum(alive, dtype=jnp.int64) - 1
         shared = active <= agents
-        agent = jnp.arange(self.trial.room, dtype=jnp.int64)
+        agent = jnp.arange(self.trial.padded_agents, dtype=jnp.int64)
         real = agent < agents
 
-        # Arms are dealt out anew, in order, if one agent has more than twice as many as another.
+        # Arms are assigned anew, in order, if one agent has more than twice as many as another.
         owns = alive[None, :] & (state.owner[None, :] == agent[:, None].astype(jnp.int32))
         loads = jnp.sum(owns, axis=1, dtype=jnp.int64)
         most, least = jnp.max(loads), jnp.min(jnp.where(real, loads, arms))
         deals = ~shared & (most > 2 * least)
-        dealt = (rank % agents).astype(jnp.int32)
-        moved = jnp.sum(alive & deals & (dealt != state.owner), dtype=jnp.int64)
+        new_owner = (rank % agents).astype(jnp.int32)
+        move_count = jnp.sum(alive & deals & (new_owner != state.owner), dtype=jnp.int64)
         even = active // agents + (rank % agents < active % agents).astype(jnp.int64)
         load = jnp.where(deals, even, loads[state.owner])
         most = jnp.where(deals, -(-active // agents), most)
 
         # Fewer arms than agents: the arm of rank j is pulled by agents j, j + N, j + 2 N, ...
         few = jnp.where(shared, agents // active, 1)
-        more = shared & (rank < agents - active * few)
+        extra = shared & (rank < agents - active * few)
         arm_of_rank = jnp.nonzero(alive, size=arms, fill_value=0)[0].astype(jnp.int32)
-        pulled = jnp.where(shared, arm_of_rank[agent % active], -1)
-        named = jnp.where(shared & (state.pulled[0] < 0), active, 0)
-        changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
-        pulling = few + more.astype(jnp.int64)
+        arm_of_agent = jnp.where(shared, arm_of_rank[agent % active], -1)
+        name_count = jnp.where(shared & (state.arm_of_agent[0] < 0), active, 0)
+        change_count = jnp.sum(
+            shared & real & (arm_of_agent != state.arm_of_agent), dtype=jnp.int64
+        )
+        pulling = few + extra.astype(jnp.int64)
         weight = jnp.where(shared, pulling.astype(jnp.float64), 1.0 / load.astype(jnp.float64))
-        # Before the first round everybody knows everything: no number is sent.
-        sent = jnp.where(state.rounds > 0, 2 * moved + named + changed, 0)
-        owner, numbers = jnp.where(deals, dealt, state.owner), state.numbers + sent
-        state = state._replace(owner=owner, pulled=pulled, numbers=numbers)
+        # Before the first round every agent has the same arms and sends no number.
+        count = jnp.where(state.rounds > 0, 2 * move_count + name_count + change_count, 0)
+        owner, numbers = jnp.where(deals, new_owner, state.owner), state.numbers + count
+        state = state._replace(owner=owner, arm_of_agent=arm_of_agent, numbers=numbers)
         return state, pulling, weight, jnp.where(shared, 1, most)
 
-    def play(self, state: _Together, running: Truth) -> _Together:
-        """Plays one phase; cut at the horizon, nothing is told or decided."""
+    def play(self, state: _Phases, running: Truth) -> _Phases:
+        """Plays one phase; a phase that the horizon cuts sends and eliminates nothing."""
         trial, gaps, grid = self.trial, self.instance.gaps, self.grid
         horizon, agents = jnp.asarray(trial.horizon), jnp.asarray(trial.agents)
         phase, alive = state.phase + 1, state.alive
@@ -394,21 +405,21 @@ class _Seed(NamedTuple):
         shared = active <= agents
         dealt, pulling, weight, most = self.deal(state)
         few = jnp.where(shared, agents // active, 1)
-        pulls = _pulls(trial, phase, jnp.where(shared, -(-agents // active), 1))
+        pulls = _count_pulls(trial, phase, jnp.where(shared, -(-agents // active), 1))
         by_agent = jnp.ceil(pulls / few.astype(jnp.float64))
-        # An arm that one agent more pulls has more pulls than it needs; all of them count.
+        # Arms with an extra agent have more pulls than needed; all of them count.
         pulls_by_arm = pulling.astype(jnp.float64) * by_agent
-        slots = most * _slots(by_agent, horizon)
+        slots = most * _cut_slots(by_agent, horizon)
         until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
         rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, weight * gaps, 0.0)))
 
         lane = jnp.arange(len(gaps), dtype=jnp.uint32)
         words = keys.stream_key(self.key, phase, keys.REWARD)
-        drawn = jnp.where(alive & fits & running, pulls_by_arm, 0.0)
-        sums = trial.law.total(*words, lane, drawn, *(x[0] for x in self.instance.parameters))
+        counts = jnp.where(alive & fits & running, pulls_by_arm, 0.0)
+        sums = trial.law.total(*words, lane, counts, *(x[0] for x in self.instance.parameters))
         if trial.noisy:
             z = normal.quantile(keys.uniform(*keys.stream_key(self.key, phase, keys.NOISE), lane))
-            # If one agent pulls an arm, its noise has the law of the case of more arms than agents.
+            # With one agent per arm, the noise has the law of more arms than agents.
             number = jnp.where(shared, active, len(gaps))
             shape = jnp.asarray(trial.shapes)[:, (pulling - few).astype(jnp.int32), number]
             noise = laplace.laplace_sum(z, shape)
@@ -420,32 +431,32 @@ class _Seed(NamedTuple):
             slot=until,
             regret=state.regret + arrays.rounded(rate * (until - state.slot).astype(jnp.float64)),
             rate=rate,
-            alive=jnp.where(fits, _left(sums / pulls_by_arm, alive, phase), alive),
+            alive=jnp.where(fits, _eliminate(sums / pulls_by_arm, alive, phase), alive),
             rounds=rounds,
             numbers=dealt.numbers + jnp.where(fits & ~shared, agents, 0),
             regret_curve=extend(state.regret_curve, grid, state.slot, state.regret, rate),
             rounds_curve=step(state.rounds_curve, grid, until, rounds),
         )
 
-    def finish(self, end: _Together) -> Outcome:
+    def finish(self, end: _Phases) -> Outcome:
         """Returns the outcome of the last phase."""
         gaps, agents = self.instance.gaps, jnp.asarray(self.trial.agents).astype(jnp.float64)
         active = jnp.sum(end.alive, dtype=jnp.int32)
-        decided = active == 1
-        chosen = jnp.argmax(end.alive).astype(jnp.int32)
-        gap = gaps[chosen]
-        lost = jnp.min(jnp.where(end.alive, gaps, jnp.inf)) > 0.0
+        is_decided = active == 1
+        arm = jnp.argmax(end.alive).astype(jnp.int32)
+        gap = gaps[arm]
+        is_lost = jnp.min(jnp.where(end.alive, gaps, jnp.inf)) > 0.0
         last = extend(end.regret_curve, self.grid, end.slot, end.regret, agents * gap)
         whole = jnp.asarray(self.trial.agents).astype(jnp.int32)
         return Outcome(
-            regret=jnp.where(decided, last, end.regret_curve),
+            regret=jnp.where(is_decided, last, end.regret_curve),
             waiting_regret=None,
             rounds_by=end.rounds_curve,
             rounds=end.rounds,
             arms_reported=end.numbers,
             active_arms=active,
-            chosen_arm=jnp.where(decided, chosen, -1),
-            agents_lost=jnp.where(lost, whole, 0),
-            agents_worse=jnp.where(decided & (gap > 0.0), whole, 0),
-            final_gap=jnp.where(decided, gap, end.rate / agents),
+            chosen_arm=jnp.where(is_decided, arm, -1),
+            agents_lost=jnp.where(is_lost, whole, 0),
+            agents_worse=jnp.where(is_decided & (gap > 0.0), whole, 0),
+            final_gap=jnp.where(is_decided, gap, end.rate / agents),
         )

@@ -1,4 +1,4 @@
-"""Dist-DP-SE: elimination where a secure sum adds one noise to what all agents report."""
+"""Dist-DP-SE: elimination with a secure sum of all reports and one noise on it."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import ForgettingElimination
-from fmab_jax.algorithms.families.private import secure_sum, shares_left
+from fmab_jax.algorithms.families.private import list_secure_sum, list_shares
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import Disclosure
 from fmab_jax.core.shapes import Scalar
@@ -17,13 +17,13 @@ from fmab_jax.parameters import GROWTH, parameter
 class DistDPSE(ForgettingElimination):
     """Dist-DP-SE: batches of base^b pulls; secure aggregation, so the server sees one noisy sum.
 
-    Agents add shares of a discrete Laplace variable, and only the sum is seen; that is drawn here
-    as one Laplace(1/epsilon) variable on each arm's sum over all agents. Batches that are over are
-    forgotten. Adapted from users that arrive to M agents that stay: base^b pulls by each.
+    Agents add shares of a discrete Laplace variable, and the server sees only the sum. This code
+    draws one Laplace(1/epsilon) variable on each arm's sum over all agents. Agents forget earlier
+    batches. Adapted from users that arrive to M agents that stay: base^b pulls by each.
 
     Attributes:
         epsilon: Privacy of what the server sees, for one changed reward; None for no noise.
-        base: Of the batches' lengths; 2 in the paper, 4 in its code.
+        base: Base of the lengths of batches; 2 in the paper, 4 in its code.
         failure: Chance p that a confidence interval may fail; None for 1 / T, 0.1 in its code.
 
     Example:
@@ -41,7 +41,7 @@ class DistDPSE(ForgettingElimination):
     name = "dist_dp_se"
     title = "Dist-DP-SE"
     source = "Chowdhury and Zhou, ICLR 2023, arXiv 2206.05772, their code"
-    heard = "a server hears the sum over all agents after each batch"
+    communication = "a server hears the sum over all agents after each batch"
     trusted = "secure aggregation: nobody sees one agent's message"
     examples = ("--agents 20", "--epsilon 0.1 0.5 1 --base 4")
     sums_securely = True
@@ -49,17 +49,17 @@ class DistDPSE(ForgettingElimination):
     base: float = parameter(GROWTH, "Of the batches' lengths.", default=2.0)
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, and sees no more than the sum."""
+        """Returns the exchange of a server that hears all agents and sees only the sum."""
         return replace(server(agents), views=(View("the server", agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers what the server sees, so the actions that it decides, and agents with a share."""
+        """Covers the sum that the server sees, the actions, and agents that know a share."""
         why = "batches are disjoint data, each with one noise on an arm"
-        return secure_sum(self, exchange, why, self.source)
+        return list_secure_sum(self, exchange, why, self.source)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns what is left of the noise, even where the server is one of them."""
-        return shares_left(self, exchange, size)
+        """Returns the epsilon of the remaining noise, even if the server is in the coalition."""
+        return list_shares(self, exchange, size)
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -69,7 +69,7 @@ class DistDPSE(ForgettingElimination):
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns beta_b, of M n_b rewards and of one Laplace variable."""
-        inside = epoch.active * epoch.number**2 / epoch.params["failure"]
-        count, tail = epoch.agents * epoch.fresh, jnp.log(2.0 * inside)
+        union_bound = epoch.active * epoch.number**2 / epoch.params["failure"]
+        count, tail = epoch.agents * epoch.fresh, jnp.log(2.0 * union_bound)
         noise = (jnp.sqrt(2.0 * tail) + tail) / epoch.params["epsilon"]
-        return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count
+        return jnp.sqrt(jnp.log(4.0 * union_bound) / (2.0 * count)) + noise / count

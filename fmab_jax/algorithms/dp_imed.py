@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
-from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
+from fmab_jax.algorithms.families.growing import GrowingEpisodes, plan_slots
 from fmab_jax.core.arrays import rounded
 from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.shapes import Integer, Scalar
@@ -16,7 +16,7 @@ class DPIMED(GrowingEpisodes):
     """DP-IMED: plays the arm of the smallest n d_epsilon(mean, best mean) + log n.
 
     n counts an arm's pulls, means are noisy sums over them, cut to [0, 1]. The arm is played until
-    n has grown by a factor, and its rewards are told as one sum with Laplace(1 / epsilon) noise.
+    n has grown by a factor; its rewards are released as one sum with Laplace(1 / epsilon) noise.
 
     Over a secure sum (not in the paper) all agents play the arm together, with one noise.
 
@@ -38,4 +38,4 @@ class DPIMED(GrowingEpisodes):
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         cost = private_divergence(mean, jnp.max(mean), params["epsilon"])
         arm = jnp.argmin(rounded(state.pulls * cost) + jnp.log(state.pulls))
-        return arm, grown(state.pulls[arm], episode, params)
+        return arm, plan_slots(state.pulls[arm], episode, params)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Params, Sums
-from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
-from fmab_jax.algorithms.kl_ucb import largest_mean
+from fmab_jax.algorithms.families.growing import GrowingEpisodes, plan_slots
+from fmab_jax.algorithms.kl_ucb import maximize_mean
 from fmab_jax.core.evidence import largest_within
 from fmab_jax.core.shapes import Integer, Scalar
 
@@ -17,7 +17,7 @@ class DPKLUCB(GrowingEpisodes):
 
     n counts an arm's pulls, means are noisy sums over them, cut to [0, 1]; t is the episode's first
     slot, times the agents that play together. The arm is played until n has grown by a factor, and
-    its rewards are told as one sum with Laplace(1 / epsilon) noise.
+    its rewards are released as one sum with Laplace(1 / epsilon) noise.
 
     Over a secure sum (not in the paper) all agents play the arm together, with one noise.
 
@@ -38,6 +38,6 @@ class DPKLUCB(GrowingEpisodes):
         """Returns the arm of the largest index; ties go to the lowest."""
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         distance = jnp.log(episode.sharing * episode.time) / state.pulls
-        index = largest_within(mean, largest_mean(mean, distance), distance, params["epsilon"])
+        index = largest_within(mean, maximize_mean(mean, distance), distance, params["epsilon"])
         arm = jnp.argmax(index)
-        return arm, grown(state.pulls[arm], episode, params)
+        return arm, plan_slots(state.pulls[arm], episode, params)

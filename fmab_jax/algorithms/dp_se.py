@@ -15,7 +15,7 @@ class DPSE(ForgettingElimination):
     """DP-SE: every agent eliminates arms by itself, with epsilon-private actions and no links.
 
     The optimal single-agent algorithm at the time of the paper, as several public codes have it.
-    An epoch forgets what was before it, so one Laplace variable per arm and epoch is enough.
+    An epoch uses only its own rewards, so one Laplace variable per arm and epoch is enough.
 
     Attributes:
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
@@ -33,13 +33,13 @@ class DPSE(ForgettingElimination):
     name = "dp_se"
     title = "DP-SE"
     source = "Sajed and Sheffet, ICML 2019, arXiv 1905.09383, as public codes have it"
-    heard = "nobody: each agent alone"
+    communication = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
     disjoint = "epochs are disjoint data, each with one noise on an arm"
     examples = ("--agents 5 --arms 5", "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1")
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of agents that never communicate."""
+        """Returns the exchange of agents that never communicate."""
         return alone(agents)
 
     @staticmethod
@@ -54,7 +54,7 @@ class DPSE(ForgettingElimination):
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
-        """Returns h + c, of the data and of the noise of this epoch."""
+        """Returns h + c, the widths for the data and the noise of this epoch."""
         failure = epoch.params["failure"]
         data = jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / (2.0 * epoch.fresh)
         noise = jnp.log(4.0 * epoch.active * epoch.number**2 / failure) / epoch.fresh

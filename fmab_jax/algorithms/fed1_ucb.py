@@ -16,9 +16,9 @@ class Fed1UCB(Elimination):
     """Fed1-UCB: a server averages all agents' means after phases of equal length.
 
     Attributes:
-        pulls: Of every active arm in a phase, f; None for int(10 log T), the authors' choice.
-        constant: Of the radius sqrt(constant sigma^2 log T / (M n)); 4 is that of the authors'
-            code, "tuned" from an unknown original.
+        pulls: Pulls of every active arm in a phase, f; None for int(10 log T), the authors' choice.
+        constant: Factor in the radius sqrt(constant sigma^2 log T / (M n)); 4 is the authors' code,
+            "tuned" from an unknown original.
         sigma: Deviation that the radius assumes of a reward; 1/2 covers rewards in [0, 1].
 
     Example:
@@ -32,7 +32,7 @@ class Fed1UCB(Elimination):
     name = "fed1_ucb"
     title = "Fed1-UCB"
     source = "Shi and Shen, AAAI 2021, arXiv 2101.12204, and their code"
-    heard = "a server hears all agents after each phase"
+    communication = "a server hears all agents after each phase"
     trusted = "the server, with means"
     examples = ("--agents 10 --arms 10", "--pulls 50 200")
     elementwise = True
@@ -48,11 +48,11 @@ class Fed1UCB(Elimination):
     sigma: float = parameter(NOT_NEGATIVE, "Deviation of a reward, assumed.", default=0.5)
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody."""
+        """Returns the exchange of a server that hears all agents."""
         return server(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Adds the authors' phase length where none is given."""
+        """Adds the authors' phase length as the default."""
         return {"pulls": max(1.0, 10 * math.log(horizon) // 1)} | super().values(exchange, horizon)
 
     @staticmethod
@@ -63,5 +63,5 @@ class Fed1UCB(Elimination):
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns B_p = sqrt(constant sigma^2 log T / (M F(p))), as in the authors' code."""
-        inside = epoch.params["constant"] * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls)
-        return epoch.params["sigma"] * jnp.sqrt(inside)
+        variance = epoch.params["constant"] * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls)
+        return epoch.params["sigma"] * jnp.sqrt(variance)

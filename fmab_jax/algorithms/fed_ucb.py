@@ -1,4 +1,4 @@
-"""Fed_UCB: Gossip_UCB whose agents tell noisy sample means, with a binary tree for each arm."""
+"""Fed_UCB: Gossip_UCB whose agents send noisy sample means, with a binary tree for each arm."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.slots import Params, Slot, at, first_best
-from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
+from fmab_jax.algorithms.gossip_ucb import GossipUCB, State, choose_arm, radius_factor, update_state
 from fmab_jax.core import arrays, normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.ledgers import COMPUTED_HERE, Disclosure, together
@@ -50,36 +50,37 @@ class FedUCB(GossipUCB, Private):
     trusted = "nobody, up to the epsilon of a message"
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers what neighbours are told, and actions: both follow from the released sums."""
-        why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
-        # The source has another share of epsilon for a block.
+        """Covers messages and actions: both are functions of the released sums."""
+        reason = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
+        # The source gives a block another part of epsilon, so it cannot be cited for this bound.
         views = [view.viewer for view in exchange.views]
         messages = [
-            self.seen(why, who, "estimates and counts", source=COMPUTED_HERE) for who in views
+            self.make_row(reason, viewer, "estimates and counts", source=COMPUTED_HERE)
+            for viewer in views
         ]
-        return (*messages, self.seen("a function of released sums", source=COMPUTED_HERE))
+        return (*messages, self.make_row("a function of released sums", source=COMPUTED_HERE))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Covers any number of neighbours: all that they see follows from the same sums."""
-        why, what = "functions of the same sums", "estimates and counts"
-        return (self.seen(why, together(size), what, source=COMPUTED_HERE),)
+        """Covers any number of neighbours: all their messages are functions of the same sums."""
+        reason, content = "functions of the same sums", "estimates and counts"
+        return (self.make_row(reason, together(size), content, source=COMPUTED_HERE),)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest upper bound (eq. 12)."""
         n, log, agents = jnp.maximum(state.pulls, 1.0), jnp.log(slot.time), slot.agents
         per_pull = jnp.log(slot.horizon) / (n * params["epsilon"])
         private = arrays.rounded(128.0 * agents * log * normal.log(n) * per_pull * per_pull)
-        return chosen(
-            state, jnp.sqrt(2.0 * widening(slot, params) * (private + 1.0 / n) * log), slot
+        return choose_arm(
+            state, jnp.sqrt(2.0 * radius_factor(slot, params) * (private + 1.0 / n) * log), slot
         )
 
     @staticmethod
     def update(
-        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> Known:
-        """Counts; the pulled arm's sum gets the noise of its blocks."""
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
+        """Adds pulls and rewards; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
-        noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
-        scale = tree.levels(slot.horizon) / params["epsilon"]
-        return learned(state, pulls, state.sums + rewards, arrays.rounded(scale * noise), slot)
+        noise = tree.draw_noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])
+        scale = tree.count_levels(slot.horizon) / params["epsilon"]
+        return update_state(state, pulls, state.sums + rewards, arrays.rounded(scale * noise), slot)

@@ -1,7 +1,7 @@
 """GosInE: agents play few arms each, and recommend their best one to a random neighbour."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -14,13 +14,13 @@ from fmab_jax.core.shapes import ArmPerRow, PerRowArm, Truth, TruthPerRowArm
 from fmab_jax.parameters import NOT_NEGATIVE, parameter
 
 
-class Known(NamedTuple):
-    """An agent's state: all its own history, and which arms it plays.
+class State(NamedTuple):
+    """An agent's state: its history, and the arms that it plays.
 
     Attributes:
-        pulls: Of each arm, ever.
-        sums: Of the rewards.
-        lately: Pulls in this phase.
+        pulls: Pulls of each arm in the whole run.
+        sums: Sums of the rewards.
+        phase_pulls: Pulls in this phase.
         sticky: Arms that the agent never gives up.
         upper: The better of the two other arms, U.
         lower: The one that a recommendation replaces, L.
@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
     pulls: PerRowArm
     sums: PerRowArm
-    lately: PerRowArm
+    phase_pulls: PerRowArm
     sticky: TruthPerRowArm
     upper: ArmPerRow
     lower: ArmPerRow
@@ -43,7 +43,7 @@ class GosInE(Recommending):
 
     Attributes:
         graph: Who may be asked; see `fmab_jax.core.graphs.make`.
-        alpha: Of the confidence width; 4 is the authors'.
+        alpha: Factor of the confidence width; 4 is the authors' value.
 
     Example:
         Phases end at slots 1, 8, 27, ..., 9261: that is 21 of them, with one link of each agent:
@@ -58,61 +58,63 @@ class GosInE(Recommending):
     name = "gosine"
     title = "GosInE"
     source = "Chawla, Sankararaman, Ganesh and Shakkottai, AISTATS 2020, their code"
-    heard = "one random neighbour after each phase"
+    communication = "one random neighbour after each phase"
     trusted = "neighbours, with the arm played most"
 
-    graph: Any = graph_parameter("complete")
+    graph: object = graph_parameter("complete")
     alpha: float = parameter(NOT_NEGATIVE, "Of the confidence width.", default=4.0)
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one message to every agent at the end of a phase."""
+        """Returns the exchange of one message to every agent at the end of a phase."""
         self.network(agents)
-        asked = agents if agents > 1 else 0
-        links, who = ((PEER, asked),), "one random neighbour"
-        return neighbours("recommendation", agents, links, numbers=asked, viewer=who)
+        requests = agents if agents > 1 else 0
+        links, sender = ((PEER, requests),), "one random neighbour"
+        return neighbours("recommendation", agents, links, numbers=requests, viewer=sender)
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
-        """Deals out consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+        """Assigns consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""
         count = jnp.ceil(arms / slot.agents).astype(jnp.int32)
         end = (jnp.arange(rows, dtype=jnp.int32) + 1) * count
-        none = jnp.zeros((rows, arms))
+        zeros = jnp.zeros((rows, arms))
         sticky = share_out(rows, arms, count)
-        return Known(none, none, none, sticky, end % arms, (end + 1) % arms)
+        return State(zeros, zeros, zeros, sticky, end % arms, (end + 1) % arms)
 
     @staticmethod
-    def in_play(state: Known) -> TruthPerRowArm:
+    def in_play(state: State) -> TruthPerRowArm:
         """Returns the sticky arms, U and L."""
         arm = jnp.arange(state.pulls.shape[1], dtype=jnp.int32)[None, :]
         return state.sticky | (arm == state.upper[:, None]) | (arm == state.lower[:, None])
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns argmax mean + sqrt(alpha log t / n) over the arms in play."""
         index = upper_bound(state.pulls, state.sums, params["alpha"] * jnp.log(slot.time))
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
 
     @staticmethod
     def update(
-        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> Known:
-        """Counts, ever and in this phase."""
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
+        """Adds pulls and rewards, in the whole run and in this phase."""
         after = IndexPolicy.update(state, pulls, rewards, slot, params)
-        return after._replace(lately=state.lately + pulls)
+        return after._replace(phase_pulls=state.phase_pulls + pulls)
 
     @staticmethod
-    def due(state: Known, slot: Slot, params: Params) -> Truth:
+    def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether t = j^3 for a whole j."""
         root = jnp.rint(jnp.cbrt(slot.time))
         return root * root * root == slot.time
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, params: Params) -> Known:
+    def communicate(state: State, slot: Slot, params: Params) -> State:
         """Keeps the better of U and L as U; L becomes the neighbour's best arm, if it is new."""
-        swap = at(state.lately, state.upper) < at(state.lately, state.lower)
+        swap = at(state.phase_pulls, state.upper) < at(state.phase_pulls, state.lower)
         upper = jnp.where(swap, state.lower, state.upper)
         lower = jnp.where(swap, state.upper, state.lower)
-        heard = first_best(state.lately)[slot.random_neighbour()]
-        new = ~at(GosInE.in_play(state), heard)
-        lower = jnp.where(new, heard, lower)
-        return state._replace(upper=upper, lower=lower, lately=jnp.zeros_like(state.lately))
+        recommendation = first_best(state.phase_pulls)[slot.random_neighbour()]
+        is_new = ~at(GosInE.in_play(state), recommendation)
+        lower = jnp.where(is_new, recommendation, lower)
+        return state._replace(
+            upper=upper, lower=lower, phase_pulls=jnp.zeros_like(state.phase_pulls)
+        )

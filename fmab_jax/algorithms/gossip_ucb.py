@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from fmab_jax.algorithms.families.slots import Params, Slot, at, drawn_arm, first_best
+from fmab_jax.algorithms.families.slots import Params, Slot, at, draw_arm, first_best
 from fmab_jax.algorithms.families.talking import OnGraph
 from fmab_jax.core.exchanges import Exchange, Meter, neighbours
 from fmab_jax.core.networks import graph_parameter
@@ -21,17 +21,17 @@ GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
 COUNTS = Meter("counts", "peer", False, "edges that carry counts")
 
 
-class Known(NamedTuple):
+class State(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
-        pulls: Its own, n.
-        sums: Of its own rewards.
-        mean: Its own sample mean X, with whatever noise it has.
+        pulls: The agent's pulls, n.
+        sums: Sums of the agent's rewards.
+        mean: The agent's sample mean X, with noise if the algorithm adds some.
         most: Estimate of the largest number of pulls by any agent, n~.
-        estimate: Of the mean over all agents, v.
-        arm: That it pulled last.
-        change: Of its sample mean of that arm.
+        estimate: Estimate of the mean over all agents, v.
+        arm: The last arm that the agent pulled.
+        change: Change of the agent's sample mean of that arm.
     """
 
     pulls: PerRowArm
@@ -78,10 +78,10 @@ class GossipUCB(OnGraph):
     name = "gossip_ucb"
     title = "Gossip_UCB"
     source = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
-    heard = "one pair of neighbours in every slot, and counts by all neighbours"
+    communication = "one pair of neighbours in every slot, and counts by all neighbours"
     trusted = "neighbours, with means and counts"
 
-    graph: Any = graph_parameter("complete")
+    graph: object = graph_parameter("complete")
     radius: str = parameter(
         Choice(options=("theory", "scaled")),
         "Confidence radius; scaled is the paper's over sqrt(M).",
@@ -91,97 +91,99 @@ class GossipUCB(OnGraph):
     )
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one pair's estimates, and of counts on every edge, both ways."""
+        """Returns the exchange of one pair's estimates and of counts on every edge, both ways."""
         edges = self.edges(agents)
         pairs = min(edges, 1)
         links = (GOSSIP, pairs), (COUNTS, edges)
         return neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Adds which radius it is."""
+        """Adds a flag of the scaled radius."""
         return super().values(exchange, horizon) | {"scaled": float(self.radius == "scaled")}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Returns the state of agents that know nothing."""
-        none, zero = jnp.zeros((rows, arms)), jnp.zeros(rows)
-        return Known(none, none, none, none, none, zero.astype(jnp.int32), zero)
+        zeros, zero = jnp.zeros((rows, arms)), jnp.zeros(rows)
+        return State(zeros, zeros, zeros, zeros, zeros, zero.astype(jnp.int32), zero)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns a random late arm, or the one of the largest v + sqrt(2 M log t / n) (eq. 11)."""
-        width = 2.0 * widening(slot, params) * jnp.log(slot.time)
-        return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
+        width = 2.0 * radius_factor(slot, params) * jnp.log(slot.time)
+        return choose_arm(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
 
     @staticmethod
     def update(
-        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> Known:
-        """Counts; an arm's first reward is the first estimate."""
-        return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
+        """Adds pulls and rewards; an arm's first reward is the first estimate."""
+        return update_state(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, params: Params) -> Known:
-        """Averages one pair, adds what changed, and takes the largest counts of neighbours."""
-        there = slot.neighbours >= 0
-        other = jnp.maximum(slot.neighbours, 0)
+    def communicate(state: State, slot: Slot, params: Params) -> State:
+        """Averages one pair, adds changes of means, and takes the largest counts of neighbours."""
+        is_neighbour = slot.neighbours >= 0
+        neighbour = jnp.maximum(slot.neighbours, 0)
         estimate = state.estimate
-        if there.shape[1]:
-            # Lane 0 tells who wakes, lane 1 which of its neighbours is asked.
-            wakes, asked = slot.uniform(2)[:, 0]
+        if is_neighbour.shape[1]:
+            # Lane 0 draws the agent that wakes, lane 1 its neighbour.
+            wakes, choice = slot.uniform(2)[:, 0]
             first = (wakes * slot.agents).astype(jnp.int32)
-            degree = jnp.sum(there[first], dtype=jnp.int32).astype(jnp.float64)
-            second = other[first, (asked * degree).astype(jnp.int32)]
-            both = 0.5 * (estimate[first] + estimate[second])
-            agent = jnp.arange(there.shape[0], dtype=jnp.int32)
+            degree = jnp.sum(is_neighbour[first], dtype=jnp.int32).astype(jnp.float64)
+            second = neighbour[first, (choice * degree).astype(jnp.int32)]
+            average = 0.5 * (estimate[first] + estimate[second])
+            agent = jnp.arange(is_neighbour.shape[0], dtype=jnp.int32)
             gossips = (agent == first) | (agent == second)
-            estimate = jnp.where(gossips[:, None], both[None, :], estimate)
+            estimate = jnp.where(gossips[:, None], average[None, :], estimate)
         arm = jnp.arange(estimate.shape[1], dtype=jnp.int32)
-        pulled = arm[None, :] == state.arm[:, None]
+        mask = arm[None, :] == state.arm[:, None]
         return state._replace(
-            most=compared(state, slot),
-            estimate=estimate + jnp.where(pulled, state.change[:, None], 0.0),
+            most=compare_counts(state, slot),
+            estimate=estimate + jnp.where(mask, state.change[:, None], 0.0),
         )
 
 
-def widening(slot: Slot, params: Params) -> Scalar:
-    """Returns M, the factor of the squared radius; 1 where it is scaled."""
+def radius_factor(slot: Slot, params: Params) -> Scalar:
+    """Returns the factor of the squared radius: M, or 1 for the scaled radius."""
     return jnp.where(params["scaled"] > 0.0, 1.0, slot.agents)
 
 
-def compared(state: Known, slot: Slot) -> PerRowArm:
+def compare_counts(state: State, slot: Slot) -> PerRowArm:
     """Returns the largest of an agent's own pulls and the estimates of all its neighbours."""
-    there = slot.neighbours >= 0
-    real = jnp.arange(there.shape[0], dtype=jnp.float64) < slot.agents
+    is_neighbour = slot.neighbours >= 0
+    real = jnp.arange(is_neighbour.shape[0], dtype=jnp.float64) < slot.agents
 
-    def among_all(_: None) -> Array:
-        # An agent's own estimate, which is here as well, is never more than it hears in return.
+    def compare_all(_: None) -> Array:
+        # The maximum includes the agent's own estimate, which never exceeds its neighbours'.
         largest = jnp.max(jnp.where(real[:, None], state.most, 0.0), axis=0)
         return jnp.maximum(state.pulls, largest[None, :])
 
-    def one_by_one(_: None) -> Array:
+    def compare_neighbours(_: None) -> Array:
         return slot.largest_nearby(state.pulls, state.most)
 
-    beside = jnp.sum(there, axis=1, dtype=jnp.int32).astype(jnp.float64)
-    some_apart = anywhere(jnp.any(real & (beside < slot.agents - 1.0)))
-    return lax.cond(some_apart, one_by_one, among_all, None)
+    degree = jnp.sum(is_neighbour, axis=1, dtype=jnp.int32).astype(jnp.float64)
+    is_incomplete = anywhere(jnp.any(real & (degree < slot.agents - 1.0)))
+    return lax.cond(is_incomplete, compare_neighbours, compare_all, None)
 
 
-def chosen(state: Known, radius: PerRowArm, slot: Slot) -> ArmPerRow:
-    """Returns a random arm that is over M pulls late, or that of the largest upper bound."""
+def choose_arm(state: State, radius: PerRowArm, slot: Slot) -> ArmPerRow:
+    """Returns a random arm that is over M pulls late, else the arm of the largest bound."""
     late = state.pulls < state.most - slot.agents
-    random, any_late = drawn_arm(late, slot.uniform(late.shape[0])[:, 0])
+    random, any_late = draw_arm(late, slot.uniform(late.shape[0])[:, 0])
     index = jnp.where(state.pulls > 0.0, state.estimate + radius, jnp.inf)
     return jnp.where(any_late, random, first_best(index))
 
 
-def learned(state: Known, pulls: PerRowArm, sums: PerRowArm, noise: PerRow, slot: Slot) -> Known:
-    """Returns what is known after a slot, with noise on the sum of the pulled arm."""
+def update_state(
+    state: State, pulls: PerRowArm, sums: PerRowArm, noise: PerRow, slot: Slot
+) -> State:
+    """Returns the state after a slot, with noise on the sum of the pulled arm."""
     n, first = state.pulls + pulls, slot.time <= slot.arms
     arm = first_best(pulls)
     own_mean = (at(sums, arm) + noise) / at(n, arm)
     mean = jnp.where(pulls > 0.0, own_mean[:, None], state.mean)
-    return Known(
+    return State(
         pulls=n,
         sums=sums,
         mean=mean,

@@ -1,10 +1,10 @@
-"""KL-SE: elimination by likelihood, from messages each of which hides every reward by epsilon."""
+"""KL-SE: elimination by likelihood from messages with noise."""
 
 from dataclasses import dataclass, replace
 
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.algorithms.families.messages import participation_parameter
-from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
+from fmab_jax.algorithms.families.private import list_secure_sum, list_shares, secure_parameter
 from fmab_jax.core.exchanges import Exchange, View, server
 from fmab_jax.core.ledgers import SERVER, Disclosure
 from fmab_jax.errors import refuse
@@ -40,7 +40,7 @@ class KLSE(LikelihoodElimination):
 
     name = "kl_se"
     title = "KL-SE"
-    heard = "a server hears ceil(pM) agents a round, or a secure sum"
+    communication = "a server hears ceil(pM) agents a round, or a secure sum"
     trusted = "nobody, up to the epsilon of a message; or secure aggregation"
     examples = ("--epsilon 0.1 1 10 --out kl", "--growth 2 3 5 --split true")
 
@@ -74,27 +74,27 @@ class KLSE(LikelihoodElimination):
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the server's table."""
+        """Returns the exchange of the server."""
         table = server(agents, self.participation)
         if self.secure:
             table = replace(table, views=(View(SERVER, agents),))
-        # Pulls are lined up arm by arm and cut between agents; each cut adds one number.
+        # Agents take consecutive parts of all pulls in the order of arms; each cut adds a number.
         return replace(table, vectors=1, numbers=agents - 1) if self.split else table
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers messages, or the secure sum, and all that follows from them."""
+        """Covers messages, or the secure sum, and all functions of them."""
         if self.secure:
-            return secure_sum(self, exchange, "epochs are disjoint data, each with one noise")
+            return list_secure_sum(self, exchange, "epochs are disjoint data, each with one noise")
         return self._few(super().ledger(exchange))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns what a coalition sees of another agent's reward."""
+        """Returns the ledger rows of a coalition."""
         if self.secure:
-            return shares_left(self, exchange, size)
+            return list_shares(self, exchange, size)
         return self._few(super().coalition(exchange, size))
 
     def _few(self, rows: tuple[Disclosure, ...]) -> tuple[Disclosure, ...]:
-        """Returns the same where arms are shared out: then one noise may be alone in a sum."""
+        """Returns the rows for split arms, where a sum may have one noise variable."""
         if not self.split:
             return rows
         why = "of those who pull an arm there may be one: its own noise hides it"

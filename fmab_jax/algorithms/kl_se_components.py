@@ -29,5 +29,5 @@ class KLSEComponents(OverComponents, LikelihoodElimination):
     title = "KL-SE, components"
     examples = ("--components 20x5:star 20x5:ring", "--components 10x5:star --agents 50")
 
-    # Else what agents do in a wait would tell their rewards.
+    # Without this, actions in a wait would leak rewards without a bound.
     waits_privately = True

@@ -32,5 +32,5 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
     title = "KL-SE, graph"
     examples = ("--epsilon 1 --graph ring star complete", "--graph ring --growth 3 --agents 20")
 
-    # Else what agents do in a wait would tell their rewards.
+    # Without this, actions in a wait would leak rewards without a bound.
     waits_privately = True

@@ -17,29 +17,29 @@ from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 
 
 class Buffers(NamedTuple):
-    """An agent's state, by arm, and what it holds back.
+    """An agent's state, by arm, with the rewards that it has not released.
 
     Attributes:
-        pulls: Of each arm, ever.
-        released: O, rewards of the last buffer that was released: a power of two; 0 for none.
-        mean: Noisy mean of these.
-        held: Sum of the rewards since.
+        pulls: Pulls of each arm in the whole run.
+        released: O, rewards of the last released buffer: a power of two; 0 before the first.
+        mean: Noisy mean of that buffer.
+        pending_sum: Sum of the rewards since that release.
     """
 
     pulls: PerRowArm
     released: PerRowArm
     mean: PerRowArm
-    held: PerRowArm
+    pending_sum: PerRowArm
 
 
 @dataclass(frozen=True)
 class LazyDPTS(Private, IndexPolicy):
     """Lazy-DP-TS: the largest of draws from Beta(m O + 1, (1 - m) O + 1), anew in every slot.
 
-    Every arm is pulled once. Its rewards are held back until there are twice as many as the last
-    time, O = 1, 2, 4, ...; then their mean is released with Laplace noise of scale 1 / (epsilon O),
-    and those before are forgotten. m = mean + 3 log(t) / (epsilon O), cut to [0, 1]. Every agent is
-    alone.
+    Every arm is pulled once. A buffer collects its rewards until there are twice as many as in the
+    last one, O = 1, 2, 4, ...; then the agent releases their mean with Laplace noise of scale 1 /
+    (epsilon O), and forgets earlier buffers. m = mean + 3 log(t) / (epsilon O), cut to [0, 1].
+    Every agent is alone.
 
     Example:
         No message is sent. Epsilon covers what an agent does.
@@ -53,7 +53,7 @@ class LazyDPTS(Private, IndexPolicy):
     name = "lazy_dp_ts"
     title = "Lazy-DP-TS"
     source = "Hu and Hegde, UAI 2022"
-    heard = "nobody: each agent alone"
+    communication = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
     disjoint = "buffers are disjoint data, each with one noise; draws follow from their means"
 
@@ -74,49 +74,49 @@ class LazyDPTS(Private, IndexPolicy):
     def update(
         state: Buffers, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
     ) -> Buffers:
-        """Holds the reward back; a buffer that is full is released, with noise."""
+        """Adds the reward to the buffer; releases a full buffer with noise."""
         size = jnp.maximum(2.0 * state.released, 1.0)
-        # Buffers of 1, 2, ..., O rewards were pulled for before: 2 O - 1 of them.
+        # Earlier buffers had 1, 2, ..., O rewards: 2 O - 1 in all.
         full = (pulls > 0.0) & (state.pulls + pulls == 2.0 * size - 1.0)
-        held = state.held + rewards
+        pending_sum = state.pending_sum + rewards
         noise = laplace.quantile(slot.uniform(len(pulls))) / params["epsilon"]
         return Buffers(
             pulls=state.pulls + pulls,
             released=jnp.where(full, size, state.released),
-            mean=jnp.where(full, (held + noise) / size, state.mean),
-            held=jnp.where(full, 0.0, held),
+            mean=jnp.where(full, (pending_sum + noise) / size, state.mean),
+            pending_sum=jnp.where(full, 0.0, pending_sum),
         )
 
 
 def draw_beta(slot: Slot, ones: PerRowArm, zeros: PerRowArm) -> PerRowArm:
     """Returns draws from Beta(1 + ones, 1 + zeros): exact, and the same if asked twice in a slot.
 
-    Cheng's algorithm BB (Communications of the ACM 21(4), 1978), of which two tries in three are
-    kept at worst. Try n of a lane has its numbers 2 n and 2 n + 1, whoever else still tries.
+    Cheng's algorithm BB (Communications of the ACM 21(4), 1978) accepts at least two tries in
+    three. Try n of a lane uses its numbers 2 n and 2 n + 1, so lanes do not depend on each other.
 
     Args:
-        slot: Whose random numbers are taken.
+        slot: The slot, for its random numbers.
         ones: At least 0.
         zeros: At least 0.
     """
     rows, width = ones.shape
     lane = keys.lanes(rows, jnp.arange(width, dtype=jnp.uint32), width)
     words = slot.own_words()
-    both = ones + zeros
+    total = ones + zeros
     least, most = 1.0 + jnp.minimum(ones, zeros), 1.0 + jnp.maximum(ones, zeros)
-    # The rate of a logistic variable whose tails are those of the log odds.
-    rate = jnp.sqrt(1.0 + 2.0 * ones * zeros / jnp.maximum(both, 1e-300))
+    # A logistic variable of this rate has the tails of the log odds.
+    rate = jnp.sqrt(1.0 + 2.0 * ones * zeros / jnp.maximum(total, 1e-300))
 
     def attempt(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        number, odds, kept = carry
+        number, odds, accepted = carry
         first = keys.uniform(*words, lane, 2 * number)
         second = keys.uniform(*words, lane, 2 * number + 1)
         logistic = (normal.log(first) - normal.log(1.0 - first)) / rate
-        tried = least * jnp.exp(logistic)
-        far = (2.0 + both) * normal.log((2.0 + both) / (most + tried))
-        level = (least + rate) * logistic - math.log(4.0) + far
+        candidate = least * jnp.exp(logistic)
+        tail = (2.0 + total) * normal.log((2.0 + total) / (most + candidate))
+        level = (least + rate) * logistic - math.log(4.0) + tail
         good = level >= normal.log(first * first * second)
-        return number + 1, jnp.where(good & ~kept, tried, odds), kept | good
+        return number + 1, jnp.where(good & ~accepted, candidate, odds), accepted | good
 
     start = (jnp.uint32(0), jnp.zeros(ones.shape), jnp.zeros(ones.shape, bool))
     odds = lax.while_loop(lambda carry: anywhere(jnp.any(~carry[2])), attempt, start)[1]

@@ -1,7 +1,7 @@
 """LCC-UCB: agents recommend their most played arm to each other after epochs that double."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -13,22 +13,22 @@ from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 
 
-class Known(NamedTuple):
-    """An agent's state in an epoch, and which arms it plays.
+class State(NamedTuple):
+    """An agent's state in an epoch, and the arms that it plays.
 
     Attributes:
-        pulls: Of each arm, in this epoch or sub-epoch.
-        sums: Of the rewards.
-        sticky: The agent's share of arms.
-        recommended: Arms that the others told of last.
-        began: Last slot of the one before.
+        pulls: Pulls of each arm in this epoch or sub-epoch.
+        sums: Sums of the rewards.
+        sticky: The agent's part of the arms.
+        recommended: Arms of the last recommendations.
+        start: Last slot of the previous epoch or sub-epoch.
     """
 
     pulls: PerRowArm
     sums: PerRowArm
     sticky: TruthPerRowArm
     recommended: TruthPerRowArm
-    began: PerRow
+    start: PerRow
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,19 @@ class LCCUCB(Recommending):
     name = "lcc_ucb"
     title = "LCC-UCB"
     source = "Agarwal, Aggarwal and Azizzadenesheli, JMLR 2022, arXiv 2102.08462"
-    heard = "all others after each epoch, or neighbours after each sub-epoch"
+    communication = "all others after each epoch, or neighbours after each sub-epoch"
     trusted = "all agents, or neighbours, with the arm played most"
 
-    graph: Any = graph_parameter(None, none="all hear all")
+    graph: object = graph_parameter(None, none="all hear all")
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one message each way between every two agents, or on every edge."""
+        """Returns the exchange of one message each way between all agents, or on every edge."""
         edges = self.edges(agents)
-        links, who = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
-        return neighbours("recommendations", agents, links, numbers=2 * edges, viewer=who)
+        links, sender = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
+        return neighbours("recommendations", agents, links, numbers=2 * edges, viewer=sender)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns how many agents one hears at most, and the sub-epochs of an epoch."""
+        """Returns the largest degree, and the number of sub-epochs of an epoch."""
         graph = self.network(exchange.agents)
         if graph is None:
             return {"degree": exchange.agents - 1.0, "sub_epochs": 1.0}
@@ -81,26 +81,26 @@ class LCCUCB(Recommending):
         return {"degree": float(degree), "sub_epochs": float(max(1, graphs.diameter(graph)))}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
-        """Deals out ceil(K/M) consecutive arms to each agent."""
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
+        """Assigns ceil(K/M) consecutive arms to each agent."""
         count = jnp.ceil(slot.arms / slot.agents).astype(jnp.int32)
-        none, sticky = jnp.zeros((rows, arms)), share_out(rows, arms, count)
-        return Known(none, none, sticky, none > 0.0, jnp.zeros(rows))
+        zeros, sticky = jnp.zeros((rows, arms)), share_out(rows, arms, count)
+        return State(zeros, zeros, sticky, zeros > 0.0, jnp.zeros(rows))
 
     @staticmethod
-    def in_play(state: Known) -> TruthPerRowArm:
+    def in_play(state: State) -> TruthPerRowArm:
         """Returns the agent's own arms and the recommended ones."""
         return state.sticky | state.recommended
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
-        """Returns argmax mean + sqrt(2 log t / n), all of them of this epoch."""
-        width = 2.0 * jnp.log(slot.time - state.began)[:, None]
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
+        """Returns argmax mean + sqrt(2 log t / n), with the data of this epoch."""
+        width = 2.0 * jnp.log(slot.time - state.start)[:, None]
         index = upper_bound(state.pulls, state.sums, width)
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def due(state: Known, slot: Slot, params: Params) -> Truth:
+    def due(state: State, slot: Slot, params: Params) -> Truth:
         """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
         most = jnp.ceil(slot.arms / slot.agents) + params["degree"]
         units = slot.time / (most * (most + 1.0))
@@ -112,18 +112,17 @@ class LCCUCB(Recommending):
         return (into == jnp.floor(into)) & (into >= 1.0)
 
     @staticmethod
-    def communicate(state: Known, slot: Slot, params: Params) -> Known:
-        """Agents take up the most played arms of those they hear, and forget their rewards."""
+    def communicate(state: State, slot: Slot, params: Params) -> State:
+        """Adopts the recommended arms, and forgets all rewards."""
         rows, arms = state.pulls.shape
         arm = jnp.arange(arms, dtype=jnp.int32)
-        sent = first_best(state.pulls)[:, None] == arm[None, :]
-        none = jnp.zeros_like(state.pulls)
+        message = first_best(state.pulls)[:, None] == arm[None, :]
+        zeros = jnp.zeros_like(state.pulls)
         if slot.neighbours.shape[0]:
-            # [0, 0] without a graph.
-            recommended = slot.largest_nearby(none > 0.0, sent)
+            recommended = slot.largest_nearby(zeros > 0.0, message)
         else:
-            sent = sent & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
+            message = message & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
             # An agent hears all others, and not itself.
-            voices = jnp.sum(sent, axis=0, dtype=jnp.int32)[None, :] - sent.astype(jnp.int32)
+            voices = jnp.sum(message, axis=0, dtype=jnp.int32)[None, :] - message.astype(jnp.int32)
             recommended = voices > 0
-        return Known(none, none, state.sticky, recommended, jnp.full_like(state.began, slot.time))
+        return State(zeros, zeros, state.sticky, recommended, jnp.full_like(state.start, slot.time))

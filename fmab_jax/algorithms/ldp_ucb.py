@@ -1,4 +1,4 @@
-"""LDP-UCB: every single reward is made private before anybody looks at it."""
+"""LDP-UCB: every reward gets its own noise before any agent sees it."""
 
 from dataclasses import dataclass
 
@@ -50,29 +50,29 @@ class LDPUCB(Private, Pooled):
     pooled: bool = pooled_parameter("A server pools what is released.")
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers every reward as it is released, and so all that follows from it.
+        """Covers every released reward, and all functions of it.
 
-        Pooled, all agents pull the arm of the largest index of sums over all of them, so that an
-        outsider who sees actions sees what the sum of a slot decides.
+        Pooled, all agents pull the arm of the largest index of sums over all agents, so actions
+        show an outsider a function of each slot's sum.
         """
         law = BITS if self.bits else LAPLACE
         if not self.pooled or exchange.agents == 1:
-            follows = self.seen("a function of the released rewards", over=1, law=law)
-            return (self._released("anybody"), follows)
+            follows = self.make_row("a function of the released rewards", over=1, law=law)
+            return (self._make_released_row("anybody"), follows)
         why = "a function of each slot's sum over all agents"
-        actions = self.seen(why, OUTSIDE, over=exchange.agents, law=law)
-        return (self._released("anybody"), actions)
+        actions = self.make_row(why, OUTSIDE, over=exchange.agents, law=law)
+        return (self._make_released_row("anybody"), actions)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Covers what anybody may see: every reward as it is released."""
-        return (self._released(together(size)),)
+        """Covers every released reward, which anybody may see."""
+        return (self._make_released_row(together(size)),)
 
-    def _released(self, who: str) -> Disclosure:
-        """Returns what released rewards tell somebody."""
+    def _make_released_row(self, viewer: str) -> Disclosure:
+        """Returns the ledger row of the released rewards."""
         form = "as one random bit" if self.bits else "with noise of its own"
-        why, law = f"each reward is released once, {form}", BITS if self.bits else LAPLACE
-        what = "every released reward"
-        return self.seen(why, who, what, over=1, law=law, source=self.source)
+        reason, law = f"each reward is released once, {form}", BITS if self.bits else LAPLACE
+        content = "every released reward"
+        return self.make_row(reason, viewer, content, over=1, law=law, source=self.source)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of a released reward: one where it is a random bit."""
@@ -80,22 +80,24 @@ class LDPUCB(Private, Pooled):
 
     @staticmethod
     def release(rewards: PerRow, uniforms: PerRow, params: Params) -> PerRow:
-        """Returns a noisy reward, or a random bit, for each."""
-        # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
-        kept = 1.0 / (1.0 + jnp.exp(-params["epsilon"]))
-        chance = arrays.rounded(rewards * kept) + arrays.rounded((1.0 - rewards) * (1.0 - kept))
+        """Returns a noisy version, or a random bit, of each reward."""
+        # A bit stays with probability 1 / (1 + e^-epsilon), which is 1 without noise.
+        keep_chance = 1.0 / (1.0 + jnp.exp(-params["epsilon"]))
+        chance = arrays.rounded(rewards * keep_chance) + arrays.rounded(
+            (1.0 - rewards) * (1.0 - keep_chance)
+        )
         noise = laplace.quantile(uniforms) / params["epsilon"]
         bit = jnp.where(uniforms > 1.0 - chance, 1.0, 0.0)
         return jnp.where(params["bits"] > 0.0, bit, rewards + noise)
 
     @staticmethod
     def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:
-        """Returns the first arm with too few pulls, else that of the largest index."""
+        """Returns the first arm with too few pulls, else the arm of the largest index."""
         time = slot.sharing * slot.time
         log = jnp.log(time)
-        both = jnp.sqrt(2.0 * log) + jnp.sqrt(32.0 * log) / params["epsilon"]
+        root = jnp.sqrt(2.0 * log) + jnp.sqrt(32.0 * log) / params["epsilon"]
         noisy = params["bits"] == 0.0
-        width = jnp.where(noisy, both * both, 2.0 * log)
+        width = jnp.where(noisy, root * root, 2.0 * log)
         index = upper_bound(state.pulls, state.sums, width)
         few = noisy & (state.pulls <= 4.0 * jnp.log(time + 1.0))
         return first_best(jnp.where(few, jnp.inf, index))

@@ -11,22 +11,22 @@ class Single(PaperElimination):
     """Baseline: every agent learns alone, without links; regret is summed over agents.
 
     Example:
-        Agents alone need more pulls than agents that a server hears, on the same seeds:
+        Without a server, agents have more regret on the same seeds:
 
         >>> import fmab_jax as fmab
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
         >>> alone = fmab.simulate(fmab.single_mab(1.0), problem, horizon=10**4, seeds=20)
-        >>> heard = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
-        >>> bool((alone.regret[:, -1] > heard.regret[:, -1]).all())
+        >>> central = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> bool((alone.regret[:, -1] > central.regret[:, -1]).all())
         True
     """
 
     name = "single"
     title = "Single-agent MAB"
-    heard = "nobody: each agent alone"
+    communication = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
     examples = ("--agents 5 --arms 10", "--agents 5 --arms 10 --spread 0 1 --out alone")
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of agents that never communicate."""
+        """Returns the exchange of agents that never communicate."""
         return alone(agents)

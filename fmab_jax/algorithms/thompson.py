@@ -38,7 +38,7 @@ class Thompson(Pooled):
     pooled: bool = pooled_parameter()
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Says what the draws hide: a reward moves N(s / (n + 1), 1 / (n + 1)) by 1 / (n + 1).
+        """States the privacy of the draws: a reward moves their mean by 1 / (n + 1).
 
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
@@ -52,5 +52,5 @@ class Thompson(Pooled):
     def choose(state: Tally, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm of the largest draw."""
         count = state.pulls + 1.0
-        drawn = normal.quantile(slot.uniform(*count.shape))
-        return first_best(state.sums / count + drawn / jnp.sqrt(count))
+        normals = normal.quantile(slot.uniform(*count.shape))
+        return first_best(state.sums / count + normals / jnp.sqrt(count))

@@ -16,13 +16,13 @@ from fmab_jax.core.shapes import ArmPerRow, PerRowArm
 from fmab_jax.parameters import Flag, Real, parameter
 
 
-class Known(NamedTuple):
+class State(NamedTuple):
     """An agent's state, by arm.
 
     Attributes:
-        pulls: How often it was pulled, n.
-        sums: Of the rewards.
-        noise: Of the released sum, in units of one block's.
+        pulls: Pulls of the arm, n.
+        sums: Sums of its rewards.
+        noise: Noise of the released sum, in units of one block's scale.
     """
 
     pulls: PerRowArm
@@ -58,7 +58,7 @@ class TreeUCB(Private, IndexPolicy):
     name = "tree_ucb"
     title = "Private UCB"
     source = "Mishra and Thakurta, UAI 2015, algorithm 1"
-    heard = "nobody: each agent alone"
+    communication = "nobody: each agent alone"
     trusted = "nobody: no message is sent"
 
     split: bool = parameter(Flag(), "Divide epsilon by K, as in the paper.", default=False)
@@ -69,27 +69,27 @@ class TreeUCB(Private, IndexPolicy):
     )
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers actions, which follow from the released sums."""
+        """Covers actions, which are functions of the released sums."""
         if not self.split:
             why = "an arm's tree holds a reward in ceil(log2(T + 1)) noisy blocks"
-            return (self.seen(why, source=COMPUTED_HERE),)
-        # A reward enters one arm's tree, whatever the others get.
+            return (self.make_row(why, source=COMPUTED_HERE),)
+        # A reward enters only one arm's tree.
         why = "an arm's tree has epsilon / K, and arms are disjoint data: less leaks"
-        return (self.seen(why, source=self.source),)
+        return (self.make_row(why, source=self.source),)
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, params: Params) -> Known:
+    def init(rows: int, arms: int, slot: Slot, params: Params) -> State:
         """Returns the state of agents that know nothing."""
-        return Known(*(jnp.zeros((rows, arms)),) * 3)
+        return State(*(jnp.zeros((rows, arms)),) * 3)
 
     @staticmethod
-    def choose(state: Known, slot: Slot, params: Params) -> ArmPerRow:
+    def choose(state: State, slot: Slot, params: Params) -> ArmPerRow:
         """Returns the arm of the largest index, which is infinite before the first pull."""
-        # The privacy of one arm's tree, epsilon_0.
+        # epsilon_0 of one arm's tree
         epsilon = params["epsilon"] / jnp.where(params["split"] > 0.0, slot.arms, 1.0)
         log = jnp.log(slot.horizon)
         covered = log * log * jnp.log(slot.arms * slot.horizon * log / params["failure"])
-        scale = tree.levels(slot.horizon) / epsilon
+        scale = tree.count_levels(slot.horizon) / epsilon
         total = state.sums + rounded(scale * state.noise)
         width = jnp.sqrt(2.0 * jnp.log(slot.time) * state.pulls)
         index = (total + width + covered / epsilon) / state.pulls
@@ -97,10 +97,10 @@ class TreeUCB(Private, IndexPolicy):
 
     @staticmethod
     def update(
-        state: Known, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
-    ) -> Known:
-        """Counts; the pulled arm's sum gets the noise of its blocks."""
+        state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
+    ) -> State:
+        """Adds pulls and rewards; the pulled arm's sum gets the noise of its blocks."""
         after = IndexPolicy.update(state, pulls, rewards, slot, params)
         arm = first_best(pulls)
-        noise = tree.noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
+        noise = tree.draw_noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
         return after._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))

@@ -19,7 +19,7 @@ class UCB1(Pooled):
     a slot costs M links. That is the usual federated reading of a UCB; M pulls follow one index.
 
     Attributes:
-        alpha: Of the confidence width; 2 is that of the source.
+        alpha: Factor of the confidence width; 2 is the source's value.
         pooled: Whether a server pools all rewards in every slot.
 
     Example:

@@ -1,4 +1,4 @@
-"""Uniform play: the yardstick of an algorithm that learns nothing."""
+"""Uniform play: a baseline that learns nothing."""
 
 from dataclasses import dataclass
 
@@ -28,11 +28,11 @@ class UniformPlay(IndexPolicy):
     name = "uniform_play"
     title = "Uniform play"
     source = "none needed"
-    heard = "nobody"
+    communication = "nobody"
     trusted = "nobody: actions do not depend on rewards"
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Tells nothing of rewards."""
+        """Returns one row of epsilon 0."""
         return (Disclosure(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
 
     @staticmethod
@@ -43,5 +43,5 @@ class UniformPlay(IndexPolicy):
 
     @staticmethod
     def commit(state: Tally) -> ArmPerRow:
-        """Returns the arm of largest mean: what would be played if learning mattered."""
+        """Returns the arm of the largest mean, which a learner would play."""
         return first_best(state.sums / jnp.maximum(state.pulls, 1.0))

@@ -26,7 +26,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import choice, count, real, refuse
-from fmab_jax.run.configs import exchange_of
+from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import check_statements
 
 RUNS, LEVEL = 2_000_000, 1e-6
@@ -204,7 +204,7 @@ def audit(
     remedy = "give the chance that a bound is wrong, such as 1e-6"
     level = real("level", level, 0.0, 0.5, remedy, open_low=True)
     root = keys.checked_seed("root_seed", root_seed)
-    exchange = exchange_of(algorithm, agents)
+    exchange = build_exchange(algorithm, agents)
     # What is said of the algorithm beside its findings; nothing of it goes with the arms.
     check_statements(algorithm, exchange, 2)
     with own_settings():

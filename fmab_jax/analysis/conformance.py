@@ -19,8 +19,8 @@ from fmab_jax.core.rewards.contract import check_everywhere
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import batches, compilation
-from fmab_jax.run.configs import Config, bind, check_given, room_for
-from fmab_jax.run.contract import PROMISES, asking, broken
+from fmab_jax.run.configs import Config, bind, check_types, pad_agents
+from fmab_jax.run.contract import PROMISES, raise_breach, refuse_errors
 from fmab_jax.run.resources import checked_devices
 
 # Rounding of a regret that is summed over many slots.
@@ -64,7 +64,7 @@ def check_algorithm(
     horizon = count("horizon", horizon, 1, MAX_POINTS - 1, remedy)
     runs = count("runs", runs, 8, 10**6, "give how often the reference runs")
     problem = Problem.uniform(5, 7) if problem is None else problem
-    check_given(algorithm, problem)
+    check_types(algorithm, problem)
     if reference is not None and not callable(reference):
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
@@ -73,7 +73,7 @@ def check_algorithm(
     same = partial(_check_same, algorithm)
     # Every slot, which also shows that regret is exact wherever it is recorded.
     slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
-    config, room = bound(times=slots), room_for(problem.agents)
+    config, room = bound(times=slots), pad_agents(problem.agents)
     whole = run([config], 8, one_device)
     _check_at_most(algorithm, whole, config)
     compilation.compile_program.cache_clear()
@@ -85,13 +85,13 @@ def check_algorithm(
     # A neighbour of the same program ends sooner; without one, it is the same trial.
     short = slots * max(1, horizon // 3) // horizon
     neighbour = config._replace(
-        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, room=room),
+        trial=algorithm.bind(problem, int(short[-1]), exchange=config.exchange, padded_agents=room),
         grid=np.pad(short, (0, len(config.grid) - len(short)), mode="edge"),
     )
     neighbour = neighbour if neighbour.program == config.program else config
     mixed = run([config, neighbour], 8, one_device)
     same("batch", *jax.tree.map(lambda rows: rows[::2], (whole, mixed)))
-    same("room", whole, run([bound(times=slots, room=4 * room)], 8, one_device))
+    same("room", whole, run([bound(times=slots, padded_agents=4 * room)], 8, one_device))
     unchecked = {}
     if len(devices) > 1:
         same("devices", whole, run([config], 8 * len(devices), tuple(devices)))
@@ -120,15 +120,15 @@ def _check_value(algorithm: Algorithm) -> None:
     twin = copy.copy(algorithm)
     try:
         if twin != algorithm or hash(twin) != hash(algorithm):
-            broken(algorithm, "value", "a copy that is not equal")
+            raise_breach(algorithm, "value", "a copy that is not equal")
     except TypeError as error:
-        broken(algorithm, "value", f"no hash ({error})")
-    with asking(type(algorithm)):
+        raise_breach(algorithm, "value", f"no hash ({error})")
+    with refuse_errors(type(algorithm)):
         description = algorithm.describe()
     try:
         json.dumps(description, allow_nan=False)
     except (TypeError, ValueError) as error:
-        broken(algorithm, "value", f"a description that is not JSON ({error})")
+        raise_breach(algorithm, "value", f"a description that is not JSON ({error})")
 
 
 def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
@@ -141,7 +141,7 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
     if over.any() and np.isfinite(problem.rewards.sensitivity):
         seed, slot = (int(i) for i in np.argwhere(over)[0])
         what = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
-        broken(algorithm, "grows", what)
+        raise_breach(algorithm, "grows", what)
 
 
 def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
@@ -150,7 +150,7 @@ def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> 
         for seed, (mine, other) in enumerate(zip(one, two, strict=True)):
             if mine.tobytes() != other.tobytes():
                 field = jax.tree_util.keystr(path).strip(".[]'") or "regret"
-                broken(algorithm, promise, f"{field} of seed {seed} that differs")
+                raise_breach(algorithm, promise, f"{field} of seed {seed} that differs")
 
 
 def _check_law(
@@ -173,4 +173,4 @@ def _check_law(
     chance = ks_2samp(slow, fast).pvalue
     if chance < _ALPHA:
         ends = f"means {slow.mean():.6g} and {fast.mean():.6g}"
-        broken(algorithm, "law", f"p = {chance:.2g} (Kolmogorov-Smirnov), {ends}")
+        raise_breach(algorithm, "law", f"p = {chance:.2g} (Kolmogorov-Smirnov), {ends}")

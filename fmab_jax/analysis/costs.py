@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import Algorithm, known
+from fmab_jax.algorithms.base import Algorithm, collect_algorithms
 from fmab_jax.errors import choice, price, refuse
-from fmab_jax.run.attributes import said, study_at
+from fmab_jax.run.attributes import json_attr, parse_study
 
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
@@ -107,9 +107,9 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
-    rows, labels = said(data, "ledger"), _labels(data)
+    rows, labels = json_attr(data, "ledger"), _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
-        owner = known().get(_algorithm(data))
+        owner = collect_algorithms().get(_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
     about = [_is_about(row.get("where", ""), labels) for row in rows]
     return [] if None in about else [row for row, own in zip(rows, about, strict=True) if own]
@@ -123,7 +123,7 @@ def _labels(data: xr.Dataset) -> dict[str, Any]:
 def _algorithm(data: xr.Dataset) -> str:
     """Returns the name of the algorithm that was swept; "" for none."""
     label = _labels(data).get("algorithm", "")
-    stated = study_at(data).get("algorithm", label) if label else ""
+    stated = parse_study(data).get("algorithm", label) if label else ""
     return str(stated.get("algorithm", "")) if isinstance(stated, dict) else str(stated)
 
 
@@ -146,7 +146,7 @@ def _is_about(where: str, labels: Mapping[str, Any]) -> bool | None:
 
 def owner_of(data: xr.Dataset) -> type[Algorithm] | None:
     """Returns the algorithm of one configuration; None where it is not known here."""
-    return known().get(_algorithm(data) or str(data.attrs.get("algorithm", "")))
+    return collect_algorithms().get(_algorithm(data) or str(data.attrs.get("algorithm", "")))
 
 
 def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
@@ -154,8 +154,8 @@ def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
 
     Results write down no default. A number that is none, such as no round budget, is None.
     """
-    labels, words = _labels(data), said(data, "settings")
-    for dim, by_label in said(data, "settings_by").items():
+    labels, words = _labels(data), json_attr(data, "settings")
+    for dim, by_label in json_attr(data, "settings_by").items():
         words |= by_label.get(str(labels.get(dim)), {})
     if name not in {*labels, *words}:
         return default

@@ -23,7 +23,7 @@ from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, s
 from fmab_jax.analysis.uploads import Uploads, uploads_of
 from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.run.contract import asking
+from fmab_jax.run.contract import refuse_errors
 
 # Each shows one row of the ledger in one ``view``. ``streams()`` says what is seen of which two
 # data sets; with ``compete`` only the stream that tells most counts. ``draw(data, batch)`` returns
@@ -81,7 +81,7 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Disclosure]:
     nothing of an agent that acts on rewards of its own.
     """
     owner = type(algorithm)
-    with asking(owner):
+    with refuse_errors(owner):
         rows = list(base.ledger_of(algorithm, exchange))
         stated = base.privacy_of(algorithm, exchange)
     privacy, ledger = (

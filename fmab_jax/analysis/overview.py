@@ -20,7 +20,7 @@ from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, is_number, label_text, short
 from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
 from fmab_jax.parameters import parameters_of
-from fmab_jax.run.attributes import said
+from fmab_jax.run.attributes import json_attr
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
@@ -400,4 +400,4 @@ def _agents_differ(table: xr.Dataset, data: xr.Dataset) -> Any:
         spread = table.spread
         return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
-    return fixed or "spread" in said(table, "settings")
+    return fixed or "spread" in json_attr(table, "settings")

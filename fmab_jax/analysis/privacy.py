@@ -29,8 +29,8 @@ from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE
 from fmab_jax.errors import count, refuse
-from fmab_jax.run.configs import exchange_of
-from fmab_jax.run.contract import asking
+from fmab_jax.run.configs import build_exchange
+from fmab_jax.run.contract import refuse_errors
 
 _WIDTH = 80
 _TWICE = "One pull changed, arm and reward, counts twice, δ too."
@@ -116,8 +116,8 @@ def privacy_ledger(
     delta = checked_delta(delta)
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
-    exchange = exchange_of(algorithm, agents)
-    with asking(type(algorithm)):
+    exchange = build_exchange(algorithm, agents)
+    with refuse_errors(type(algorithm)):
         rows = ledger_of(algorithm, exchange)
         if colluding:
             rows += coalition_of(algorithm, exchange, colluding)

@@ -69,13 +69,13 @@ class Releases:
 @trace_by_default
 def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
     key = keys.seed_key(root, seed)
-    arm = jnp.zeros(trial.room, jnp.int32)
+    arm = jnp.zeros(trial.padded_agents, jnp.int32)
 
     def slot(mean: Array, number: Array) -> Array:
         # A mean of 0 or 1 is the reward itself.
         at = jnp.full((1, ARMS), mean)
         instance = Instance(at, at[0], mean, (at,))
-        return index_trial.rewarded(trial, instance, key, number, arm)
+        return index_trial.draw_rewards(trial, instance, key, number, arm)
 
     numbers = jnp.arange(1, len(means) + 1, dtype=jnp.int64)
     return jnp.stack([slot(mean, number) for mean, number in zip(means, numbers, strict=True)])
@@ -87,7 +87,7 @@ def releases_of(
     """Returns what shows released rewards."""
     problem, size = events.unrewarded(exchange.agents), events.BATCH
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange)
-    return Releases(row, replace(trial, room=size, shared=False), root, size)
+    return Releases(row, replace(trial, padded_agents=size, shared=False), root, size)
 
 
 @dataclass(frozen=True)

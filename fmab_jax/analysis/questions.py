@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import words
-from fmab_jax.run.attributes import study_at
+from fmab_jax.run.attributes import parse_study
 
 ALL_PAIRS = 5
 """So many configurations are compared each with each; of more, one parameter at a time."""
@@ -51,7 +51,7 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     Args:
         data: A result of one configuration.
     """
-    study = study_at(data)
+    study = parse_study(data)
     problem = study.pop("problem", None)
     if isinstance(problem, dict):
         study |= problem

@@ -13,7 +13,7 @@ from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import EVENTS, lost_interval, moments_band, student_quantile
 from fmab_jax.analysis.costs import communication_cost, exposure_of, prices
 from fmab_jax.errors import price, real, refuse
-from fmab_jax.run.attributes import said
+from fmab_jax.run.attributes import json_attr
 
 _ENDS = ("_lower", "_upper")
 _COUNTS = ("seeds", *EVENTS, "undecided")
@@ -184,7 +184,7 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     _check(data, field)
     if "seed" not in data.sizes:
         return data
-    number, study = data.sizes["seed"], said(data, "study")
+    number, study = data.sizes["seed"], json_attr(data, "study")
     dims = {*map(str, data.sizes)} - {"seed", "time", "meter", "row", "agent", "arm"}
     seeds, there = data.get("seeds"), None
     joined = seeds is None and number > study.get("seeds", math.inf)
@@ -237,5 +237,5 @@ def _check(data: xr.Dataset, field: str) -> None:
 def asked_numbers(data: xr.Dataset) -> list[str]:
     """Returns the outputs that results were asked for and that are a number of each seed."""
     over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
-    names = [text.partition(" ")[0] for text in said(data, "study").get("outputs", ())]
+    names = [text.partition(" ")[0] for text in json_attr(data, "study").get("outputs", ())]
     return [n for n in names if f"{n}{end}" in data and {*data[f"{n}{end}"].dims} <= over]

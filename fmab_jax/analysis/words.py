@@ -15,7 +15,7 @@ from typing import Any
 import xarray as xr
 
 from fmab_jax.core.ledgers import UNSTATED
-from fmab_jax.run.attributes import said
+from fmab_jax.run.attributes import json_attr
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Letters of one fact, or of one label.
@@ -129,7 +129,7 @@ def _covered(data: xr.Dataset) -> bool:
     """Tells whether an epsilon covers something that is sent, if a ledger says so."""
     return "ledger" not in data.attrs or any(
         row["what"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
-        for row in said(data, "ledger")
+        for row in json_attr(data, "ledger")
     )
 
 
@@ -156,7 +156,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
     lines = [title] if title else []
     epsilon: Any = known.get("epsilon")
-    ledger = said(data, "ledger")
+    ledger = json_attr(data, "ledger")
     if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
         lines += [settings["epsilon"]] if "epsilon" in settings else []
@@ -186,9 +186,9 @@ def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
     Words that differ between the algorithms, or the problems, that are left stand in brackets after
     their owner: "CDP-MAB, DDP-MAB (ring)". Of a title that all have there is none, "".
     """
-    settings = said(data, "settings")
+    settings = json_attr(data, "settings")
     titles, others = "", []
-    for dim, by_label in said(data, "settings_by").items():
+    for dim, by_label in json_attr(data, "settings_by").items():
         labels = map(str, data[dim].values.reshape(-1)) if dim in data.coords else ()
         left = {label: dict(by_label[label]) for label in labels if label in by_label} or by_label
         for name in dict.fromkeys(name for own in left.values() for name in own):

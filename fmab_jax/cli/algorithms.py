@@ -25,7 +25,7 @@ def execute(call: Call) -> None:
     from fmab_jax.algorithms.base import list_algorithms
     from fmab_jax.core.laws import usages
 
-    keys = ("name", "source", "heard", "trusted")
+    keys = ("name", "source", "communication", "trusted")
     rows = [[*(x[key] for key in keys), ", ".join(x["parameters"])] for x in list_algorithms()]
     print_rows(("name", "source", "who is heard", "who is trusted", "parameters"), rows)
     print(f"Reward laws, for --rewards: {usages()}")

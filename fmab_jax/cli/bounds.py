@@ -58,7 +58,7 @@ def command(words: list[str]) -> Command:
 
 def _covered() -> dict[str, Any]:
     """Returns the algorithms whose equations are those of the theorems."""
-    from fmab_jax.algorithms.base import known
+    from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
 
     bases = [vars(base) for base in Paper.__mro__]
@@ -67,7 +67,7 @@ def _covered() -> dict[str, Any]:
     }
     return {
         name: owner
-        for name, owner in known().items()
+        for name, owner in collect_algorithms().items()
         if issubclass(owner, Paper)
         and all(getattr(owner, n) is getattr(Paper, n) for n in equations)
     }

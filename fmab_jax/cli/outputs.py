@@ -21,12 +21,12 @@ class Options:
 def execute(call: Call) -> None:
     """Prints the table."""
     from fmab_jax.core.outputs import Reduce
-    from fmab_jax.run.outputs import further
-    from fmab_jax.run.outputs.usual import USUAL
+    from fmab_jax.run.outputs import optional_outputs
+    from fmab_jax.run.outputs.standard import STANDARD
 
     rows = []
-    asked = [(output, f"--outputs {output.name}") for output in further().values()]
-    for output, when in [*((output, "always") for output in USUAL), *asked]:
+    asked = [(output, f"--outputs {output.name}") for output in optional_outputs().values()]
+    for output, when in [*((output, "always") for output in STANDARD), *asked]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):
             over = ", ".join(name for name, _ in output.over)

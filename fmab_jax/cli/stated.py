@@ -80,7 +80,7 @@ def command_of(
     from fmab_jax.algorithms import base as algorithms
     from fmab_jax.sweeps.subjects import Drawn
 
-    known = dict(sorted((algorithms.known() if known is None else known).items()))
+    known = dict(sorted((algorithms.collect_algorithms() if known is None else known).items()))
     first = words[0] if words else None
     if wants_help(words) and first in (None, "-h", "--help"):
         width = max(map(len, known))
@@ -104,11 +104,11 @@ def _summary(owner: type) -> str:
 
 def _help(owner: Any, name: str, examples: Sequence[str]) -> str:
     """Returns what an algorithm's class says of it, with examples."""
-    from fmab_jax.algorithms.base import stated
+    from fmab_jax.algorithms.base import read_statement
 
     text = f"{owner.title or owner.name}. {_summary(owner)}"
-    for what in ("heard", "trusted"):
-        text += f"\n{what.capitalize()}: {stated(owner, what)}."
+    for what in ("communication", "trusted"):
+        text += f"\n{what.capitalize()}: {read_statement(owner, what)}."
     text += f"\nSource: {owner.source}." * bool(owner.source)
     return text + "\n\nExamples:\n" + "\n".join(f"  {name} {e}".rstrip() for e in examples)
 

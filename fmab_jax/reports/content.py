@@ -19,7 +19,7 @@ from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import final_table, held
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
-from fmab_jax.run.attributes import said
+from fmab_jax.run.attributes import json_attr
 from fmab_jax.sweeps import study_file
 
 MOST_CELLS = 1000
@@ -67,7 +67,7 @@ class Source(NamedTuple):
         """Its study file, "" where none states it, and a note about it."""
         attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
         try:
-            document = study_file.document_of(said(self.data, "study"), seeds)
+            document = study_file.document_of(json_attr(self.data, "study"), seeds)
             text = study_file.text_of(document)
             if "means" in document["problem"]:
                 return text, "The means are not in it: put the name of their file for FILE.npz."
@@ -294,7 +294,8 @@ def _trusts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     return [
         (
             owner.title or owner.name,
-            f"heard: {base.stated(owner, 'heard')}; trusted: {' or '.join(trusted)}"
+            f"communication: {base.read_statement(owner, 'communication')}; "
+            + f"trusted: {' or '.join(trusted)}"
             + f" ({owner.source})" * bool(owner.source),
         )
         for owner, trusted in trusts.items()

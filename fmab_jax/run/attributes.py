@@ -1,4 +1,4 @@
-"""What the attributes of a result hold: texts, numbers and JSON."""
+"""Attributes of a result: texts, numbers and JSON."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 import xarray as xr
 
 LONGEST = 1000
-"""Letters of a heading."""
+"""Largest number of letters of a heading."""
 
 
-def said(data: xr.Dataset, name: str) -> Any:
-    """Returns what an attribute in JSON says; {} where it is missing."""
+def json_attr(data: xr.Dataset, name: str) -> Any:
+    """Returns the value of an attribute in JSON; {} if it is missing."""
     return json.loads(data.attrs.get(name) or "{}")
 
 
-def study_at(data: xr.Dataset) -> dict[str, Any]:
-    """Returns what the study of a result says, by name; {} where it has none.
+def parse_study(data: xr.Dataset) -> dict[str, Any]:
+    """Returns the study of a result, by name; {} if there is none.
 
-    Of a parameter that was swept, it is the value at the result's coordinate, if that is one.
+    A swept parameter has its value at the result's coordinate, if there is only one.
     """
-    study, labels = said(data, "study"), said(data, "labels")
+    study, labels = json_attr(data, "study"), json_attr(data, "labels")
     for name in study.get("axes", ()):
         if name in data.coords and data[name].size == 1:
             label = data[name].values.reshape(-1).tolist()[0]
-            # Labels of one's own stand for values that the study states.
+            # The study has the values of labels that the user chose.
             if label in labels.get(name, ()):
                 study[name] = study[name][labels[name].index(label)]
             else:

@@ -30,14 +30,14 @@ class Trials(NamedTuple):
     """Trials for one compiled program.
 
     Attributes:
-        configs: Of one program.
+        configs: Configurations of one program.
         which: [trial] which of them.
-        seeds: [trial] the seed.
-        root_seed: Shared by all.
+        seeds: [trial] seed of the trial.
+        root_seed: Root seed of all trials.
     """
 
     configs: Sequence[Config]
-    which: np.ndarray
+    config_index: np.ndarray
     seeds: range | np.ndarray
     root_seed: int
 
@@ -51,22 +51,22 @@ def run_trials(
     *,
     keep_on_device: bool = False,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yields (first trial, outcome) of each batch, as they finish.
+    """Yields (first trial, outcome) of each batch when it ends.
 
     A batch that runs out of a device's memory is halved, down to two trials a device.
 
     Args:
         trials: Configurations and seeds.
         batch: Trials of a batch.
-        devices: That share each batch.
-        lanes: How many batches run at once.
-        rows: Of the table of configs; by default a size that suits their number.
-        keep_on_device: Leave series over time where they were computed.
+        devices: Devices that share each batch.
+        lanes: Number of batches that run at once.
+        rows: Rows of the table of configs; the default suits their number.
+        keep_on_device: Leave series over time on the device.
     """
     lanes = threads(devices) if lanes is None else lanes
-    rows = compilation.table_rows(len(trials.configs)) if rows is None else rows
+    rows = compilation.count_table_rows(len(trials.configs)) if rows is None else rows
     batch = compilation.limit_batch(trials.configs[0].program, batch, devices)
-    run_batch = _batch_runner(trials, batch, devices, rows, keep_on_device)
+    run_batch = _make_batch_runner(trials, batch, devices, rows, keep_on_device)
     missing = np.ones(len(trials.seeds), bool)
     try:
         for start, outcome in _run_batches(run_batch, range(0, len(missing), batch), lanes):
@@ -75,16 +75,18 @@ def run_trials(
     except jax.errors.JaxRuntimeError as error:
         if not (compilation.is_out_of_memory(error) and compilation.can_halve(batch, devices)):
             raise
-    # Outside of the handler, which holds on to what the failed batches have allocated.
+    # Outside of the handler, because the error keeps the memory of the failed batches.
     if missing.any():
-        rest = np.flatnonzero(missing)
-        part = trials._replace(which=trials.which[rest], seeds=np.asarray(trials.seeds)[rest])
+        remaining = np.flatnonzero(missing)
+        part = trials._replace(
+            config_index=trials.config_index[remaining], seeds=np.asarray(trials.seeds)[remaining]
+        )
         half = compilation.note_failure(trials.configs[0].program, batch, devices)
-        # One batch at a time: others took memory as well. What is missing are whole batches, but
-        # for the last, so that half a batch lies within one of them.
-        again = run_trials(part, half, devices, 1, rows, keep_on_device=keep_on_device)
-        for start, outcome in again:
-            yield int(rest[start]), outcome
+        # One batch at a time, because concurrent batches take memory. Missing trials are whole
+        # batches (the last may be short), so half a batch lies within one of them.
+        outcomes = run_trials(part, half, devices, 1, rows, keep_on_device=keep_on_device)
+        for start, outcome in outcomes:
+            yield int(remaining[start]), outcome
 
 
 def _run_batches(
@@ -95,7 +97,7 @@ def _run_batches(
         return
     starts = iter(firsts)
     with ThreadPoolExecutor(lanes) as pool:
-        # Only as many in flight as there are threads: memory is bounded by the batch.
+        # No more batches than threads, so that the batch size bounds memory.
         running: set[Future[tuple[int, Outcome]]] = set()
         try:
             while True:
@@ -113,48 +115,48 @@ def _run_batches(
                 future.cancel()
 
 
-def _batch_runner(
+def _make_batch_runner(
     trials: Trials, batch: int, devices: tuple[jax.Device, ...], rows: int, keep_on_device: bool
 ) -> Callable[[int], tuple[int, Outcome]]:
-    """Returns a function that runs the batch of a first trial, and returns that and its outcome."""
+    """Returns a function that maps a first trial to (first trial, outcome of its batch)."""
     compiled = compilation.compile_program(trials.configs[0].program, batch, devices, rows)
-    # Rows that no trial names.
+    # Padding of the table; no trial refers to it.
     padded = [*trials.configs, *[trials.configs[-1]] * (rows - len(trials.configs))]
-    table = jax.tree.map(lambda *values: np.stack(values), *(each.arrays for each in padded))
+    table = jax.tree.map(lambda *values: np.stack(values), *(config.arrays for config in padded))
     mesh = Mesh(np.array(devices), ("trials",))
     split = NamedSharding(mesh, PartitionSpec("trials"))
     whole = NamedSharding(mesh, PartitionSpec())
-    pinned = _pinned(split, devices)
+    pinned = _pin_to_host(split, devices)
     with own_settings(mesh):
         table, root_seed = jax.device_put((table, np.uint32(trials.root_seed)), whole)
 
     def run_batch(start: int) -> tuple[int, Outcome]:
         seed = np.asarray(trials.seeds[start : start + batch], np.uint32)
-        which = trials.which[start : start + batch].astype(np.int32)
-        # The last batch is filled by its last trial.
-        row, number = (np.pad(x, (0, batch - len(x)), mode="edge") for x in (which, seed))
+        config_index = trials.config_index[start : start + batch].astype(np.int32)
+        # The last trial fills the last batch.
+        row, number = (np.pad(x, (0, batch - len(x)), mode="edge") for x in (config_index, seed))
         with own_settings(mesh):
             outcome = compiled(table, row, root_seed, number)
         if keep_on_device:
-            with own_settings():  # outside of the mesh: no device waits for another
+            with own_settings():  # outside of the mesh, so that devices do not wait for each other
                 outcome = _gather_on(devices[0], outcome)
-                if _looks_right(outcome):
+                if _is_valid(outcome):
                     return start, jax.tree.map(lambda x: x[: len(seed)], outcome)
         with own_settings(mesh):
             if pinned is not None:
                 outcome = jax.device_put(outcome, pinned)
             outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
-        contract.judge(outcome, seed, trials.configs[0].algorithm.name)
+        contract.check_batch(outcome, seed, trials.configs[0].algorithm.name)
         return start, outcome
 
     return run_batch
 
 
-_looks_right = jax.jit(contract.looks_right)
+_is_valid = jax.jit(contract.is_valid)
 
 
 def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:
-    """Returns an outcome whose series lie on one device, and the rest on the host."""
+    """Moves the series of an outcome to one device, and other fields to the host."""
     fields: dict[str, Any] = {
         name: jax.device_put(x, device) if schema.FIELDS[name][1] else np.asarray(x)
         for name, x in outcome._asdict().items()
@@ -163,10 +165,10 @@ def _gather_on(device: jax.Device, outcome: Outcome) -> Outcome:
     return outcome._replace(**fields)
 
 
-def _pinned(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:
-    """Returns where results go that leave accelerators; None on processors.
+def _pin_to_host(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedSharding | None:
+    """Returns the sharding of results in pinned host memory; None on processors.
 
-    The first batches are as slow as without it: the memory is pinned while they wait.
+    The first batches are not faster, because they wait while memory is pinned.
     """
     if devices[0].platform == "cpu":
         return None
@@ -175,11 +177,11 @@ def _pinned(split: NamedSharding, devices: Sequence[jax.Device]) -> NamedShardin
 
 
 class TrialResults:
-    """The trials' results by field of `Outcome` or name of an accumulator, batch by batch.
+    """Results of trials by field of `Outcome` or accumulator; batches are added one by one.
 
     Attributes:
-        points: How many recorded slots are kept.
-        over_time: Accumulators that have a value at each of them.
+        points: Number of recorded slots, without padding.
+        over_time: Accumulators with a value at each of these slots.
     """
 
     def __init__(self, trials: int, points: int, outputs: Sequence[Output] = ()) -> None:
@@ -187,11 +189,11 @@ class TrialResults:
         self._arrays: dict[str, np.ndarray] = {}
         self._on_device: dict[str, dict[int, Array]] = {}
         accumulators = record.collect_accumulators(outputs)
-        self.over_time = {each.name for each in accumulators if "time" in each.dims}
+        self.over_time = {total.name for total in accumulators if "time" in total.dims}
 
     def put(self, start: int, outcome: Outcome) -> None:
         """Stores a batch at the place of its first trial."""
-        fields: dict[str, Any] = outcome._asdict()
+        fields = outcome._asdict()
         for name, values in (fields | (fields.pop("accumulator_values") or {})).items():
             if values is None:
                 continue
@@ -199,15 +201,15 @@ class TrialResults:
                 self._on_device.setdefault(name, {})[start] = values
                 continue
             dtype, over_time = schema.FIELDS.get(name, (np.dtype(float), name in self.over_time))
-            kept = values[..., : self.points] if over_time else values
+            recorded = values[..., : self.points] if over_time else values
             if name not in self._arrays:
-                self._arrays[name] = np.empty((self.trials, *kept.shape[1:]), dtype)
-            self._arrays[name][start : start + len(values)] = kept
+                self._arrays[name] = np.empty((self.trials, *recorded.shape[1:]), dtype)
+            self._arrays[name][start : start + len(values)] = recorded
 
     def gather(self) -> dict[str, Any]:
-        """Returns [trial, ...] of every field that some trial has, and of every accumulator.
+        """Returns [trial, ...] arrays of all fields and of every accumulator.
 
-        Series of which all batches are on a device lie there.
+        A series stays on the device if all its batches are there.
         """
         arrays: dict[str, Any] = dict(self._arrays)
         with own_settings():

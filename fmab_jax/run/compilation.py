@@ -1,4 +1,4 @@
-"""Programs: many trials, compiled for a batch of one size and for some devices.
+"""Programs: many trials, compiled for one batch size and a set of devices.
 
 Configurations of one structure share a program: it is given a table of them, and for each trial its
 row and its seed. Each device takes an equal share of a batch (`jax.shard_map`).
@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +29,11 @@ from fmab_jax.errors import refuse
 from fmab_jax.run import cache, contract, resources
 from fmab_jax.run.configs import Program
 
-# So many times larger is the next larger table of configurations.
+# Factor between sizes of tables, so that similar numbers of configurations share a program.
 _TABLE_GROWTH = 8
 
 
-def one_trial(
+def run_trial(
     trial: Trial,
     problem: BoundProblem,
     grid: Int[Array, " time"],
@@ -44,46 +44,46 @@ def one_trial(
 
     Args:
         trial: The algorithm's arrays.
-        problem: The problem's.
-        grid: Slots at which the curves are wanted, increasing, the last the horizon.
-        root_seed: Selects the whole experiment's randomness.
-        seed: Selects the trial's; nothing else does.
+        problem: The problem's arrays.
+        grid: Slots at which curves are recorded, increasing; the last is the horizon.
+        root_seed: Selects the random numbers of the experiment.
+        seed: Selects the random numbers of the trial.
     """
     key = keys.seed_key(root_seed, seed)
-    owner, name = _owner(trial)
-    with contract.asking(type(problem.law)):
+    owner, name = _find_owner(trial)
+    with contract.refuse_errors(type(problem.law)):
         instance = problem.draw(key)
-    with contract.asking(owner, tracing=True):
+    with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    return contract.shaped(outcome, len(grid), name, getattr(trial, "accumulators", ()))
+    return contract.check_outcome(outcome, len(grid), name, getattr(trial, "accumulators", ()))
 
 
-def many_trials(
-    trial: Any,
+def run_many_trials(
+    trial: Trial,
     problem: BoundProblem,
     grid: Int[Array, "trial time"],
     root_seed: UInt32[Array, " trial"],
     seed: UInt32[Array, " trial"],
 ) -> Outcome:
-    """Runs one seed of each of many trials; arguments as in `one_trial`, [trial, ...].
+    """Runs one seed of each of many trials; arguments as in `run_trial`, [trial, ...].
 
-    A trial with a ``run_batch`` runs them all by that; the bits are equal.
+    Calls ``run_batch`` of trials that have one; the bits are equal.
     """
     if not hasattr(trial, "run_batch"):
-        return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
+        return jax.vmap(run_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
-    with contract.asking(type(problem.law)):
+    with contract.refuse_errors(type(problem.law)):
         draw = map_in_blocks(lambda problem, key: problem.draw(key), problem.rows * problem.arms)
         instance = draw(problem, key)
-    owner, name = _owner(trial)
-    with contract.asking(owner, tracing=True):
+    owner, name = _find_owner(trial)
+    with contract.refuse_errors(owner, tracing=True):
         outcome = trial.run_batch(instance, grid, key)
-    about = grid.shape[1], name, getattr(trial, "accumulators", ())
-    return jax.vmap(lambda one: contract.shaped(one, *about))(outcome)
+    arguments = grid.shape[1], name, getattr(trial, "accumulators", ())
+    return jax.vmap(lambda one: contract.check_outcome(one, *arguments))(outcome)
 
 
-def numbered_trials(
-    table: tuple[Any, BoundProblem, Int[Array, "config time"]],
+def run_table_rows(
+    table: tuple[Trial, BoundProblem, Int[Array, "config time"]],
     row: Int[Array, " trial"],
     root_seed: UInt32[Array, ""],
     seed: UInt32[Array, " trial"],
@@ -93,57 +93,57 @@ def numbered_trials(
     Args:
         table: The arrays of `Config.arrays`, [config, ...].
         row: Which configuration each trial is of.
-        root_seed: As in `one_trial`, for all trials.
-        seed: As in `one_trial`.
+        root_seed: As in `run_trial`, for all trials.
+        seed: As in `run_trial`.
     """
 
     def per_trial(x: Array) -> Array:
-        if len(x) == 1:  # nothing is repeated in memory
+        if len(x) == 1:  # broadcasting copies nothing
             return jnp.broadcast_to(x[0], (len(row), *x.shape[1:]))
         return x.at[row].get(mode="promise_in_bounds")
 
     trial, problem, grid = jax.tree.map(per_trial, table)
-    return many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
+    return run_many_trials(trial, problem, grid, jnp.broadcast_to(root_seed, seed.shape), seed)
 
 
-def table_rows(configs: int) -> int:
-    """Returns the rows of a table for so many configurations, so that nearby numbers share one."""
+def count_table_rows(configs: int) -> int:
+    """Returns the rows of a table of configurations; similar numbers share a size."""
     rows = 1
     while rows < configs:
         rows *= _TABLE_GROWTH
     return rows
 
 
-def _owner(trial: Any) -> tuple[Any, str]:
-    """Returns the class whose contract a trial keeps, and what it is called."""
-    owner: Any = getattr(trial, "algorithm", getattr(trial, "filling", type(trial)))
+def _find_owner(trial: Trial) -> tuple[type, str]:
+    """Returns the class that must keep the contract of a trial, and its name."""
+    owner: type = getattr(trial, "algorithm", type(trial))
     return owner, getattr(owner, "name", "") or owner.__name__
 
 
-# Of compilation, by platform. Vectors of 512 bits where the processor has them: XLA takes 256.
-# Nothing here is faster for having been tuned, which takes a third of the time.
+# Options of compilation, by platform. XLA uses vectors of 256 bits even if the processor has 512.
+# Autotuning takes a third of the time, and makes none of these programs faster.
 _OPTIONS: dict[str, dict[str, str | bool]] = {
     "cpu": {"xla_cpu_prefer_vector_width": "512"},
     "gpu": {"xla_gpu_autotune_level": "0"},
 }
-# Of programs that run for less time than they take to compile: XLA's older emitters of loops.
-_SOON: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
+# XLA's older emitters compile faster, for programs that run for less time than they compile.
+_FAST_OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
 
 
 @functools.lru_cache(maxsize=256)
 def compile_program(
     program: Program, batch: int, devices: tuple[jax.Device, ...], rows: int = 1
 ) -> jax.stages.Compiled:
-    """Compiles one program; called once for each, by all its configs.
+    """Compiles one program, which all its configs share.
 
     Args:
-        program: What configs share.
-        batch: Trials.
-        devices: That share them.
-        rows: Of the table of configs.
+        program: The program.
+        batch: Trials of a batch.
+        devices: Devices that share the batch.
+        rows: Rows of the table of configs.
 
     Returns:
-        A function of `numbered_trials`' arguments.
+        A function with the arguments of `run_table_rows`.
     """
     # A data-dependent loop over sharded inputs would synchronise the devices at every step.
     mesh = Mesh(np.array(devices), ("trials",))
@@ -151,18 +151,20 @@ def compile_program(
     platform = devices[0].platform
     specs = (whole, split, whole, split)
     sharded = jax.shard_map(
-        numbered_trials, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
+        run_table_rows, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False
     )
     shape_of = jax.ShapeDtypeStruct
-    leaves = [shape_of((rows, *shape), np.dtype(dtype)) for shape, dtype in program.leaves]
-    table = jax.tree.unflatten(program.structure, leaves)
+    shapes = [shape_of((rows, *shape), np.dtype(dtype)) for shape, dtype in program.shapes]
+    table = jax.tree.unflatten(program.structure, shapes)
     number, seed = (shape_of((batch,), np.dtype(dtype)) for dtype in (np.int32, np.uint32))
     arguments = table, number, shape_of((), np.dtype(np.uint32)), seed
-    options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
-    # The scope is the thread's own.
+    options = _OPTIONS.get(platform, {}) | (
+        _FAST_OPTIONS.get(platform, {}) if program.fast_compile else {}
+    )
+    # Each thread needs the settings, because they are local to it.
     with own_settings(mesh), trace_for(platform):
         if devices == tuple(jax.local_devices()[:1]):
-            lowered = cache.lowered(sharded, arguments, (batch, platform))
+            lowered = cache.lower_program(sharded, arguments, (batch, platform))
         else:
             lowered = jax.jit(sharded).lower(*arguments)
         try:
@@ -170,24 +172,24 @@ def compile_program(
         except jax.errors.JaxRuntimeError as error:
             if "option" not in str(error):
                 raise
-            # An option that this compiler does not know: it made programs faster, no more.
+            # An unknown option of this compiler; options only make programs faster.
             return lowered.compile()
         finally:
             _release_memory()
 
 
 def _release_memory() -> None:
-    """Gives the system back what the compiler has freed: 200 MB, which nothing else would use."""
+    """Returns freed memory of the compiler (200 MB) to the system."""
     with suppress(OSError, AttributeError, TypeError):  # no glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class Sizes(NamedTuple):
-    """How trials are run.
+    """Sizes of a run.
 
     Attributes:
         batch: Trials of a batch, over all devices.
-        rows: Of the table of configs.
+        rows: Rows of the table of configs.
         lanes: Batches that run at once.
     """
 
@@ -196,7 +198,7 @@ class Sizes(NamedTuple):
     lanes: int = 1
 
 
-# Largest batch of a program that a device had the memory for, where a larger one failed.
+# Largest batch of a program after a larger one ran out of memory.
 _LARGEST: dict[tuple[Program, tuple[jax.Device, ...]], int] = {}
 
 
@@ -205,16 +207,16 @@ def fit_sizes(
 ) -> Sizes:
     """Compiles a program for the largest batch that fits into memory.
 
-    What a program takes is what its compiler says. Nothing is allocated.
+    The compiler states the memory of a program. Nothing is allocated.
 
     Args:
         program: As in `compile_program`.
-        sizes: That are wanted.
-        devices: That share each batch.
-        result_bytes: Memory that this process keeps for results.
+        sizes: Requested sizes.
+        devices: Devices that share each batch.
+        result_bytes: Memory of the results in this process.
 
     Returns:
-        The sizes that fit: a smaller batch, or fewer of the smallest.
+        Sizes that fit: a smaller batch, or fewer batches of the smallest size.
 
     Raises:
         ValueError: If a processor does not have the memory for one batch of the smallest size.
@@ -222,9 +224,9 @@ def fit_sizes(
     batch, rows, lanes = sizes
     host = devices[0].platform == "cpu"
     memory = resources.memory_of(devices[0])
-    room = resources.BATCHES * memory
+    free_bytes = resources.BATCHES * memory
     if host:
-        room = min(room, resources.EVERYTHING * memory - result_bytes)
+        free_bytes = min(free_bytes, resources.EVERYTHING * memory - result_bytes)
     batch = limit_batch(program, batch, devices)
     while True:
         try:
@@ -234,19 +236,18 @@ def fit_sizes(
                 raise
             batch //= 2
             continue
-        # Devices that a processor is shown as have its memory together.
+        # Several devices of one processor share its memory.
         size *= len(devices) if host else 1
-        if not memory or lanes * size <= room:
+        if not memory or lanes * size <= free_bytes:
             return Sizes(batch, rows, lanes)
         if not can_halve(batch, devices):
-            if host and size > room:
-                allowed = (
-                    f"at most {max(room, 0) / 1e9:.3g} GB of the {memory / 1e9:.3g} GB available"
-                )
+            if host and size > free_bytes:
+                free = f"{max(free_bytes, 0) / 1e9:.3g} GB"
+                allowed = f"at most {free} of the {memory / 1e9:.3g} GB available"
                 refuse("memory", f"{size / 1e9:.3g} GB", allowed, "use fewer agents or arms")
-            return Sizes(batch, rows, max(1, int(room / size)))
-        # Memory goes with the batch.
-        while lanes * size > room and can_halve(batch, devices):
+            return Sizes(batch, rows, max(1, int(free_bytes / size)))
+        # Memory is proportional to the batch.
+        while lanes * size > free_bytes and can_halve(batch, devices):
             size, batch = size / 2, batch // 2
 
 
@@ -254,24 +255,24 @@ def fit_sizes(
 def _measure_batch(
     program: Program, batch: int, devices: tuple[jax.Device, ...], rows: int
 ) -> float:
-    """Returns the bytes that a batch takes of a device, without its few arguments; 0 if unknown."""
+    """Returns a batch's bytes on a device, without its small arguments; 0 if unknown."""
     sizes = compile_program(program, batch, devices, rows).memory_analysis()
     return sizes.temp_size_in_bytes + sizes.output_size_in_bytes if sizes else 0
 
 
 def limit_batch(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
-    """Returns a batch, or the largest one for which a device had the memory."""
+    """Limits a batch to the largest size that has fitted into memory."""
     return min(batch, _LARGEST.get((program, devices), batch))
 
 
 def note_failure(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> int:
-    """Remembers that a batch ran out of memory; returns the size of the next one."""
+    """Records that a batch ran out of memory; returns half its size."""
     _LARGEST[program, devices] = batch // 2
     return batch // 2
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tells whether JAX has failed for want of memory."""
+    """Tells whether an error of JAX means that memory ran out."""
     return "RESOURCE_EXHAUSTED" in str(error)
 
 
@@ -286,34 +287,35 @@ def compile_ahead(
     devices: tuple[jax.Device, ...],
     result_bytes: int = 0,
 ) -> Iterator[Callable[[int, Callable[[], None]], Sizes]]:
-    """Compiles programs in threads of their own: the next ones while one is compiled or run.
+    """Compiles programs in background threads, ahead of the program that runs.
 
-    A single one is compiled by whoever waits for it.
+    A single program is compiled in the calling thread.
 
     Args:
-        programs: With the sizes that are wanted, in the order in which they are run.
+        programs: Programs with requested sizes, in the order of their runs.
         devices: As in `fit_sizes`, as is ``result_bytes``.
         result_bytes: Memory of results.
 
     Yields:
-        A function that returns once the program of a number is compiled, with the sizes that fit,
-        and raises what compiling has raised; it calls another one before it waits.
+        A function of (number of a program, callback): waits until the program is compiled, and
+        returns the sizes that fit or raises the error of the compiler. It calls the callback before
+        it waits.
     """
 
-    def fit(number: int, tell: Callable[[], None] = lambda: None) -> Sizes:
+    def fit_program(number: int, tell: Callable[[], None] = lambda: None) -> Sizes:
         tell()
         return fit_sizes(*programs[number], devices, result_bytes)
 
     if len(programs) == 1:
-        yield fit
+        yield fit_program
         return
-    together = max(2, resources.cores() // 2)
+    threads = max(2, resources.cores() // 2)
     sizes: list[Future[Sizes]] = []
-    pool = ThreadPoolExecutor(together)
+    pool = ThreadPoolExecutor(threads)
 
     def wait_for(number: int, tell: Callable[[], None]) -> Sizes:
-        following = range(len(sizes), min(number + together, len(programs)))
-        sizes.extend(pool.submit(fit, place) for place in following)
+        following = range(len(sizes), min(number + threads, len(programs)))
+        sizes.extend(pool.submit(fit_program, place) for place in following)
         if not sizes[number].done():
             tell()
         return sizes[number].result()
@@ -321,5 +323,5 @@ def compile_ahead(
     try:
         yield wait_for
     finally:
-        # A compiler cannot be stopped; nobody waits for it.
+        # A running compiler cannot be stopped, so do not wait for it.
         pool.shutdown(wait=False, cancel_futures=True)

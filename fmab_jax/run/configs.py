@@ -1,6 +1,6 @@
 """One configuration, checked and bound to arrays.
 
-Sizes are padded to a few, so that runs of nearby sizes share a compiled program.
+Sizes are padded, so that runs of similar sizes share a compiled program.
 """
 
 from __future__ import annotations
@@ -28,45 +28,46 @@ from fmab_jax.run.resources import Estimate
 
 MAX_HORIZON = 10**12
 FEW_TRIALS = 5000
-"""So many trials take less time than a program saves that compiles quickly."""
-# (agent, arm) elements up to which a trial runs for less time than its program takes to compile.
+"""Up to this many trials, a program that compiles fast saves more time than it costs."""
+# Trials with more (agent, arm) elements are compiled with full optimisation.
 _FEW_ELEMENTS = 10_000
-# A TPU makes a float64 of two float32: larger whole numbers are not exact.
+# A TPU represents a float64 by two float32, which are exact up to this integer.
 _TPU_COUNTS = 2**46
-# Sizes that recorded slots and, where they shape an array, agents are padded to.
+# Padded numbers of recorded slots, and the factor between padded numbers of agents.
 _POINTS = (2, 10, 25, 50, 100)
-_ROOMS = 4
+_AGENTS_GROWTH = 4
 
 
 class Program(NamedTuple):
-    """All that a compilation depends on, besides batch and devices.
+    """Everything that a compilation depends on, except batch and devices.
 
     Attributes:
-        structure: Of a config's arrays; holds the static parts.
-        leaves: Shape and type of each array.
-        soon: Compiled in two thirds of the time, to run in half as much again; the same bits.
+        structure: Pytree structure of a config's arrays, with the static parts.
+        shapes: Shape and type of each array.
+        fast_compile: Whether compilation takes two thirds of the time, and a run 1.5 times as long;
+            the bits are the same.
     """
 
-    structure: Any
-    leaves: tuple[tuple[tuple[int, ...], str], ...]
-    soon: bool = False
+    structure: jax.tree_util.PyTreeDef
+    shapes: tuple[tuple[tuple[int, ...], str], ...]
+    fast_compile: bool = False
 
 
 class Config(NamedTuple):
     """One configuration, checked and bound to arrays.
 
     Attributes:
-        algorithm: What is run.
-        problem: On what.
-        exchange: Who is heard, and what a round costs.
+        algorithm: The algorithm.
+        problem: The problem.
+        exchange: Who hears whom, and the cost of a round.
         horizon: T.
         trial: The algorithm's arrays.
         bound: The problem's arrays.
-        grid: [time] recorded slots, the last the horizon, which padding repeats.
-        points: How many of them are meant.
-        wanted: How many were asked for; small horizons have fewer.
-        soon: As in `Program`.
-        outputs: That were asked for besides the usual ones.
+        grid: [time] recorded slots; padding repeats the last one, the horizon.
+        points: Number of recorded slots without padding.
+        requested_points: Number of slots that the user requested; short horizons have fewer.
+        fast_compile: As in `Program`.
+        outputs: Requested outputs in addition to the standard ones.
     """
 
     algorithm: Algorithm
@@ -77,61 +78,63 @@ class Config(NamedTuple):
     bound: BoundProblem
     grid: np.ndarray
     points: int
-    wanted: int
-    soon: bool = False
+    requested_points: int
+    fast_compile: bool = False
     outputs: tuple[Output, ...] = ()
 
     @property
     def arrays(self) -> tuple[Trial, BoundProblem, np.ndarray]:
-        """What the compiled program takes."""
+        """Arguments of the compiled program."""
         return self.trial, self.bound, self.grid
 
     @property
     def program(self) -> Program:
-        """What configs must share to share a compilation."""
-        leaves, structure = jax.tree.flatten(self.arrays)
-        shapes = tuple((np.shape(x), np.asarray(x).dtype.str) for x in leaves)
-        return Program(structure, shapes, self.soon)
+        """Program, which configs of one compilation share."""
+        arrays, structure = jax.tree.flatten(self.arrays)
+        shapes = tuple((np.shape(x), np.asarray(x).dtype.str) for x in arrays)
+        return Program(structure, shapes, self.fast_compile)
 
     @property
     def elements(self) -> int:
-        """(agent, arm) elements that the loop holds for one seed."""
+        """Number of (agent, arm) elements in the loop's state of one seed."""
         return self.trial.elements() * self.problem.arms
 
     @property
     def result_bytes(self) -> int:
-        """Memory of one seed's results: series of regret, rounds, links, and a few numbers."""
+        """Bytes of one seed's results: series of regret, rounds and links, and a few numbers."""
         series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
-        further = sum(self.bytes_of(each.dims) for each in self.outputs) + self.accumulator_bytes
-        return self.points * (series + 8 * len(self.exchange.links)) + 40 + further
+        output_bytes = (
+            sum(self.bytes_of(output.dims) for output in self.outputs) + self.accumulator_bytes
+        )
+        return self.points * (series + 8 * len(self.exchange.links)) + 40 + output_bytes
 
     @property
     def curve_bytes(self) -> int:
-        """Memory of what a sweep keeps of one seed."""
+        """Bytes of one seed's curves in a sweep."""
         waits = bool(getattr(self.trial, "waits", True))
-        return self.wanted * (9 + 8 * waits) + 32 + self.accumulator_bytes
+        return self.requested_points * (9 + 8 * waits) + 32 + self.accumulator_bytes
 
     def size(self, dim: str) -> int:
-        """Returns the length of a dimension that an output may have."""
+        """Returns the length of a dimension of an output."""
         sizes = {"time": self.points, "agent": self.problem.agents, "arm": self.problem.arms}
         return sizes[dim] if dim in sizes else len(self.exchange.links)
 
     def bytes_of(self, dims: tuple[str, ...]) -> int:
-        """Returns the memory of one seed's values over some dimensions."""
+        """Returns the bytes of one seed's values over some dimensions."""
         return 8 * math.prod(map(self.size, dims))
 
     @property
     def accumulator_bytes(self) -> int:
-        """Memory of what the loops add up for one seed's outputs."""
-        trial: Any = self.trial
+        """Bytes of one seed's accumulators in the loop."""
+        trial = self.trial
         rows = getattr(trial, "accumulator_rows", 1)
         sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
         accumulators = record.collect_accumulators(self.outputs)
-        return sum(8 * math.prod(sizes[dim] for dim in each.dims) for each in accumulators)
+        return sum(8 * math.prod(sizes[dim] for dim in total.dims) for total in accumulators)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What outputs are made of besides what trials record."""
+        """Facts that outputs read in addition to the records of trials."""
         return {
             "agents": self.problem.agents,
             "arms": self.problem.arms,
@@ -140,18 +143,18 @@ class Config(NamedTuple):
             "number_bits": self.algorithm.number_bits(self.problem.arms),
         }
 
-    def needs(
+    def estimate_needs(
         self,
         trials: int,
         devices: Sequence[jax.Device],
         batch: int | None = None,
         lanes: int | None = None,
     ) -> Estimate:
-        """Returns what so many trials will need; arguments as in `resources.estimate`."""
-        trial: Any = self.trial
-        # Each agent alone has curves beside its arms.
+        """Estimates batches and memory of the trials; arguments as in `resources.estimate`."""
+        trial = self.trial
+        # If agents are alone, each one has curves in addition to its arms.
         alone = getattr(trial, "alone", False)
-        curves = trial.padded_agents * len(self.grid) if alone else 0
+        curves = getattr(trial, "padded_agents", 0) * len(self.grid) if alone else 0
         sizes = self.elements + curves, self.result_bytes
         return resources.estimate(*sizes, trials, devices, batch, lanes)
 
@@ -164,29 +167,29 @@ def bind(
     times: Any = 100,
     spacing: str = "linear",
     sum_agents: bool = True,
-    room: int | None = None,
-    quick: bool = False,
+    padded_agents: int | None = None,
+    fast_compile: bool = False,
     outputs: Sequence[Output] = (),
 ) -> Config:
     """Checks one configuration and binds it to arrays; arguments as in `simulate`.
 
     Args:
-        algorithm: What to run.
-        problem: On what.
+        algorithm: The algorithm.
+        problem: The problem.
         horizon: T.
-        times: Recorded slots, or how many.
-        spacing: Of them.
+        times: Recorded slots, or their number.
+        spacing: Spacing of recorded slots.
         sum_agents: Draw totals where that is exact.
-        room: Rows that agents are padded to where they shape an array; by default a size that
-            nearby numbers of agents share.
-        quick: Prefer a program that compiles quickly to one that runs quickly, where the trial is
-            ``brief``; their bits are equal.
-        outputs: Outputs besides the usual ones.
+        padded_agents: Rows of arrays that have one row for each agent; by default a size that
+            similar numbers of agents share.
+        fast_compile: Prefer fast compilation to fast runs if the trial is ``brief``; the bits are
+            equal.
+        outputs: Outputs in addition to the standard ones.
 
     Raises:
         ValueError: If an argument is out of range.
     """
-    check_given(algorithm, problem)
+    check_types(algorithm, problem)
     remedy = "give the number of slots T"
     horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
     flag("sum_agents", sum_agents)
@@ -194,24 +197,24 @@ def bind(
         limit = MAX_TRIALS // problem.agents
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
     grid = time_grid(horizon, times, spacing)
-    exchange = exchange_of(algorithm, problem.agents)
+    exchange = build_exchange(algorithm, problem.agents)
     contract.check_statements(algorithm, exchange, problem.arms)
-    room = _snug(problem.agents) if room is None else room
-    # The largest problems have no room to spare.
-    room = max(problem.agents, min(room, MAX_AGENTS, (2**32 - 1) // problem.arms))
-    with contract.asking(type(algorithm)):
+    padded_agents = _round_agents(problem.agents) if padded_agents is None else padded_agents
+    # The largest problems leave no space for padding.
+    padded_agents = max(problem.agents, min(padded_agents, MAX_AGENTS, (2**32 - 1) // problem.arms))
+    with contract.refuse_errors(type(algorithm)):
         trial = algorithm.bind(
-            problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
+            problem, horizon, exchange=exchange, sum_agents=sum_agents, padded_agents=padded_agents
         )
         trial = record.attach_accumulators(trial, outputs, algorithm.title or algorithm.name)
-        # A trial of many agents takes longer than its share of compiling.
+        # A trial of many agents takes longer to run than to compile.
         few = trial.elements() * problem.arms <= _FEW_ELEMENTS
-        soon = quick and few and bool(getattr(trial, "brief", False))
-    wanted = len(grid) if np.ndim(times) else int(times)
-    padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
-    arrays = problem.bind(room)
-    about = padded, len(grid), wanted, soon, tuple(outputs)
-    return Config(algorithm, problem, exchange, horizon, trial, arrays, *about)
+        use_fast_compile = fast_compile and few and bool(getattr(trial, "brief", False))
+    requested_points = len(grid) if np.ndim(times) else int(times)
+    padded = np.pad(grid, (0, _pad_points(requested_points) - len(grid)), mode="edge")
+    arrays = problem.bind(padded_agents)
+    fields = padded, len(grid), requested_points, use_fast_compile, tuple(outputs)
+    return Config(algorithm, problem, exchange, horizon, trial, arrays, *fields)
 
 
 def check_counts(config: Config, platform: str) -> None:
@@ -226,11 +229,11 @@ def check_counts(config: Config, platform: str) -> None:
         refuse("horizon", config.horizon, allowed, "use a processor or a GPU, which have float64")
 
 
-def check_given(algorithm: Any, problem: Any) -> None:
-    """Refuses what is no algorithm or no problem.
+def check_types(algorithm: object, problem: object) -> None:
+    """Refuses arguments that are not an algorithm and a problem.
 
     Raises:
-        ValueError: If one is of another type, or its class leaves something out.
+        ValueError: If one has another type, or its class is incomplete.
     """
     if not isinstance(algorithm, Algorithm):
         remedy = "call one with its parameters, such as fmab_jax.cdp_mab(epsilon=1)"
@@ -241,33 +244,33 @@ def check_given(algorithm: Any, problem: Any) -> None:
     whole_class(type(algorithm), algorithm.name or "a family")
 
 
-def _padded_points(wanted: int) -> int:
-    """Returns how many slots are recorded, so that nearby numbers share a program."""
-    return next((size for size in _POINTS if wanted <= size), -(-wanted // 100) * 100)
+def _pad_points(points: int) -> int:
+    """Pads a number of recorded slots, so that similar numbers share a program."""
+    return next((size for size in _POINTS if points <= size), -(-points // 100) * 100)
 
 
-def _snug(agents: int) -> int:
-    """Returns a number of rows, at most an eighth more than agents, that nearby numbers share."""
+def _round_agents(agents: int) -> int:
+    """Rounds a number of agents up by at most an eighth, to a size that similar numbers share."""
     step = 1 << max(0, agents.bit_length() - 4)
     return -(-agents // step) * step
 
 
-def room_for(agents: int) -> int:
-    """Returns the rows that agents are padded to where many numbers of them share a program."""
-    room = 4
-    while room < agents:
-        room *= _ROOMS
-    # Large problems are not padded fourfold.
-    return room if room <= 256 else -(-agents // 256) * 256
+def pad_agents(agents: int) -> int:
+    """Pads agents to a size that many numbers of agents share."""
+    padded_agents = 4
+    while padded_agents < agents:
+        padded_agents *= _AGENTS_GROWTH
+    # Fourfold padding would be too slow for large problems.
+    return padded_agents if padded_agents <= 256 else -(-agents // 256) * 256
 
 
 @functools.lru_cache(maxsize=1024)
-def exchange_of(algorithm: Algorithm, agents: int) -> Exchange:
-    """Returns an algorithm's exchange; worked out once for equal algorithms."""
-    with contract.asking(type(algorithm)):
-        found = algorithm.exchange(agents)
-    if not isinstance(found, Exchange) or found.agents != agents:
+def build_exchange(algorithm: Algorithm, agents: int) -> Exchange:
+    """Builds an algorithm's exchange, once for equal algorithms."""
+    with contract.refuse_errors(type(algorithm)):
+        exchange = algorithm.exchange(agents)
+    if not isinstance(exchange, Exchange) or exchange.agents != agents:
         allowed = f"an fmab_jax.Exchange of {agents} agents"
         remedy = "return one, such as fmab_jax.core.exchanges.server(agents)"
-        refuse(f"{type(algorithm).__name__}.exchange", found, allowed, remedy)
-    return found
+        refuse(f"{type(algorithm).__name__}.exchange", exchange, allowed, remedy)
+    return exchange

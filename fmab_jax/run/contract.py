@@ -1,7 +1,7 @@
-"""What every algorithm promises: one sentence each, which is told when it is broken.
+"""The promises of every algorithm: one sentence each, which the refusal of a breach quotes.
 
-`seen` looks at every batch of every run, since it costs next to nothing; `check_algorithm`, in
-`analysis.conformance`, runs an algorithm in the ways that results must not depend on.
+`check_batch` reads every batch of every run, because it takes little time; `check_algorithm`, in
+`analysis.conformance`, varies everything that results must not depend on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from fmab_jax.algorithms.base import Algorithm, ledger_of, privacy_of
 from fmab_jax.core.exchanges import Exchange
@@ -38,54 +39,54 @@ PROMISES = {
     "rewards": "The reward law keeps to its range, with the cumulants that it states, everywhere.",
     "law": "Final regret has the law of the slow reference.",
 }
-"""By a short name, what an algorithm promises."""
+"""Promises of an algorithm, by a short name."""
 
-# Rounding of a regret that is summed over many slots.
+# Relative rounding error of a regret that is summed over many slots.
 _ROUNDING = 1e-9
 
 
-def breach(algorithm: Algorithm | str, promise: str, what: str) -> Refusal:
-    """Returns the refusal of an algorithm that does not keep a promise.
+def make_breach(algorithm: Algorithm | str, promise: str, observation: str) -> Refusal:
+    """Returns the refusal of an algorithm that breaks a promise.
 
     Args:
-        algorithm: Whose.
+        algorithm: The algorithm, or its name.
         promise: A key of `PROMISES`.
-        what: What was seen.
+        observation: Text of the observation.
     """
     name = algorithm if isinstance(algorithm, str) else algorithm.name or type(algorithm).__name__
-    line = f"{name} breaks the contract of algorithms: {PROMISES[promise]} Seen: {what}"
+    line = f"{name} breaks the contract of algorithms: {PROMISES[promise]} Seen: {observation}"
     return Refusal.line(line)
 
 
-def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
-    """Raises `breach`."""
-    raise breach(algorithm, promise, what)
+def raise_breach(algorithm: Algorithm | str, promise: str, observation: str) -> NoReturn:
+    """Raises the refusal of `make_breach`."""
+    raise make_breach(algorithm, promise, observation)
 
 
-def asking(owner: Any, *, tracing: bool = False) -> AbstractContextManager[None]:
-    """Names the owner of a function that fails, the function and the error; see `errors_as`.
+def refuse_errors(owner: object, *, tracing: bool = False) -> AbstractContextManager[None]:
+    """Turns errors of a class's functions into refusals that name both; see `errors_as`.
 
     Args:
-        owner: The algorithm's class, or that of its trial; or an output.
-        tracing: Whether a trial is traced: then a promise is broken.
+        owner: The class of the algorithm or of its trial, or an output.
+        tracing: Whether a trial is being traced: then an error breaks a promise.
     """
-    name = getattr(owner, "name", "") or owner.__name__
+    name = getattr(owner, "name", "") or getattr(owner, "__name__", "")
 
-    def refusal(error: BaseException, why: str) -> Refusal:
-        function = _function(owner, error)
+    def refusal(error: BaseException, reason: str) -> Refusal:
+        function = _find_function(owner, error)
         if tracing:
-            return breach(name, "outcome", f"{function}: {why}" if function else why)
-        where = f"{name}.{function}" if function else name
-        return Refusal.line(f"{where}: must return, not end in {why}; mend it")
+            return make_breach(name, "outcome", f"{function}: {reason}" if function else reason)
+        place = f"{name}.{function}" if function else name
+        return Refusal.line(f"{place}: must return, not end in {reason}; mend it")
 
     return errors_as(refusal)
 
 
-def _function(owner: Any, error: BaseException) -> str:
-    """Returns the innermost function of its owner that an error came through; "" if none did."""
+def _find_function(owner: object, error: BaseException) -> str:
+    """Returns the innermost function of the owner in an error's traceback; "" if there is none."""
     codes = {}
-    for each in getattr(owner, "__mro__", (owner,)):
-        for name, value in vars(each).items():
+    for base in getattr(owner, "__mro__", (owner,)):
+        for name, value in vars(base).items():
             function = getattr(value, "fget", getattr(value, "__func__", value))
             if callable(function) and (code := getattr(unwrap(function), "__code__", None)):
                 codes[code] = name
@@ -94,68 +95,68 @@ def _function(owner: Any, error: BaseException) -> str:
 
 
 def check_statements(algorithm: Algorithm, exchange: Exchange, arms: int) -> None:
-    """Asks for all that results say of an algorithm, so that nothing is refused after a run.
+    """Checks all statements of an algorithm that results contain, before a run starts.
 
     Args:
-        algorithm: Whose.
-        exchange: Of its agents.
+        algorithm: The algorithm.
+        exchange: The exchange of its agents.
         arms: K.
 
     Raises:
         Refusal: For the first statement that results cannot hold.
     """
     owner = type(algorithm)
-    with asking(owner):
-        described: Any = algorithm.describe()
+    with refuse_errors(owner):
+        description: Any = algorithm.describe()
         algorithm.settings()
         privacy_of(algorithm, exchange)
         ledger_of(algorithm, exchange)
-        bits: Any = algorithm.number_bits(arms)
+        bits: object = algorithm.number_bits(arms)
     count(f"{owner.__name__}.number_bits", bits, 0, 10**6, "a real number has 64")
     try:
-        json.dumps({**described}, allow_nan=False)
+        json.dumps({**description}, allow_nan=False)
     except (TypeError, ValueError):
         remedy = "JSON knows no NaN, no infinity and no objects"
-        refuse(f"{owner.__name__}.describe", described, "a dict that JSON can hold", remedy)
+        refuse(f"{owner.__name__}.describe", description, "a dict that JSON can hold", remedy)
 
 
-def shaped(
-    outcome: Any, points: int, name: str, accumulators: Sequence[Accumulator] = ()
+def check_outcome(
+    outcome: object, points: int, name: str, accumulators: Sequence[Accumulator] = ()
 ) -> Outcome:
-    """Checks, while a trial is traced, that it returns what is promised.
+    """Checks the shapes and types of a traced trial's outcome.
 
     Args:
-        outcome: What it returns.
-        points: Recorded slots.
-        name: The algorithm's.
-        accumulators: That it was asked to add up.
+        outcome: The value that the trial returns.
+        points: Number of recorded slots.
+        name: The algorithm's name.
+        accumulators: Requested accumulators.
 
     Raises:
-        Refusal: If it returns anything else.
+        Refusal: If the outcome differs.
     """
     if not isinstance(outcome, Outcome):
-        broken(name, "outcome", f"a {type(outcome).__name__}")
+        raise_breach(name, "outcome", f"a {type(outcome).__name__}")
     over_time = ("regret", "waiting_regret", "rounds_by")
     for field, value in outcome._asdict().items():
         if field == "accumulator_values" or (value is None and field == "waiting_regret"):
             continue
-        wanted = (points,) if field in over_time else ()
-        found = np.shape(value)
-        if found != wanted:
-            broken(name, "outcome", f"{field} of shape {found} in place of {wanted}")
+        shape = (points,) if field in over_time else ()
+        actual = np.shape(value)
+        if actual != shape:
+            raise_breach(name, "outcome", f"{field} of shape {actual} in place of {shape}")
         whole = field not in ("regret", "waiting_regret", "final_gap")
         kind = jnp.result_type(value)
         if kind.kind not in ("iu" if whole else "f"):
-            broken(name, "outcome", f"{field} of type {kind}")
+            raise_breach(name, "outcome", f"{field} of type {kind}")
     if set(outcome.accumulator_values or {}) != {accumulator.name for accumulator in accumulators}:
-        broken(name, "outcome", "accumulators other than those that were asked for")
+        raise_breach(name, "outcome", "accumulators other than those that were asked for")
     return outcome
 
 
-def looks_right(outcome: Outcome) -> Any:
-    """Tells whether a batch keeps all promises exactly; what grows to a finite end is finite.
+def is_valid(outcome: Outcome) -> Array | np.bool_:
+    """Tells whether a batch keeps all promises exactly.
 
-    Works on arrays of NumPy and of JAX.
+    Works on arrays of NumPy and of JAX. A series that grows to a finite end is finite.
     """
     regret, rounds = outcome.regret, outcome.rounds_by
     return (
@@ -168,37 +169,37 @@ def looks_right(outcome: Outcome) -> Any:
     )
 
 
-def judge(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
+def check_batch(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
     """Checks a batch of results.
 
     Args:
-        outcome: With a leading axis of seeds, on the host.
-        seeds: Of the batch.
-        name: The algorithm's.
+        outcome: Outcome with a leading axis of seeds, on the host.
+        seeds: Seeds of the batch.
+        name: The algorithm's name.
 
     Raises:
         Refusal: If a promise about every single trial is broken.
     """
-    if looks_right(outcome):
+    if is_valid(outcome):
         return
     regret, rounds = outcome.regret, outcome.rounds_by
     rules = (
         ("finite", "regret", regret, np.isfinite(regret)),
         ("finite", "final gap", outcome.final_gap, np.isfinite(outcome.final_gap)),
         ("grows", "regret", regret, regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0)),
-        ("grows", "regret", regret, _grows(regret)),
-        ("rounds", "rounds", rounds, _grows(rounds)),
+        ("grows", "regret", regret, _find_increasing(regret)),
+        ("rounds", "rounds", rounds, _find_increasing(rounds)),
         ("rounds", "rounds", outcome.rounds, rounds[:, -1] == outcome.rounds),
     )
-    for promise, what, values, holds in rules:
+    for promise, quantity, values, holds in rules:
         if not holds.all():
             seed, *slot = np.argwhere(~holds)[0].tolist()
             place = "".join(f" at recorded slot {place + 1}" for place in slot)
             value = values[seed, *slot].item()
-            broken(name, promise, f"{what} {value} of seed {seeds[seed]}{place}")
+            raise_breach(name, promise, f"{quantity} {value} of seed {seeds[seed]}{place}")
 
 
-def _grows(values: Any) -> np.ndarray:
-    """Tells where a value is not below the one before, up to rounding."""
+def _find_increasing(values: Array | np.ndarray) -> np.ndarray:
+    """Tells where a series does not decrease, up to rounding."""
     spare = _ROUNDING * np.maximum(np.abs(values[:, -1:]), 1.0)
     return np.diff(values, axis=1, prepend=values[:, :1]) >= -spare

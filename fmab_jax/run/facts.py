@@ -1,4 +1,4 @@
-"""What results say of each configuration: names, sizes, privacy, settings."""
+"""Facts of a configuration in results: names, sizes, privacy, settings."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from fmab_jax.run.configs import Config
 
 
 def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
-    """Returns what a result says of a configuration, for tables, figures and files.
+    """Returns the facts of a configuration, for tables, figures and files.
 
-    Besides the parameters, the settings tell of what is ignored of them, of foreign source, and of
-    agents drawn one by one.
+    The settings contain the parameters, remarks on ignored values, the digest of foreign source,
+    and whether agents are drawn one by one.
     """
     algorithm, problem = config.algorithm, config.problem
     settings = algorithm.settings() | problem.settings()
     for name in ("epsilon", "epsilon_message"):
         settings.pop(name, None)
-    # No parameter has a name with a space.
-    for name, each in parameters_of(type(algorithm)).items():
-        if remark := each.kind.remark(getattr(algorithm, name)):
+    # No clash: parameters have no spaces in their names.
+    for name, parameter in parameters_of(type(algorithm)).items():
+        if remark := parameter.kind.remark(getattr(algorithm, name)):
             settings[f"{name} remark"] = remark
     if code := source_digest(type(algorithm)):
         settings["source code"] = f"code {code[:8]}"
@@ -45,18 +45,19 @@ def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
 
 
 def ledger_rows(config: Config) -> list[dict[str, Any]]:
-    """Returns the privacy ledger of a configuration, as JSON can hold it.
+    """Returns the privacy ledger of a configuration, for JSON.
 
-    A row has the fields of a `Disclosure`, with pairs [epsilon, over], here one, under ``leaks``
-    (and the law of the noises that add up); an epsilon that bounds nothing is None. Where shares of
-    a noise bound something up to delta only, they follow in the pair.
+    A row has the fields of a `Disclosure`; ``leaks`` is a list of pairs [epsilon, over], here of one
+    pair, and ``law`` the law of noises that add up. An infinite epsilon is None. Shares of a noise
+    that give a bound only up to delta follow in the pair. ``fixed`` tells whether an epoch fixes
+    the pulls of an arm, ``waits`` whether rounds have a wait.
     """
     fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [
         {
             "who": row.who,
             "what": row.what,
-            "leaks": [_leak(row)],
+            "leaks": [_list_leak(row)],
             "why": row.why,
             "source": row.source,
             "law": row.law,
@@ -67,7 +68,7 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     ]
 
 
-def _leak(row: Disclosure) -> list[Any]:
+def _list_leak(row: Disclosure) -> list[float | None]:
     if math.isfinite(row.epsilon):
         return [float(row.epsilon), row.over]
     return [None, row.over, *(row.shares or ())]

@@ -1,13 +1,12 @@
-"""Results as netCDF files: lossless, whole or absent, checked by digest."""
+"""Results as netCDF files: lossless, written completely or not at all, with a digest."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -43,7 +42,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         >>> fmab.save(data, tempfile.mkdtemp() + "/run.nc").name
         'run.nc'
     """
-    path = _netcdf(path)
+    path = _check_path(path)
     if not isinstance(data, xr.Dataset):
         refuse("data", data, "a result of simulate", "pass it unchanged")
     refuse_taken(path, overwrite)
@@ -52,30 +51,30 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         for name, variable in data.variables.items()
         if variable.ndim
     }
-    versioned = _with_texts(data).assign_attrs({_SCHEMA: VERSION})
+    versioned = _encode_labels(data).assign_attrs({_SCHEMA: VERSION})
     _refuse_lossy(versioned)
-    marked = versioned.assign_attrs({_DIGEST: _digest(versioned)})
-    # HDF5 dies on a full disk; in memory it cannot, and plain bytes fail with a plain error.
+    signed = versioned.assign_attrs({_DIGEST: _compute_digest(versioned)})
+    # HDF5 crashes on a full disk, so it writes to memory; writing bytes raises a plain error.
     whole = io.BytesIO()
-    marked.to_netcdf(whole, engine="h5netcdf", encoding=encoding)
+    signed.to_netcdf(whole, engine="h5netcdf", encoding=encoding)
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.getbuffer())
     return path
 
 
 def _refuse_lossy(data: xr.Dataset) -> None:
-    """Refuses what a file would not give back, having written and read a seed and a slot of it."""
+    """Refuses data that a file would change; writes and reads one seed and one slot to see."""
     allowed = "a result that a file gives back as it is"
     few = data.isel({name: slice(1) for name in ("seed", "time") if name in data.dims})
     file = io.BytesIO()
     try:
         few.to_netcdf(file, engine="h5netcdf")
         read = xr.load_dataset(io.BytesIO(file.getbuffer()), engine="h5netcdf")
-    except Exception as error:  # xarray and h5netcdf raise whatever they come across
+    except Exception as error:  # xarray and h5netcdf raise many types
         refuse("data", Shown("..."), allowed, f"drop what is not ({reason_of(error)})")
     for name in ("attrs", *few.variables):
         part = [] if name == "attrs" else [name]
-        if _digest(few[part]) != _digest(read[part]):
+        if _compute_digest(few[part]) != _compute_digest(read[part]):
             remedy = "drop it, or what it has of attributes; keep texts and numbers alone"
             refuse("data", Shown(str(name)), allowed, remedy)
 
@@ -102,12 +101,12 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         >>> bool((fmab.load(path).regret == data.regret).all())
         True
     """
-    path = _netcdf(path)
+    path = _check_path(path)
     if not path.is_file():
         refuse("path", str(path), "an existing file", "check the path or save one there first")
     try:
         data = xr.load_dataset(path, engine="h5netcdf")
-    except Exception as error:  # h5py raises whatever the damaged bytes lead it to.
+    except Exception as error:  # h5py raises many types on damaged bytes
         remedy = f"it is damaged or something else ({reason_of(error)})"
         refuse("path", str(path), "a readable result", remedy)
     digest = data.attrs.pop(_DIGEST, None)
@@ -117,20 +116,20 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     if version != VERSION:
         remedy = f"it is {version}: read it with the package that wrote it, or run it again"
         refuse("path", str(path), f"a result of schema {VERSION}", remedy)
-    if digest != _digest(data):
+    if digest != _compute_digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
     data.attrs[_SCHEMA] = VERSION
-    return _with_numbers(data)
+    return _decode_labels(data)
 
 
-def _with_texts(data: xr.Dataset) -> xr.Dataset:
-    """Returns results whose labels of mixed kinds, such as "none" beside numbers, are texts."""
+def _encode_labels(data: xr.Dataset) -> xr.Dataset:
+    """Converts coordinates of mixed types, such as "none" and numbers, to texts."""
     mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
     return data.assign_coords({n: c.assign_attrs({_MIXED: 1}) for n, c in mixed.items()})
 
 
-def _with_numbers(data: xr.Dataset) -> xr.Dataset:
-    """Returns results whose labels are again what `_with_texts` was given."""
+def _decode_labels(data: xr.Dataset) -> xr.Dataset:
+    """Reverts `_encode_labels`."""
     for name, coordinate in data.coords.items():
         if _MIXED in coordinate.attrs:
             labels = np.empty(coordinate.shape, object)
@@ -142,7 +141,7 @@ def _with_numbers(data: xr.Dataset) -> xr.Dataset:
     return data
 
 
-def _digest(data: xr.Dataset) -> str:
+def _compute_digest(data: xr.Dataset) -> str:
     """Returns a SHA-256 of all names, shapes, types, values and attributes.
 
     HDF5 checks neither its metadata nor, by default, its chunks: one flipped bit can change numbers
@@ -152,20 +151,20 @@ def _digest(data: xr.Dataset) -> str:
     for name in sorted(data.variables, key=str):
         variable = data.variables[name]
         head = (str(name), variable.dims, variable.dtype.str, variable.shape)
-        whole.update(repr((*head, _plain(variable.attrs))).encode())
+        whole.update(repr((*head, _sort_attrs(variable.attrs))).encode())
         for row in variable.values if variable.ndim > 1 else [variable.values]:
-            # A row at a time: views of repeated zeros need not be written out.
+            # One row at a time, so that broadcast views are not copied.
             whole.update(np.ascontiguousarray(row).tobytes())
-    whole.update(repr(_plain(data.attrs)).encode())
+    whole.update(repr(_sort_attrs(data.attrs)).encode())
     return whole.hexdigest()
 
 
-def _plain(attrs: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+def _sort_attrs(attrs: Mapping[Hashable, object]) -> list[tuple[str, object]]:
     pairs = sorted((str(name), value) for name, value in attrs.items())
     return [(name, x.item() if isinstance(x, np.generic) else x) for name, x in pairs]
 
 
-def _netcdf(path: str | os.PathLike[str]) -> Path:
+def _check_path(path: str | os.PathLike[str]) -> Path:
     path = checked_path("path", path)
     if path.suffix != ".nc":
         refuse("path", str(path), "a file name ending in .nc", "change the ending")

@@ -1,4 +1,4 @@
-"""What a run takes: devices, batches, memory; what this machine has."""
+"""Devices, batches and memory of a run, and the resources of this machine."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from fmab_jax.resources import cores as cores
 from fmab_jax.resources import local_devices, refuse_after_fork
 
 MAX_SEEDS = 10**8
-# Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
+# Array elements per device: they fill an accelerator, or fit into the cache of a core.
 _ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
 BATCHES, EVERYTHING = 0.7, 0.9
-"""Parts of the free memory that the batches in flight, and with them the results, may take."""
+"""Largest parts of free memory for running batches, and for these with the results."""
 SMALLEST = 2
-"""Trials of the smallest batch of a device: one alone would be fused, and rounded, differently."""
-# Most bytes of a batch's results that a processor's allocator keeps for the next one: else their
-# memory is given back and, page by page, got anew.
-_KEPT = 2**24
+"""Trials of the smallest batch of a device; a single one would be fused and rounded differently."""
+# A processor's allocator reuses results of up to this size; it returns larger ones to the system,
+# and requesting their pages again takes time.
+_ALLOCATOR_BYTES = 2**24
 
 
 class Estimate(NamedTuple):
-    """What a run will need.
+    """Resources of a run.
 
     Attributes:
         batch: Seeds per batch, over all devices.
@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
 
 
 def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
-    """Returns the devices to use; by default all that JAX shows this process.
+    """Returns the devices to use; by default all devices of this process.
 
     Raises:
         ValueError: If there is none.
@@ -77,9 +77,9 @@ def estimate(
     Args:
         elements: (agent, arm) elements of a trial's loop.
         result_bytes: Memory of a trial's results.
-        trials: How many.
-        devices: That share each batch.
-        batch: Seeds per batch, or None to choose.
+        trials: Number of trials.
+        devices: Devices that share each batch.
+        batch: Seeds per batch; None for a suitable number.
         lanes: Batches that run at once; `threads` by default.
 
     Raises:
@@ -90,9 +90,9 @@ def estimate(
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
         if devices[0].platform == "cpu":
-            # A power of two, since that is what it is rounded up to.
-            per_device = min(per_device, 1 << (_KEPT // result_bytes).bit_length() >> 1)
-        # An accelerator takes as long for half a batch as for a whole one, where both are small.
+            # A power of two, because the batch is rounded up to one.
+            per_device = min(per_device, 1 << (_ALLOCATOR_BYTES // result_bytes).bit_length() >> 1)
+        # Small batches take an accelerator the same time as half of them, so it gets whole ones.
         shares = len(devices) * (lanes if devices[0].platform == "cpu" else 1)
         per_device = min(per_device, -(-trials // shares))
     else:
@@ -106,22 +106,22 @@ def estimate(
 
 
 def keeps_curves(devices: Sequence[jax.Device]) -> bool:
-    """Tells whether curves that are only summarised stay on GPUs, which have computed them."""
+    """Tells whether curves stay on the device for a summary: on GPUs."""
     return devices[0].platform == "gpu"
 
 
 def memory_of(device: jax.Device) -> int:
-    """Returns the bytes that JAX may use of a device's memory; 0 where that is unknown."""
+    """Returns the bytes of a device's memory for JAX; 0 if unknown."""
     if device.platform == "cpu":
         return available_bytes()
     return int((device.memory_stats() or {}).get("bytes_limit", 0))
 
 
 def threads(devices: Sequence[jax.Device]) -> int:
-    """Returns how many batches run at once.
+    """Returns the number of batches that run at once.
 
-    A lone CPU device runs a batch on one core; several batches at once use the others. An
-    accelerator computes one batch while the results of another are brought back.
+    A single CPU device runs a batch on one core, so several batches use all cores. An accelerator
+    computes one batch while it transfers the results of another.
     """
     if devices[0].platform != "cpu":
         return 2
@@ -136,7 +136,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _version(name: str) -> str:
-    """Looks a package up once: its metadata are a file of many lines."""
+    """Returns the version of a package; cached, because reading metadata takes time."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -1,9 +1,8 @@
-"""What is kept of trials, and the coordinates that results have besides."""
+"""Fields of trials in results, and coordinates of results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,20 +11,20 @@ from fmab_jax.core.outputs import FIELDS as FIELDS
 from fmab_jax.core.outputs import Output
 
 VERSION = 5
-"""Of files that hold results; a file of another version is refused."""
+"""Version of result files; files of other versions are refused."""
 
 
 def costs_of(exchange: Exchange) -> dict[str, int]:
-    """Returns what a completed round of an exchange sends: vectors, and numbers besides."""
+    """Returns the messages of a completed round: vectors, and additional numbers."""
     return {"vectors": exchange.vectors, "numbers": exchange.numbers}
 
 
 def meters_of(exchanges: list[Exchange]) -> list[Meter]:
-    """Returns all meters of some exchanges, each once, in order."""
-    return list(dict.fromkeys(meter for each in exchanges for meter, _ in each.links))
+    """Returns the distinct meters of all exchanges, in order."""
+    return list(dict.fromkeys(meter for exchange in exchanges for meter, _ in exchange.links))
 
 
-def meter_coordinates(meters: list[Meter]) -> dict[str, Any]:
+def meter_coordinates(meters: list[Meter]) -> dict[str, tuple[object, ...]]:
     """Returns the coordinates of the dimension ``meter``."""
     return {
         "meter": ("meter", np.array([m.name for m in meters], dtype=str), {"long_name": "meter"}),
@@ -35,8 +34,10 @@ def meter_coordinates(meters: list[Meter]) -> dict[str, Any]:
     }
 
 
-def index_coordinates(outputs: Sequence[Output], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the coordinates of the agents and arms that some outputs are over."""
+def index_coordinates(
+    outputs: Sequence[Output], sizes: Mapping[str, int]
+) -> dict[str, tuple[object, ...]]:
+    """Returns the coordinates of agents and arms, if an output has such a dimension."""
     dims = {dim for output in outputs for dim in output.dims}
     return {
         dim: (dim, np.arange(sizes[dim]), {"long_name": dim, "units": "index"})

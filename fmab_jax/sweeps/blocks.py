@@ -15,8 +15,8 @@ from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import TrialResults, Trials
 from fmab_jax.run.compilation import Sizes
 from fmab_jax.run.configs import Config
-from fmab_jax.run.outputs import collect_accumulators, is_shipped, made, reduce_seeds
-from fmab_jax.run.outputs.usual import NUMBERS, USUAL
+from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shipped, reduce_seeds
+from fmab_jax.run.outputs.standard import NUMBERS, STANDARD
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
 # Copies of a block's curves that a device summarises with, and the part of its memory for them.
@@ -41,7 +41,7 @@ class Job(NamedTuple):
 
     def sizes(self, devices: tuple[jax.Device, ...], lanes: int | None = None) -> Sizes:
         """Returns the sizes that suit the program on some devices; arguments as in `estimate`."""
-        needs = self.configs[0].needs(self.most_trials, devices, self.batch, lanes)
+        needs = self.configs[0].estimate_needs(self.most_trials, devices, self.batch, lanes)
         return Sizes(needs.batch, self.rows, needs.lanes)
 
 
@@ -64,7 +64,7 @@ def compute_block(
     cells, seeds = len(job.configs), len(job.seeds)
     which = np.repeat(np.arange(cells, dtype=np.int32), seeds)
     trials = Trials(job.configs, which, np.tile(job.seeds, cells), job.root_seed)
-    points = max(config.wanted for config in job.configs)
+    points = max(config.requested_points for config in job.configs)
     results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
     stays = _stays_on_device(job, devices)
     for start, outcome in batches.run_trials(
@@ -86,7 +86,7 @@ def _stays_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
     memory = resources.memory_of(devices[0])
     needed = _COPIES * len(job.configs) * len(job.seeds) * config.curve_bytes
     # NumPy adds a single column pairwise.
-    return (not memory or needed <= _SPARE * memory) and config.wanted > 1
+    return (not memory or needed <= _SPARE * memory) and config.requested_points > 1
 
 
 def _chunk_of(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
@@ -109,7 +109,7 @@ def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -
     """Returns an output of each cell."""
     seeds = curves["regret"].shape[1]
     return [
-        made(output, _reader(curves, cell, at), at.facts, at.size, seeds)
+        compute_output(output, _reader(curves, cell, at), at.facts, at.size, seeds)
         for cell, at in enumerate(configs)
     ]
 
@@ -151,7 +151,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
         "regret_bin": summary.bins(final),
         **{
             output.name: np.stack(_compute_output(output, curves, configs))
-            for output in USUAL
+            for output in STANDARD
             if output.coordinate
         },
         "undecided": curves["chosen_arm"] < 0,

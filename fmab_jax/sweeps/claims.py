@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from fmab_jax.errors import Busy, Shown, did_you_mean, refuse, shown
-from fmab_jax.run.outputs import of_study
+from fmab_jax.run.outputs import from_study
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import FORMAT, Entry, Store
@@ -38,7 +38,7 @@ def open_existing(
             _compare(folder, results.header, allow_changes)
             results.hold(folder, folder.entries()[0])
     # Whoever opens the store has to find its outputs.
-    of_study(results.header["study"].get("outputs", []))
+    from_study(results.header["study"].get("outputs", []))
 
 
 def _compare(

@@ -38,7 +38,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     for point in study.points:
         place = places.setdefault(point.described["slots"], len(places))
         if place == len(grids):
-            grids.append(point.config.grid[: point.config.wanted].tolist())
+            grids.append(point.config.grid[: point.config.requested_points].tolist())
         cells.append({"hash": point.hash, **_facts(point.config, study), "grid": place})
     until = study.until
     exchanges = [point.config.exchange for point in study.points]

@@ -14,7 +14,7 @@ import numpy as np
 from fmab_jax.core.outputs import Reduce
 from fmab_jax.errors import count, refuse
 from fmab_jax.run import resources
-from fmab_jax.run.compilation import table_rows
+from fmab_jax.run.compilation import count_table_rows
 from fmab_jax.run.configs import Config, Program, check_counts
 from fmab_jax.sweeps.blocks import Job
 from fmab_jax.sweeps.chunks import Results
@@ -80,7 +80,7 @@ class Layout:
         self.keys: dict[str, ProgramKey] = {}
         self.programs: dict[ProgramKey, list[str]] = {}
         for name, point in self.points.items():
-            self.keys[name] = point.config.program, point.config.wanted
+            self.keys[name] = point.config.program, point.config.requested_points
             self.programs.setdefault(self.keys[name], []).append(name)
         if chunk is not None:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
@@ -136,7 +136,9 @@ class Layout:
                 trials = min(trials, max(FEWEST, share))
         size = bytes_per_summary(config) if summary else config.curve_bytes * trials
         if self.stored and size > MOST_BYTES:
-            field, value = ("chunk", trials) if self.chunk is not None else ("times", config.wanted)
+            field, value = (
+                ("chunk", trials) if self.chunk is not None else ("times", config.requested_points)
+            )
             allowed = f"such that a chunk has at most {MOST_BYTES:,} bytes"
             refuse(field, value, allowed, "use fewer")
         return max(1, trials), cells
@@ -175,7 +177,7 @@ class Layout:
                 # Looks double the seeds; one size of batch for all of them compiles once.
                 most = len(self.programs[key]) * self.study.until.max_seeds
                 trials = max(trials, min(self.chunk_size(key)[0], most))
-            rows = table_rows(max(len(block.cells) for block in members))
+            rows = count_table_rows(max(len(block.cells) for block in members))
             programs.append([(x, self._job(x, trials, batch, rows)) for x in members])
         return programs
 
@@ -202,4 +204,4 @@ def bytes_per_summary(config: Config) -> int:
     outputs = 3 * sum(config.bytes_of(output.dims) for output in config.outputs)
     states = (output.initial_arrays for output in config.outputs if isinstance(output, Reduce))
     outputs += sum(leaf.nbytes for leaves in states for leaf in leaves)
-    return 8 * config.wanted * (config.wanted + 8) + 24_000 + outputs
+    return 8 * config.requested_points * (config.requested_points + 8) + 24_000 + outputs

@@ -16,8 +16,8 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
-from fmab_jax.run.outputs import collect_accumulators, made, of_study
-from fmab_jax.run.outputs.usual import USUAL
+from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
+from fmab_jax.run.outputs.standard import STANDARD
 from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
@@ -32,7 +32,7 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
     entries, _ = folder.entries()
-    return Results(header, folder, entries, of_study(header["study"].get("outputs", [])))
+    return Results(header, folder, entries, from_study(header["study"].get("outputs", [])))
 
 
 def open_sweep(
@@ -143,7 +143,7 @@ def _curves(
             return variable
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
-    every = (*USUAL, *results.outputs)
+    every = (*STANDARD, *results.outputs)
     variables: dict[str, Any] = {output.name: lazy(output) for output in every}
     events = {output.name: variables.pop(output.name) for output in every if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
@@ -192,7 +192,7 @@ class Lazy(BackendArray):
         cell, fact, dtype = self.grid.hashes[index], self.grid.cells[index], self.dtype
         columns = self.grid.columns(fact, self.points)
         # By name: another process has functions of its own.
-        if output.name not in {output.name for output in USUAL}:
+        if output.name not in {output.name for output in STANDARD}:
             columns = columns[: fact["slots"]]
         elif "time" in wanted:
             columns = columns[wanted.pop("time")]
@@ -201,7 +201,9 @@ class Lazy(BackendArray):
 
         def compute(seeds: np.ndarray) -> np.ndarray:
             read = self._reader(cell, seeds, columns, sizes)
-            return made(output, read, self.grid.facts(fact), sizes.__getitem__, len(seeds))
+            return compute_output(
+                output, read, self.grid.facts(fact), sizes.__getitem__, len(seeds)
+            )
 
         if known.any() and known.all():
             values = compute(seeds)

@@ -12,7 +12,7 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import count
-from fmab_jax.run.configs import MAX_HORIZON, check_given
+from fmab_jax.run.configs import MAX_HORIZON, check_types
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.runner import run
 from fmab_jax.sweeps.study import state
@@ -83,7 +83,7 @@ def simulate(
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True
     """
-    check_given(algorithm, problem)
+    check_types(algorithm, problem)
     horizon = count("horizon", horizon, 1, MAX_HORIZON, "give the number of slots T")
     study = state(
         algorithm,

@@ -30,8 +30,8 @@ from fmab_jax.errors import choice, count, did_you_mean, flag, length, refuse
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run import cache, resources
 from fmab_jax.run import outputs as record
-from fmab_jax.run.configs import FEW_TRIALS, Config, bind, room_for
-from fmab_jax.run.contract import asking
+from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
+from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.subjects import MAX_CONFIGS, SHARED, Axis, Drawn, axis_of, describe_problem
@@ -93,7 +93,7 @@ class Study:
         # Numbers of agents that are not far apart share one program.
         near = max(sizes) <= _ROOMY * min(sizes)
         # One number alone shares with none, and needs no room to spare.
-        rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
+        rooms = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
         return tuple(self._point(*cell, rooms.get(cell[1].agents)) for cell in cells)
 
     @functools.cached_property
@@ -131,7 +131,7 @@ class Study:
             "keep": self.keep,
             "until": None if self.until is None else self.until._asdict(),
             **({} if self.listed is None else {"listed": self._seeds}),
-            **record.stated(self.outputs),
+            **record.to_study(self.outputs),
         }
 
     def _point(
@@ -144,8 +144,8 @@ class Study:
             times=self.times,
             spacing=self.spacing,
             sum_agents=self.sum_agents,
-            room=room,
-            quick=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
+            padded_agents=room,
+            fast_compile=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
             outputs=self.outputs,
         )
         described = {
@@ -158,14 +158,14 @@ class Study:
             "sum_agents": self.sum_agents,
             # An algorithm of one's own may exchange otherwise than its description says.
             "exchange": _described_exchange(config.exchange),
-            **record.stated(self.outputs),
+            **record.to_study(self.outputs),
         }
         return Point(described, _hash(described), config)
 
 
 def _make(owner: Any, values: Mapping[str, Any]) -> Any:
     """Returns what a class makes of those values that are its parameters."""
-    with asking(owner):
+    with refuse_errors(owner):
         return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
 
 
@@ -200,7 +200,7 @@ def state(
         parameters = {name: getattr(problem, name) for name in names} | parameters
         problem = None
     axes, settings, known = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
-    selected = record.chosen(outputs)
+    selected = record.resolve(outputs)
     for output in selected:
         if isinstance(output, Reduce) and keep != "summary":
             allowed = "left out, or given with keep='summary'"

@@ -29,12 +29,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fmab_jax.algorithms.base import named
+from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, shown
 from fmab_jax.files import checked_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
-from fmab_jax.run.outputs import of_study
+from fmab_jax.run.outputs import from_study
 from fmab_jax.sweeps.precision import Precision, until_precise
 from fmab_jax.sweeps.study import Study, state
 from fmab_jax.sweeps.subjects import Drawn
@@ -90,7 +90,7 @@ def _values(value: Any) -> list[Any]:
 
 def _keys(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Returns the keys of each table, with their parameters where they have one."""
-    owners = [named(name) for name in _values(document.get("algorithm", []))]
+    owners = [find_by_name(name) for name in _values(document.get("algorithm", []))]
     parameters = {name: p for owner in owners[::-1] for name, p in parameters_of(owner).items()}
     problem = {**parameters_of(Drawn), "means": None}
     until = dict.fromkeys(Precision._fields)
@@ -220,7 +220,7 @@ def document_of(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[str
     if "listed" in study:
         document["seeds"] = [int(seed) for seed in seeds]
     if "outputs" in study:
-        document["outputs"] = [output.name for output in of_study(study["outputs"])]
+        document["outputs"] = [output.name for output in from_study(study["outputs"])]
     if study["until"]:
         document["until"] = study["until"]
     if study["problem"] != Drawn.__name__:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, check_names, installed, named
+from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_shipped
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import length, refuse
@@ -109,14 +109,14 @@ class AlgorithmOf(Kind):
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
         """Returns the configured algorithm, or the class."""
-        value = named(value) if isinstance(value, str) else value
+        value = find_by_name(value) if isinstance(value, str) else value
         owner = type(value) if isinstance(value, Algorithm) else value
         if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
             remedy = "or a list of classes, names and configured algorithms"
             refuse(name, value, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
         check_names(owner)
         foreign = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
-        if foreign and installed().get(owner.name, owner) is not owner:
+        if foreign and load_shipped().get(owner.name, owner) is not owner:
             allowed = "the name of no other algorithm"
             refuse(f"{owner.__name__}.name", owner.name, allowed, "rename it")
         return value

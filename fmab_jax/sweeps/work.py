@@ -57,7 +57,7 @@ class Work:
         largest = 0
         for block in todo:
             config = layout.points[block.cells[0]].config
-            needed = 4 * block.trials * config.wanted
+            needed = 4 * block.trials * config.requested_points
             if summary or store is not None:
                 needed += block.trials * config.curve_bytes + copies * layout.chunk_bytes(block)
             largest = max(largest, needed)

@@ -18,7 +18,7 @@ from index_twins import ring
 from test_index import AGENTS, SHARED, UNEQUAL, assert_is_the_twin, gaps_of, problem_of
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.kl_ucb import largest_mean
+from fmab_jax.algorithms.kl_ucb import maximize_mean
 from fmab_jax.core import keys, laplace, normal
 
 ALPHA = 1e-6
@@ -180,10 +180,10 @@ def test_the_kl_index_solves_its_equation():
     distance = 10.0 ** np.linspace(-7, 2, 28)[None, :]
     with jax.enable_x64(True):
         both = jnp.broadcast_arrays(jnp.asarray(mean), jnp.asarray(distance))
-        found = np.asarray(jax.jit(largest_mean)(*both))
+        found = np.asarray(jax.jit(maximize_mean)(*both))
     for i, p in enumerate(mean[:, 0]):
         for j, d in enumerate(distance[0]):
-            assert found[i, j] == pytest.approx(twins.largest_mean(p, d), abs=1e-8)
+            assert found[i, j] == pytest.approx(twins.maximize_mean(p, d), abs=1e-8)
 
 
 @pytest.mark.parametrize("bits", [False, True])

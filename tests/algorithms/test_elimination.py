@@ -423,7 +423,7 @@ def test_an_epoch_is_planned_from_what_is_known():
 
     for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
         plan = asked(wanted, 0, 900)
-        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "own"}
+        plain = {k: float(v) for k, v in plan.epoch._asdict().items() if k != "params"}
         assert plain == {
             **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
             **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
@@ -503,7 +503,7 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
             agents_worse=rows(1, 1, 0, 0, 1),
             final_gap=gaps,
         )
-        found = alone.together(each, 4, 7, jnp.float64(5.0))
+        found = alone.combine_outcomes(each, 4, 7, jnp.float64(5.0))
     plain = {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
     assert plain == {
         **{"regret": [15.0, 1.75], "rounds_by": [1, 4], "rounds": 4, "arms_reported": 11},
@@ -515,7 +515,9 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
 FIVE, REAL, FIFTHS = fmab.Problem.uniform(5, 4), [True] * 5 + [False] * 2, [0.2] * 5 + [0.0] * 2
 SPREAD = fmab.Problem.heterogeneous(5, 4)
 # Its noise is of another scale in each epoch.
-LastScale = altered(fmab.cdp_mab, noise_scale=staticmethod(lambda e: e.number / e.own["epsilon"]))
+LastScale = altered(
+    fmab.cdp_mab, noise_scale=staticmethod(lambda e: e.number / e.params["epsilon"])
+)
 # name: (algorithm, problem, more of `bind`, way of drawing, what it has; "noises" for variables of
 # whose sum each row of noise has the law)
 ROWS = {
@@ -593,7 +595,7 @@ def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
     secure sum has one, weights of another component, or padding that counts as an agent."""
     algorithm, problem, more, way, wanted = ROWS[name]
     exchange = algorithm.exchange(5)
-    trial = algorithm.bind(problem, 100, exchange=exchange, room=7, **more)
+    trial = algorithm.bind(problem, 100, exchange=exchange, padded_agents=7, **more)
     assert type(trial.draws).__name__ == way
     noises = wanted.get("noises")
     shapes = getattr(trial.draws, "shape" if way == "AgentSum" else "shapes", None)
@@ -640,7 +642,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     padded = np.concatenate([rewards, [[1e9], [1e9]]], axis=1)
     pairs = [((rewards[:, i] + rewards[:, j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
     algorithm = LastScale(0.5, participation=0.5)
-    some = bound(algorithm, fmab.Problem.uniform(3, 2), room=4).draws
+    some = bound(algorithm, fmab.Problem.uniform(3, 2), padded_agents=4).draws
     with own_settings():
 
         @jax.jit
@@ -686,7 +688,9 @@ def test_noises_are_those_of_the_aggregate_where_arms_are_shared_out(remembers):
 @pytest.mark.parametrize("remembers", [True, False])
 def test_what_is_new_from_an_agent_is_all_since_it_was_heard(remembers):
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
-    draws = bound(fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), room=4).draws
+    draws = bound(
+        fmab.cdp_mab(0.5, participation=0.5), fmab.Problem.uniform(3, 2), padded_agents=4
+    ).draws
     draws = replace(draws, remembers=remembers)
     seen = set()
     with own_settings():
@@ -729,7 +733,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
     other component, a wait on the arm that is best for all, or one that is not cut at T, padding
     that waits or is heard, and links that are charged before messages have arrived."""
     if name not in ("server", "budget"):
-        monkeypatch.setattr(configs, "_snug", lambda agents: 7)
+        monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
     algorithm, exchange_, rules, horizon = SURE_SETTINGS[name]
     wanted = reference.run(
         *(np.random.default_rng(1), SURE, horizon, None), exchange=exchange_, **rules
@@ -759,7 +763,7 @@ def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(nam
 def test_agents_alone_go_by_their_own_means(monkeypatch):
     """Would catch an agent alone with another's means, with the means of all, or regret that is
     counted by its own gaps: two of five agents end with an arm that is best for them alone."""
-    monkeypatch.setattr(configs, "_snug", lambda agents: 7)
+    monkeypatch.setattr(configs, "_round_agents", lambda agents: 7)
     means = np.repeat([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]], (3, 2), axis=0)
     wanted = reference.single(np.random.default_rng(1), means, 6000, None)
     times = np.array([50, 1000, *wanted.knots[1:]])

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.stats
-from arena_twins import largest_mean, mixing_steps
+from arena_twins import maximize_mean, mixing_steps
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
@@ -177,7 +177,7 @@ def slot_of(time, sharing=1.0, graph=STAR, agents=AGENTS, arms=ARMS):
     with jax.enable_x64(True):
         word = jnp.asarray(np.uint32(3))
         numbers = [jnp.asarray(np.float64(x)) for x in (time, HORIZON, agents, sharing)]
-        beside = jnp.asarray(index._neighbours(graph, graph.number_of_nodes()))
+        beside = jnp.asarray(index._list_neighbours(graph, graph.number_of_nodes()))
         arms, words = jnp.asarray(np.float64(arms)), keys.Words(word, word)
         return index.Slot(jnp.asarray(np.int64(time)), *numbers, beside, arms, words, words)
 
@@ -201,7 +201,7 @@ def of_gosine(means):
 
 def of_lcc(means):
     everywhere = np.ones((ROWS, ARMS), bool)
-    return known(fmab.lcc_ucb, pulls=PULLS, sums=PULLS * means, sticky=everywhere, began=BEGAN)
+    return known(fmab.lcc_ucb, pulls=PULLS, sums=PULLS * means, sticky=everywhere, start=BEGAN)
 
 
 def of_lazy(means):
@@ -355,7 +355,7 @@ def test_arms_of_adap_ucb_tie_where_their_indices_by_hand_do(time, kl):
     def upper(mean, h):
         private = alpha * log(time) / (epsilon * h)
         if kl:
-            return largest_mean(mean + private, alpha * log(time) / h)
+            return maximize_mean(mean + private, alpha * log(time) / h)
         return mean + sqrt(alpha * log(2 * time) / (2 * h)) + private
 
     low, high = 0.0, 1.0
@@ -383,11 +383,13 @@ def test_arms_tie_where_their_kl_indices_by_hand_do(constant, sharing, time):
     logarithm = log(sharing * time)
     width = logarithm + constant * log(max(logarithm, 1.0))
     n = np.array([40.0, 90, 900])
-    wanted = largest_mean(0.3, width / n[0])
+    wanted = maximize_mean(0.3, width / n[0])
     low, high = 0.0, wanted
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if largest_mean(middle, width / n[1]) < wanted else (low, middle)
+        low, high = (
+            (middle, high) if maximize_mean(middle, width / n[1]) < wanted else (low, middle)
+        )
     means = np.tile([0.3, low, 0.0001], (2, 1))
     means[:, 1] += [-1e-6, 1e-6]
     with jax.enable_x64(True):
@@ -427,7 +429,7 @@ def test_a_buffer_is_released_when_it_holds_twice_as_many():
     held, mean = np.array([[5.5, 5.5, 0]]), np.array([[0.3, 0.3, 0]])
     params, after = {"epsilon": np.float64(0.7)}, []
     with jax.enable_x64(True):
-        fields = dict(pulls=pulls, released=seen, held=held, mean=mean)
+        fields = dict(pulls=pulls, released=seen, pending_sum=held, mean=mean)
         state, slot = known(fmab.lazy_dp_ts, rows=1, **fields), slot_of(30)
         variable = scipy.stats.laplace.ppf(np.asarray(slot.uniform(1))[0, 0])
         for pulled in np.eye(3):
@@ -533,7 +535,7 @@ def test_the_first_pulls_are_the_first_estimates(policy):
 
 
 @pytest.mark.parametrize(
-    ("policy", "own", "wanted"),
+    ("policy", "params", "wanted"),
     [(policy, {"pooled": jnp.float64(x)}, bool(x)) for x in (0, 1)
      for policy in (fmab.ucb1, fmab.kl_ucb, fmab.ldp_ucb, fmab.thompson)]
     + [(fmab.uniform_play, {}, False), (fmab.lazy_dp_ts, {}, False), (fmab.tree_ucb, {}, False)],
@@ -581,7 +583,7 @@ def test_gosine_keeps_the_better_arm_and_replaces_the_other():
     again, or the arm pulled most ever for that of the phase."""
     lately = np.array([[3.0, 2, 2, 0, 9], [0, 1, 0, 4, 0], [0, 0, 0, 5, 6]])
     sticky = np.array([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]], bool)
-    fields = dict(pulls=np.tile([50.0, 0, 0, 0, 0], (3, 1)), lately=lately, sticky=sticky)
+    fields = dict(pulls=np.tile([50.0, 0, 0, 0, 0], (3, 1)), phase_pulls=lately, sticky=sticky)
     fields |= dict(upper=np.array([1, 2, 3], np.int32), lower=np.array([2, 3, 4], np.int32))
     with jax.enable_x64(True):
         state = known(fmab.gosine, rows=3, arms=5, **fields)
@@ -593,7 +595,7 @@ def test_gosine_keeps_the_better_arm_and_replaces_the_other():
     assert asked[1:] == [0, 0] and asked[0] in (1, 2)
     assert told.upper.tolist() == [1, 3, 4]
     assert told.lower.tolist() == [{1: 3, 2: 4}[asked[0]], 4, 3]
-    assert not told.lately.any()
+    assert not told.phase_pulls.any()
 
 
 def test_uniform_play_draws_every_arm_and_commits_to_the_best_mean():
@@ -628,7 +630,7 @@ def test_every_arm_of_a_set_is_drawn_with_its_share(name):
     table = np.zeros((len(inside), arms), bool)
     table[:, among] = True
     with jax.enable_x64(True):
-        found, some = jax.jit(slots.drawn_arm)(jnp.asarray(table), jnp.asarray(inside))
+        found, some = jax.jit(slots.draw_arm)(jnp.asarray(table), jnp.asarray(inside))
     place = [*range(size)] * 3 + [0, size - 1]
     assert found.tolist() == [among[n] if among else 0 for n in place]
     assert some.tolist() == [bool(among)] * len(inside)
@@ -644,7 +646,7 @@ def test_a_stage_of_dducb_is_as_long_as_its_error_asks_for(graph, error, acceler
     stage of no slot."""
     agents = graph.number_of_nodes()
     wanted, rate = mixing_steps(graph, error, accelerated)
-    assert dducb.stage_length(rate, agents, error, accelerated) == max(1, wanted)
+    assert dducb.compute_stage_length(rate, agents, error, accelerated) == max(1, wanted)
     params = fmab.dducb(graph, accelerated=accelerated, mixing_error=error)
     values = params.values(params.exchange(agents), 10)
     assert values["stage"] == max(1, wanted)
@@ -861,4 +863,4 @@ def test_a_claim_ends_where_what_is_released_is_changed(algorithm, changed):
 )
 def test_default_components_are_as_equal_as_can_be(agents, parts):
     """Would catch an agent that is in no component, or parts that differ by more than one."""
-    assert graphs.equal_parts(agents) == f"{parts}:complete"
+    assert graphs.split_equally(agents) == f"{parts}:complete"

@@ -439,7 +439,7 @@ def outcome_of(trial, gaps, state):
         curve = jnp.asarray(np.array([1.0, 2.0]))
         count = jnp.asarray(np.array([1, 3], np.int32))
         run = index_trial._Run(as_arrays(state), curve[0], count[1], curve, count)
-        found = jax.jit(index_trial._outcome)(as_arrays(trial), instance, run)
+        found = jax.jit(index_trial._build_outcome)(as_arrays(trial), instance, run)
         return {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
 
 
@@ -448,7 +448,7 @@ def test_what_agents_would_play_is_counted_without_padding():
     are not multiplied by K, or a gap over 7 rows in place of 5 agents."""
     algorithm = fmab.gosine("ring")
     problem = fmab.Problem.uniform(5, 4)
-    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7)
+    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), padded_agents=7)
     best = np.array([0, 2, 3, 2, 0, 2, 2])
     state = fmab_gosine.Known(
         pulls=10.0 + np.eye(4)[best],
@@ -471,7 +471,7 @@ def test_what_agents_would_play_is_counted_without_padding():
 def test_what_all_agents_play_together_counts_for_each(arm, gap):
     """Would catch agents that share a row counted as one, or their gap divided by their number."""
     algorithm, problem = fmab.ucb1(pooled=True), fmab.Problem.uniform(5, 4)
-    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7)
+    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), padded_agents=7)
     state = index.Tally(10.0 + np.eye(4)[[arm]], np.zeros((1, 4)))
     found = outcome_of(trial, [0.25, 0.0, 0.5, 0.0], state)
     told = {"active_arms": 4, "chosen_arm": arm, "agents_lost": 0, "final_gap": gap}
@@ -488,11 +488,13 @@ def test_rewards_are_of_each_agents_own_law_and_padding_has_none():
     wanted = {False: [1.0, 0, 1, 1, 0], True: [3.0]}
     for pooled, arm in arms.items():
         algorithm = fmab.ucb1(pooled=pooled)
-        trial = algorithm.bind(fmab.Problem(sure), 100, exchange=algorithm.exchange(5), room=7)
+        trial = algorithm.bind(
+            fmab.Problem(sure), 100, exchange=algorithm.exchange(5), padded_agents=7
+        )
         with jax.enable_x64(True):
             means = jnp.asarray(filled)
             instance = Instance(means, jnp.zeros(4), jnp.asarray(0.25), (means,))
-            rewarded = jax.jit(partial(index_trial.rewarded, as_arrays(trial)))
+            rewarded = jax.jit(partial(index_trial.draw_rewards, as_arrays(trial)))
             found = rewarded(instance, jax.random.key(1), jnp.int64(7), jnp.asarray(arm))
         assert found[:5].tolist() == wanted[pooled], pooled
 
@@ -508,7 +510,7 @@ def test_padding_of_agents_changes_nothing(name):
     problem = fmab.Problem.uniform(5, 10)
     algorithm = EACH.get(name) or Wanderer()
     plain, padded = (
-        outcomes([configs.bind(algorithm, problem, 300, room=room)], np.arange(8), 8)[0]
+        outcomes([configs.bind(algorithm, problem, 300, padded_agents=room)], np.arange(8), 8)[0]
         for room in (5, 13)
     )
     for field, values in plain.items():

@@ -14,13 +14,13 @@ import quick
 
 import fmab_jax as fmab
 from fmab_jax import draws
-from fmab_jax.algorithms.base import known
+from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.core import keys
 from fmab_jax.core.backend import trace_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.layouts import Dense, Ragged, choose, ragged
 from fmab_jax.run import compilation, configs
-from fmab_jax.run.outputs import chosen
+from fmab_jax.run.outputs import resolve
 
 TRIALS, HORIZON = 24, 10**5
 ALIKE, MANY = fmab.Problem.uniform(7, 6), fmab.Problem.uniform(7, 23)
@@ -121,7 +121,7 @@ LAYOUTS = {"cpu": Ragged, "gpu": Dense}
 
 def bound(name, **more):
     """Returns the configurations of a case, with outputs that accumulate."""
-    outputs = chosen(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
+    outputs = resolve(["pulls"] if "shared out" in name else ["pulls", "regret_by_agent"])
     given = {"times": 10, "outputs": outputs} | more
     return [configs.bind(*each, HORIZON, **given) for each in CASES[name]]
 
@@ -137,7 +137,7 @@ def program(configs, platform, **options):
 
     def many(*given):
         with trace_for(platform):
-            return compilation.many_trials(*given)
+            return compilation.run_many_trials(*given)
 
     every = np.arange(TRIALS)
     with own_settings():
@@ -202,7 +202,7 @@ def test_rows_that_no_agent_has_change_nothing(name, platform):
     """Would catch padding that is heard, or counted, in one of the layouts."""
     seeds = np.arange(TRIALS)
     few, more = (
-        program([configs.bind(*CASES[name][0], HORIZON, times=10, room=room)], platform)
+        program([configs.bind(*CASES[name][0], HORIZON, times=10, padded_agents=room)], platform)
         for room in (8, 13)
     )
     assert_same_bits(few(0 * seeds, seeds), more(0 * seeds, seeds))
@@ -229,7 +229,7 @@ def test_outputs_change_nothing_in_either_layout():
         )
     with own_settings():
         given = *plain.arrays, np.uint32(0), np.uint32(7)
-        compiled = jax.jit(compilation.one_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
+        compiled = jax.jit(compilation.run_trial).lower(*given).compile(compilation._OPTIONS["cpu"])
         alone = jax.tree.map(np.asarray, compiled(*given))
     seventh = jax.tree.map(lambda x: x[7], with_accumulators._replace(accumulator_values=None))
     assert_same_bits(alone, seventh)
@@ -237,7 +237,9 @@ def test_outputs_change_nothing_in_either_layout():
 
 def test_every_elimination_and_way_of_drawing_is_compared():
     """Would catch an algorithm, or a way in which agents add up, that nobody ever ran in both."""
-    eliminations = {each for each in known().values() if issubclass(each, fmab.Elimination)}
+    eliminations = {
+        each for each in collect_algorithms().values() if issubclass(each, fmab.Elimination)
+    }
     assert len(eliminations) == 10
     assert eliminations <= {type(algorithm) for case in CASES.values() for algorithm, _ in case}
     trials = {name: bound(name)[0].trial for name in CASES}

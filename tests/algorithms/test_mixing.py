@@ -14,7 +14,7 @@ from test_arena import tables
 from test_index import assert_is_the_twin, gaps_of, problem_of
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families.index import Slot, _neighbours
+from fmab_jax.algorithms.families.index import Slot, _list_neighbours
 from fmab_jax.core import graphs, keys
 from fmab_jax.core.exchanges import View
 
@@ -31,7 +31,7 @@ GRAPHS = {
 def slot_of(graph, number, arms, room):
     one, word = jnp.float64(1.0), jnp.uint32(0)
     agents = one * graph.number_of_nodes()
-    beside = jnp.asarray(_neighbours(graph, room))
+    beside = jnp.asarray(_list_neighbours(graph, room))
     time = one * number
     words = keys.Words(word, word)
     return Slot(jnp.int64(number), time, one, agents, one, beside, one * arms, words, words)

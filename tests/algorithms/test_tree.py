@@ -30,7 +30,7 @@ def drawn(seeds, counts, number=5, rows=ROWS, arms=ARMS):
     def one(seed, count, arm):
         slot = slot_of(keys.seed_key(jnp.uint32(0), seed), jnp.int64(number))
         place = jnp.broadcast_to(arm, (rows,))
-        return tree.noise(slot, place, jnp.broadcast_to(count, (rows,)), arms)
+        return tree.draw_noise(slot, place, jnp.broadcast_to(count, (rows,)), arms)
 
     with jax.enable_x64(True):
         every = jax.vmap(one, (None, None, 0), out_axes=1)
@@ -128,7 +128,7 @@ def test_levels_are_the_most_blocks_that_hold_a_number():
     """Would catch a logarithm that rounds up at a power of two, or epsilon shared too thinly."""
     horizons = [1, 2, 3, 4, 7, 8, 1023, 1024, 2**20 - 1, 2**20, 10**8]
     with jax.enable_x64(True):
-        found = [float(tree.levels(jnp.float64(horizon))) for horizon in horizons]
+        found = [float(tree.count_levels(jnp.float64(horizon))) for horizon in horizons]
     assert found == [horizon.bit_length() for horizon in horizons]
     # Blocks of the first number: they end at 1, 2, 4, ...
     assert found[5] == sum(2**j <= 8 for j in range(9))

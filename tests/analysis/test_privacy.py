@@ -21,7 +21,7 @@ from scipy.stats import norm
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.base import ACTIONS, known
+from fmab_jax.algorithms.base import ACTIONS, collect_algorithms
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon, privacy_ledger
 from fmab_jax.core import exchanges, laplace, ledgers
@@ -223,7 +223,7 @@ def test_sources_are_credited_with_what_they_state():
     for paper in (fmab.dp_se(1.0), fmab.adap_ucb(1.0), fmab.lazy_dp_ts(1.0)):
         assert told(paper) == ["paper"]
     assert told(fmab.cdp_mab(1.0)) == ["Theorem 1", "", ""]
-    assert fmab.dp_se(0.5).seen("because").source == ""
+    assert fmab.dp_se(0.5).make_row("because").source == ""
 
 
 def test_who_states_no_noise_gets_no_discount():
@@ -359,7 +359,7 @@ def test_every_algorithm_states_who_sees_what(name):
 
     An algorithm that takes epsilon has no bound at all without it.
     """
-    owner = known()[name]
+    owner = collect_algorithms()[name]
     private = "epsilon" in owner.__dataclass_fields__
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)
     assert rows[-1].who in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
@@ -430,7 +430,7 @@ def inheriting(owner):
 def test_every_shipped_ledger_is_stated_for_what_it_is_about():
     """Would catch a new algorithm of the package, with the noise or messages of its own, that
     inherits its parent's epsilon or title, which only plug-ins are kept from."""
-    owners = [owner for owner in known().values() if base._is_ours(owner)]
+    owners = [owner for owner in collect_algorithms().values() if base._is_ours(owner)]
     assert set().union(*map(inheriting, owners)) == INHERITING
     for owner in owners:
         changes_another = any(vars(each).get("name") for each in owner.__mro__[1:])
@@ -461,7 +461,7 @@ def test_a_class_that_states_no_ledger_says_so_and_how_to_state_one():
     # An elimination says itself whether it draws noise, and the package's policies do.
     without = "a function of the rewards; no noise is stated"
     assert whys(Geometric()) == whys(fmab.ucb1()) == whys(fmab.fed1_ucb()) == without
-    for name, owner in known().items():
+    for name, owner in collect_algorithms().items():
         made = owner(0.5) if "epsilon" in owner.__dataclass_fields__ else owner()
         assert UNSTATED not in str(privacy_ledger(made, 5)), name
 

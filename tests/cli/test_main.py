@@ -47,7 +47,7 @@ from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
 from fmab_jax.sweeps.subjects import Drawn
 
-NAMES = sorted(base.known())
+NAMES = sorted(base.collect_algorithms())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
     *("bounds", "audit", "algorithms"),
@@ -80,7 +80,7 @@ class Fixed(fmab.Elimination):
 
     name: ClassVar[str] = "fixed_phases"
     title: ClassVar[str] = "Fixed phases"
-    heard: ClassVar[str] = "a server hears all"
+    communication: ClassVar[str] = "a server hears all"
     trusted: ClassVar[str] = "the server"
 
     width: float = parameter(Real(low=0.0), "Of the radius.", default=1.0, symbol="w")
@@ -239,7 +239,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
     found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    own = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
+    own = {**parameters_of(base.collect_algorithms()[name]), **parameters_of(Drawn)}
     shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
     shared += "level band server-price peer-price out overwrite dry-run figure data"
     assert found == {each.replace("_", "-") for each in own} | set(shared.split())
@@ -493,7 +493,7 @@ def test_algorithms_are_listed_with_plugins(folder, capsys):
     assert seen == ["name", "source", "who is heard", "who is trusted", "parameters"]
     assert [name for name in columns[0][3:] if name] == sorted([*NAMES, "fixed_phases"])
     told = " ".join(columns[4])
-    for owner in base.known().values():
+    for owner in base.collect_algorithms().values():
         # A long list is folded, after a comma.
         assert ", ".join(parameters_of(owner)) in told
     # Loaded by what named it, and by nothing before.
@@ -639,7 +639,7 @@ def test_simulate_refuses_what_does_not_fit(fits, monkeypatch):
     """Would catch a run that fits and is refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
     config = bind(fmab.cdp_mab(1.0), problem, 10**5)
-    needs = config.needs(1000, tuple(jax.local_devices()), None)
+    needs = config.estimate_needs(1000, tuple(jax.local_devices()), None)
     limit = needs.result_bytes / 0.9
     available = int(limit) + (10 if fits else -10)
     monkeypatch.setattr(resources, "available_bytes", lambda: available)
@@ -752,7 +752,7 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     spread = 0.5 if "--spread" in words else 0.0
     means = fmab.Problem.heterogeneous(6, 4, spread).fixed(3).means.mean(axis=0)
-    table = base.named(name)(0.5, **own).exchange(6)
+    table = base.find_by_name(name)(0.5, **own).exchange(6)
     how = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
     how["heterogeneous"] = spread > 0
     assert f"smallest gap {np.diff(np.sort(means))[-1]:.4g}\n" in out

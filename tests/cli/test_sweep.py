@@ -26,7 +26,7 @@ import xarray as xr
 from spoken import check_rows, number, said
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import known
+from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
@@ -42,7 +42,7 @@ from fmab_jax.sweeps.store import Store
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
 
-NAMES = ", ".join(sorted(known()))
+NAMES = ", ".join(sorted(collect_algorithms()))
 SMALL = f"{sizes.words(sizes.SMALL)} --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 

@@ -55,7 +55,7 @@ def test_an_accumulator_of_another_shape_is_the_plug_ins_fault(name, tmp_path, m
     start, add, dims, line = ACCUMULATORS[name]
     accumulator = Accumulator("g", dims, start, add, lambda had: had)
     asked = own(lambda record: record["g"].reshape(len(record["g"]), -1)[:, 0], accumulator)
-    monkeypatch.setattr(outputs, "further", lambda: {"own": asked})
+    monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": asked})
     problem = fmab.Problem.uniform(**sizes.SMALL)
     given = dict(horizon=40, seeds=2, times=4, outputs=["own"], store=tmp_path / "s")
     wanted = (

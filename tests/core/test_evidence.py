@@ -8,7 +8,7 @@ import scipy.optimize
 import scipy.special
 import scipy.stats
 
-from fmab_jax.algorithms.kl_ucb import largest_mean
+from fmab_jax.algorithms.kl_ucb import maximize_mean
 from fmab_jax.core import evidence
 
 # (n, noises of the lower and of the higher sum, epsilon, lower mean, higher mean)
@@ -147,7 +147,7 @@ def test_private_divergence_is_the_infimum_and_largest_within_its_inverse():
             for distance in (1e-4, 0.03, 0.5, 4.0):
                 with jax.enable_x64(True):
                     mean, within = jnp.float64(x), jnp.float64(distance)
-                    near, privacy = largest_mean(mean, within), jnp.float64(epsilon)
+                    near, privacy = maximize_mean(mean, within), jnp.float64(epsilon)
                     q = evidence.largest_within(mean, near, within, privacy)
                     told = float(evidence.private_divergence(mean, q, privacy))
                 if q < 1.0 - 1e-9:

@@ -374,7 +374,7 @@ def test_no_narrow_numbers_in_the_compiled_run():
         config = configs.bind(algorithm, problem, 10**6)
 
         def run(trial, bound, seed):
-            return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+            return compilation.run_trial(trial, bound, grid, jnp.uint32(0), seed)
 
         jaxpr = jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1))
         made = [x.aval for each, _ in equations(jaxpr.jaxpr) for x in each.outvars]
@@ -941,12 +941,14 @@ def test_a_run_uses_no_random_number_twice(number, monkeypatch):
     algorithm, problem = RUNS[number]
     horizon = 10**5
     # No rows of padding: they would use numbers that decide nothing.
-    config = configs.bind(algorithm, problem, horizon, room=problem.agents, quick=True)
+    config = configs.bind(
+        algorithm, problem, horizon, padded_agents=problem.agents, fast_compile=True
+    )
 
     @jax.jit
     def run(trial, bound, seed):
         grid = jnp.asarray(time_grid(horizon, 1))
-        return compilation.one_trial(trial, bound, grid, jnp.uint32(0), seed)
+        return compilation.run_trial(trial, bound, grid, jnp.uint32(0), seed)
 
     outcomes = [run(config.trial, config.bound, np.uint32(seed)) for seed in range(3)]
     assert sum(int(outcome.rounds) for outcome in outcomes) >= 6

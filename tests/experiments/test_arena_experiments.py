@@ -20,7 +20,7 @@ from experiments import (
     common,
     pictures,
 )
-from fmab_jax.algorithms.base import known
+from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import ledgers
@@ -28,7 +28,7 @@ from fmab_jax.core import ledgers
 
 def test_everybody_takes_part():
     """Would catch an algorithm that is left out, and two of one label."""
-    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == set(known())
+    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == set(collect_algorithms())
     labels = [entry.label for entry in arena.LINE_UP.values()]
     assert len(set(labels)) == len(labels)
 
@@ -831,7 +831,15 @@ def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
     coords = {"time": [5, 1000], "meter": ["server", "used"], "priced": ("meter", [True, False])}
     cells = last | {"links": (("seed", "time", "meter"), links)}
     data = xr.Dataset(cells, coords, {"agents": 10})
-    made = dict(who="who", what="what", algorithm=None, problem=None, horizon=1, seeds=1, known="k")
+    made = dict(
+        who="who",
+        what="what",
+        algorithm=None,
+        problem=None,
+        horizon=1,
+        seeds=1,
+        collect_algorithms="k",
+    )
     for options, of, ends in (
         ({}, "all", [30, 50]),
         ({"priced": True}, "all agents, with links", [34, 58]),

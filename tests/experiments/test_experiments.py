@@ -23,7 +23,7 @@ from experiments import __main__ as command
 from experiments import common, pictures, readings, seen
 from experiments.notes import Note, write_beside
 from experiments.verdicts import Data
-from fmab_jax.algorithms.base import known
+from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.exposures import Unseen
@@ -890,7 +890,7 @@ def test_every_algorithm_that_claims_privacy_is_audited():
     audit = import_module("experiments.audit")
     each_made = [(case, case.make()) for case in audit.SOUND.values()]
     names = {each.name for _, each in each_made}
-    for name, owner in sorted(known().items()):
+    for name, owner in sorted(collect_algorithms().items()):
         private = "epsilon" in owner.__dataclass_fields__
         rows = fmab.privacy_ledger(owner(0.5) if private else owner(), 6)
         claims = any(math.isfinite(row.epsilon) for row in rows)

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import gpu, report, tpu, twins
 from experiments import pages
 from experiments.verdicts import Measured
-from fmab_jax.algorithms.base import known
+from fmab_jax.algorithms.base import collect_algorithms
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def test_a_tpu_page_says_what_was_compiled():
     results = json.loads(tpu.RESULTS.read_text("utf-8"))
     inside = tpu.PAGE.read_text("utf-8").partition(tpu.BEGIN)[2].partition(report.END)[0]
     assert inside.strip() == tpu.page(results)
-    assert {name.partition(",")[0] for name in results["compile_s"]} == set(known())
+    assert {name.partition(",")[0] for name in results["compile_s"]} == set(collect_algorithms())
 
 
 def test_twins_say_what_was_measured():

@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import load_plugin, named
+from fmab_jax.algorithms.base import find_by_name, load_plugin
 from fmab_jax.analysis import pulls, uploads
 from fmab_jax.core import graphs, laws
 from fmab_jax.core.exchanges import Meter, View
@@ -289,7 +289,7 @@ PLAIN = ("0.5", "0.0625", "0.30000000000000004", "0.123", "2.5", "3.125", "2")
 def study(rng):
     """A study file, its values made of the parameters' names and hostile literals."""
     name = rng.choice([each["name"] for each in fmab.list_algorithms()])
-    known = list(parameters_of(named(name)))
+    known = list(parameters_of(find_by_name(name)))
     lines = [f'algorithm = "{name}"', "horizon = 1000", "seeds = 4"]
     if rng.random() < 0.3:
         lines[rng.randrange(3)] = (
@@ -301,7 +301,9 @@ def study(rng):
         lines.append("epsilon = 1")
     usual = rng.random() < 0.5
     if usual:
-        given = [each for each in given if isinstance(parameters_of(named(name))[each].kind, Real)]
+        given = [
+            each for each in given if isinstance(parameters_of(find_by_name(name))[each].kind, Real)
+        ]
     lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in given]
     arms = rng.choice(LITERALS) if rng.random() < 0.2 else 3
     lines += ["[problem]", "agents = 3", f"arms = {arms}"]
@@ -362,7 +364,7 @@ def graph(rng):
 
 def parameters(rng):
     """A parameter of an algorithm, at its ends or hostile."""
-    owners = [named(each["name"]) for each in fmab.list_algorithms()]
+    owners = [find_by_name(each["name"]) for each in fmab.list_algorithms()]
     owner = rng.choice([each for each in owners if parameters_of(each)])
     name = rng.choice(list(parameters_of(owner)))
     kind = parameters_of(owner)[name].kind
@@ -400,7 +402,7 @@ def callables():
     found = {}
     every = {name: getattr(fmab, name) for name in fmab.__all__}
     every["ratings.from_table"] = fmab.ratings.from_table
-    algorithms = {named(each["name"]) for each in fmab.list_algorithms()}
+    algorithms = {find_by_name(each["name"]) for each in fmab.list_algorithms()}
     for name, owner in every.items():
         if callable(owner) and owner not in algorithms:
             kinds = inspect.signature(owner).parameters.values()
@@ -512,7 +514,7 @@ def plugin(rng):
         for made in load_plugin(str(path)):
             same(issubclass(made, fmab.IndexPolicy), True, "what it is")
             same(type(made.name), str, "the type of the name")
-            same(named(made.name) is made, True, "who is known by its name")
+            same(find_by_name(made.name) is made, True, "who is known by its name")
             made().describe()
 
     return data.decode("utf-8", "replace"), throw

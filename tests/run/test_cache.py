@@ -21,8 +21,8 @@ PROBLEM = fmab.Problem.uniform(agents=4, arms=3)
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """Returns an empty folder in which this process keeps what it traces."""
-    monkeypatch.setattr(cache, "_own", tmp_path)
-    monkeypatch.setattr(cache, "_asked", lambda: str(tmp_path))
+    monkeypatch.setattr(cache, "_folder", tmp_path)
+    monkeypatch.setattr(cache, "_get_jax_folder", lambda: str(tmp_path))
     return tmp_path
 
 
@@ -31,13 +31,13 @@ class Runs:
 
     def __init__(self, monkeypatch):
         self.traced = 0
-        whole = compilation.many_trials
+        whole = compilation.run_many_trials
 
         def counted(*given):
             self.traced += 1
             return whole(*given)
 
-        monkeypatch.setattr(compilation, "many_trials", counted)
+        monkeypatch.setattr(compilation, "run_many_trials", counted)
 
     def __call__(self, algorithm=None, seeds=2):
         compilation.compile_program.cache_clear()
@@ -55,7 +55,7 @@ def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place, run):
     first = run()
     assert run.traced == 1 and len(list(place.iterdir())) == 1
     assert run() == first and run.traced == 1
-    cache._own = None  # the fixture's to restore
+    cache._folder = None  # the fixture's to restore
     assert run() == first and run.traced == 2
 
 
@@ -129,7 +129,7 @@ def test_static_parts_that_differ_have_other_statements():
     values += [{"a": 1, "b": 2}, {"a": 2, "b": 1}, int, bool, np.dtype("int8"), *laws]
     values += map(jax.tree.structure, [(1, 2), [1, 2], (1, None)])
     values += [jax.ShapeDtypeStruct((2,), np.int8), jax.ShapeDtypeStruct((2,), np.int16)]
-    statements = {cache._statement(value) for value in values}
+    statements = {cache._serialize(value) for value in values}
     assert None not in statements and len(statements) == len(values)
 
 
@@ -141,7 +141,7 @@ def test_parts_from_elsewhere_have_no_statement():
         value: int = 1
 
     for value in (Theirs(), Theirs, lambda: 1, (1, [Theirs()]), os.PathLike):
-        assert cache._statement(value) is None
+        assert cache._serialize(value) is None
 
 
 def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
@@ -158,7 +158,7 @@ def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
     third = max(place.glob("traced-*"), key=lambda path: path.stat().st_mtime)
     left = {first.name, third.name, "others"}
     monkeypatch.setattr(cache, "_MOST_BYTES", first.stat().st_size + third.stat().st_size)
-    cache._bounded(place)
+    cache._remove_oldest(place)
     assert {path.name for path in place.iterdir()} == left
 
 
@@ -166,7 +166,7 @@ def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""
     told = {}
-    monkeypatch.setattr(cache, "_own", None)
+    monkeypatch.setattr(cache, "_folder", None)
     monkeypatch.setattr(jax.config, "update", told.__setitem__)
     made = fmab.use_compilation_cache(tmp_path / "a" / "b")
     assert made == tmp_path / "a" / "b" and made.stat().st_mode & 0o777 == 0o700

@@ -30,9 +30,11 @@ def outcome(**changed):
 
 def test_kept_promises_are_taken():
     """Would catch a rounding of a large regret that is taken for a fall."""
-    contract.judge(outcome(), [7, 9], "x")
-    contract.judge(outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x")
-    contract.judge(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
+    contract.check_batch(outcome(), [7, 9], "x")
+    contract.check_batch(
+        outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x"
+    )
+    contract.check_batch(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
 
 
 BROKEN = {
@@ -54,7 +56,7 @@ def test_a_broken_promise_is_told_with_its_seed_and_slot(what):
     """Would catch numbers that no run can have, or a line that names another seed or slot."""
     changed, told = BROKEN[what]
     said = refused(
-        contract.judge, outcome(**{k: np.array(v) for k, v in changed.items()}), [7, 9], "x"
+        contract.check_batch, outcome(**{k: np.array(v) for k, v in changed.items()}), [7, 9], "x"
     )
     assert said.startswith("x breaks the contract of algorithms: ") and told in said
 
@@ -80,9 +82,9 @@ def test_an_outcome_of_another_shape_or_type_is_refused(what):
         given = Outcome(**(one | given))
     with jax.enable_x64(True):
         right = Outcome(**one)
-        assert contract.shaped(right, 3, "x") is right
+        assert contract.check_outcome(right, 3, "x") is right
         waited = right._replace(waiting_regret=np.zeros(3))
-        assert contract.shaped(waited, 3, "x") is waited
+        assert contract.check_outcome(waited, 3, "x") is waited
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
-            contract.shaped(given, 3, "x")
+            contract.check_outcome(given, 3, "x")
     assert told in str(caught.value)

@@ -53,8 +53,8 @@ def test_a_digest_holds_all_that_a_result_says(what):
         square=(("time", "more"), np.ones((3, 3))), flat=(("few", "many"), np.ones((3, 3)))
     )
     changed = CHANGES[what](first)
-    assert netcdf._digest(first) != netcdf._digest(changed)
-    assert netcdf._digest(first) == netcdf._digest(first.copy(deep=True))
+    assert netcdf._compute_digest(first) != netcdf._compute_digest(changed)
+    assert netcdf._compute_digest(first) == netcdf._compute_digest(first.copy(deep=True))
 
 
 @pytest.mark.parametrize("where", ["epsilon", "algorithm", "units", "new", "dimensions"])

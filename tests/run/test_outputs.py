@@ -16,7 +16,7 @@ import xarray as xr
 from refusals import refuses
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import installed, load_plugin
+from fmab_jax.algorithms.base import load_plugin, load_shipped
 from fmab_jax.core import plugins
 from fmab_jax.core.outputs import Accumulator, Record
 from fmab_jax.errors import Damaged
@@ -34,7 +34,7 @@ AGENTS = sizes.SMALL["agents"]
 
 def made(name, **more):
     """Returns an algorithm with the parameters that must be given."""
-    owner = installed()[name]
+    owner = load_shipped()[name]
     asked = {n: each.suggested for n, each in parameters_of(owner).items()}
     needed = {n: value for n, value in asked.items() if value is not UNSET}
     graph = {"graph": "ring"} if "graph" in parameters_of(owner) else {}
@@ -56,7 +56,7 @@ def both(name, **more):
 LOOPS = {("cdp",), ("cdp", "participation"), ("ddp",), ("single",), ("ucb1",), ("dp_imed",)}
 # Algorithms whose loops add something up, and the other value of what decides how they go.
 CASES = [
-    *((name, {}) for name in installed() if name != "demab"),
+    *((name, {}) for name in load_shipped() if name != "demab"),
     ("cdp", {"participation": 0.5}),
     ("cdp", {"rounds": 1}),
     ("ucb1", {"pooled": True}),
@@ -335,7 +335,7 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     there = results.open_results(tmp_path / "s")
     header = grid.header_of(stated, study.collect_provenance("cpu"))
     entries, _ = there.source.entries()
-    begun = chunks.Results(header, there.source, entries, outputs.chosen(asked))
+    begun = chunks.Results(header, there.source, entries, outputs.resolve(asked))
     data = results.dataset(begun, "s", partial=True)
     for name in (*ALL, "arms_tried"):
         # TRIED counts pulls, which the store has.
@@ -371,7 +371,7 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
     arrays = there.chunk(entry)
-    asked = outputs.chosen(ALL)
+    asked = outputs.resolve(ALL)
 
     def read(*ranges):
         kept = chunks.Memory()
@@ -402,7 +402,7 @@ def test_another_accumulator_is_another_output():
     adds = [lambda had, stretch, grid: had, lambda had, stretch, grid: 2 * had]
     accumulators = [Accumulator("g", ("arm",), len, add, len) for add in adds]
     one, other, same = (
-        outputs.described(fmab.Output("x", "", "", of, ("arm",), accumulators=(accumulator,)))
+        outputs.identity(fmab.Output("x", "", "", of, ("arm",), accumulators=(accumulator,)))
         for accumulator in (*accumulators, accumulators[0])
     )
     assert one == same != other
@@ -414,7 +414,7 @@ def test_memory_of_accumulators_is_told():
 
     problem = fmab.Problem.uniform(50, 10)
     plain = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000)
-    asked = outputs.chosen(["fairness"])
+    asked = outputs.resolve(["fairness"])
     with_it = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=asked)
     assert with_it.accumulator_bytes == 8 * 52 * 100
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
@@ -468,7 +468,7 @@ def test_an_output_names_the_accumulators_that_it_uses():
 def test_what_is_no_output_is_refused(name):
     """Would catch a run that goes on without what was asked for, or under a name that is taken."""
     asked, line = REFUSED[name]
-    refuses(line, outputs.chosen, asked)
+    refuses(line, outputs.resolve, asked)
 
 
 def test_pulls_are_counted_where_agents_share_the_arms_out():
@@ -517,7 +517,7 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     refuses("outputs='arms_tried': must be known here", fmab.open_sweep, folder)
     path.write_text(PLUG.replace("arms_tried", "pulls"))
     load_plugin(str(path))
-    refuses("plugin='pulls': must be the name of no other output", outputs.further)
+    refuses("plugin='pulls': must be the name of no other output", outputs.optional_outputs)
 
 
 def test_a_report_has_the_outputs_in_its_study_file(tmp_path):
@@ -531,7 +531,7 @@ def test_a_report_has_the_outputs_in_its_study_file(tmp_path):
 def test_the_index_is_one_where_nobody_has_regret():
     """Would catch 0 / 0 where all agents play the best arm all along."""
     regret = np.zeros((2, 3, 4))
-    output = outputs.further()["fairness"]
+    output = outputs.optional_outputs()["fairness"]
     record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.accumulators)
     of = output.of
     assert of(record).tolist() == [1, 1]
@@ -633,7 +633,7 @@ def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch)
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep="summary", outputs=[own(of)], **SHORT)
     # As an output of a plug-in, in a store.
-    monkeypatch.setattr(outputs, "further", lambda: {"own": own(of)})
+    monkeypatch.setattr(outputs, "optional_outputs", lambda: {"own": own(of)})
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=["own"], store=tmp_path / "s", **SHORT)
     assert not list((tmp_path / "s" / "chunks").iterdir())
@@ -691,7 +691,7 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     )
 
     def read(asked):
-        known = there.source, entries, outputs.chosen(["pulls", asked])
+        known = there.source, entries, outputs.resolve(["pulls", asked])
         return results.dataset(chunks.Results(header, *known), "here", partial=True).own
 
     for cut in (slice(None), slice(2, 5)):
@@ -739,7 +739,7 @@ def test_no_name_of_a_result_or_its_tables_is_free():
     found = names_of_results()
     assert {"regret_lower", "cost_upper", "links_mean", "relative_width", "lower"} <= found
     for name in found:
-        refuses(f"Output.name='{name}': must be a short", outputs.chosen, [own(len, name)])
+        refuses(f"Output.name='{name}': must be a short", outputs.resolve, [own(len, name)])
     parameters = {"epsilon", "epsilon_message", "algorithm", "agents", "arms", "horizon", "seeds"}
     for name in found - parameters:
         line = (
@@ -753,10 +753,10 @@ def test_outputs_take_no_name_from_each_other():
     """Would catch a table in which one output stands in the column of another's interval."""
     for pair in (["fairness", own(len, "fairness_upper")], [own(len, "x_mean"), own(len, "x")]):
         for asked in (pair, pair[::-1]):
-            refuses(r"Output.name='\w+': must be a short", outputs.chosen, asked)
-    refuses("Output.name='pulls': must be a short", outputs.chosen, [own(len, "pulls")])
+            refuses(r"Output.name='\w+': must be a short", outputs.resolve, asked)
+    refuses("Output.name='pulls': must be a short", outputs.resolve, [own(len, "pulls")])
     given = dict(horizon=100, seeds=2, outputs=["fairness"], fairness_lower=[1, 2])
     line = "Output.name='fairness': must be no parameter"
     refuses(line, fmab.sweep, with_parameter("fairness_lower"), DRAWN, **given)
     # A word that no table derives is free.
-    assert outputs.chosen([own(len, "agent_mean"), own(len, "regretful")])
+    assert outputs.resolve([own(len, "agent_mean"), own(len, "regretful")])

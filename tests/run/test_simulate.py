@@ -103,7 +103,7 @@ def test_rows_of_padding_change_no_bit(path):
     algorithm, problem = ROOMY[path]
     programs, found = set(), []
     for room in (11, 37):
-        config = configs.bind(algorithm, problem, 20_000, times=10, room=room)
+        config = configs.bind(algorithm, problem, 20_000, times=10, padded_agents=room)
         programs.add(config.program)
         work = batches.Trials([config], np.zeros(20, np.int32), range(20), 0)
         collected = batches.TrialResults(20, config.points)
@@ -239,7 +239,7 @@ def test_the_program_of_an_accelerator_has_few_loops(path, platform):
     def traced(platform):
         def many(*given):
             with trace_for(platform):
-                return compilation.many_trials(*given)
+                return compilation.run_many_trials(*given)
 
         return jax.jit(many).trace(*arguments)
 
@@ -276,7 +276,7 @@ def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
     monkeypatch.setattr(jax.lax, "while_loop", counted)
     monkeypatch.setattr(compilation, "trace_for", lambda _: trace_for("gpu"))
     # A program that calls Python cannot be kept.
-    monkeypatch.setattr(cache, "_file", lambda _: None)
+    monkeypatch.setattr(cache, "_find_program", lambda _: None)
     compilation.compile_program.cache_clear()
     data = fmab.simulate(PATHS[path], PROBLEM, 20_000, 512, times=1, batch=512)
     jax.effects_barrier()
@@ -292,7 +292,7 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     traces = []
     # Another test, or another process, may have traced it.
     compilation.compile_program.cache_clear()
-    monkeypatch.setattr(cache, "_own", None)
+    monkeypatch.setattr(cache, "_folder", None)
     run = elimination.run
     monkeypatch.setattr(elimination, "run", lambda *given: traces.append(run) or run(*given))
     problem = fmab.Problem.uniform(agents=7, arms=4)
@@ -424,7 +424,7 @@ def test_batches_are_cut_for_what_a_processor_keeps():
     """Would catch agents alone whose curves are not counted, or counted where programs are chosen,
     and an accelerator whose batches are cut as well."""
     config = configs.bind(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
-    assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32
+    assert config.estimate_needs(8192, (jax.devices("cpu")[0],)).batch == 32
     gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0, memory_stats=lambda: None)
     assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
 
@@ -584,10 +584,10 @@ def test_nearby_sizes_share_a_program():
     """Would catch fewer rows than agents, a size of its own for each number, or fourfold memory
     for large problems."""
     agents = (1, 4, 5, 9, 15, 16, 17, 50, 100, 1000)
-    assert [configs._snug(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
-    rooms = [configs.room_for(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
+    assert [configs._round_agents(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
+    rooms = [configs.pad_agents(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
     assert rooms == [4, 4, 16, 16, 64, 64, 256, 256, 512, 1024]
-    points = [configs._padded_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
+    points = [configs._pad_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
     assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
 
 

@@ -405,8 +405,8 @@ def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
 
     edges = tmp_path / "path.txt"
     edges.write_text("".join(f"{i} {i + 1}\n" for i in range(10)))
-    families._table.cache_clear()
-    configs.exchange_of.cache_clear()
+    families._build_exchange.cache_clear()
+    configs.build_exchange.cache_clear()
     counting(graphs, "distances")
     counting(graphs, "validated")
     counting(exchanges, "flooding")

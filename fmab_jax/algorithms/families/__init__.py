@@ -1,1 +1,1 @@
-"""The loops that algorithms fill in."""
+"""The loops that algorithms share."""

@@ -1,4 +1,4 @@
-"""Agents that hear nobody: each runs a loop of its own, and their ends are counted together."""
+"""Agents without communication: one loop for each agent, and one outcome for all."""
 
 from __future__ import annotations
 
@@ -14,77 +14,81 @@ from fmab_jax.core.shapes import Integer, Reals, Scalar
 from fmab_jax.core.trials import Outcome
 
 
-def each(
-    instance: Instance, key: Array, room: int, agents: Scalar, horizon: Integer
+def split_agents(
+    instance: Instance, key: Array, padded_agents: int, agents: Scalar, horizon: Integer
 ) -> tuple[Instance, Array, Int[Array, " agent"]]:
-    """Returns instance, key and last slot of each agent.
+    """Returns the instance, key and last slot of each agent.
 
     Args:
-        instance: The seed's.
-        key: The seed's.
-        room: Rows that agents are padded to.
+        instance: The seed's instance.
+        key: The seed's key.
+        padded_agents: Rows that agents are padded to.
         agents: M.
         horizon: T.
     """
 
-    def one_agent(agent: Array) -> tuple[Instance, Array, Array]:
+    def split_agent(agent: Array) -> tuple[Instance, Array, Array]:
         row = agent if len(instance.means) > 1 else agent * 0
         local = jax.tree.map(
             lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
             (instance.means, instance.parameters),
         )
-        params = instance._replace(means=local[0], parameters=local[1])
-        # Padding rows stand for nobody, and play no slot.
+        local_instance = instance._replace(means=local[0], parameters=local[1])
+        # Padding rows play no slot.
         last = jnp.where(agent < agents.astype(jnp.int32), horizon, 0)
-        return params, keys.agent_key(key, agent), last
+        return local_instance, keys.agent_key(key, agent), last
 
-    return jax.vmap(one_agent)(jnp.arange(room, dtype=jnp.int32))
+    return jax.vmap(split_agent)(jnp.arange(padded_agents, dtype=jnp.int32))
 
 
-def together(
-    each: Outcome, arms: int, room: int, agents: Scalar, accumulators: tuple[Accumulator, ...] = ()
+def combine_outcomes(
+    outcomes: Outcome,
+    arms: int,
+    padded_agents: int,
+    agents: Scalar,
+    accumulators: tuple[Accumulator, ...] = (),
 ) -> Outcome:
-    """Returns the outcome of all agents from that of each.
+    """Returns one outcome of all agents from one outcome for each.
 
     Args:
-        each: [agent] of everything.
+        outcomes: Outcome with a leading agent axis.
         arms: K.
-        room: Rows that agents are padded to.
+        padded_agents: Rows that agents are padded to.
         agents: M.
-        accumulators: What was added up; each agent was one row.
+        accumulators: Gauges of the loops, in which each agent was one row.
     """
     count = agents.astype(jnp.int32)
-    real = jnp.arange(room, dtype=jnp.int32) < count
+    real = jnp.arange(padded_agents, dtype=jnp.int32) < count
 
-    def mask(values: Array) -> Array:
+    def mask_padding(values: Array) -> Array:
         return jnp.where(real.reshape(-1, *[1] * (values.ndim - 1)), values, 0)
 
-    def total(values: Float[Array, "agent ..."]) -> Reals:
-        return arrays.padded_sum(mask(values))
+    def sum_agents(values: Float[Array, "agent ..."]) -> Reals:
+        return arrays.padded_sum(mask_padding(values))
 
-    def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
-        return jnp.max(mask(values), axis=0)
+    def max_agents(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
+        return jnp.max(mask_padding(values), axis=0)
 
-    votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
-    playing = jnp.sum(mask(votes), axis=0, dtype=jnp.int32)
+    votes = jax.nn.one_hot(outcomes.chosen_arm, arms, dtype=jnp.int32)
+    playing = jnp.sum(mask_padding(votes), axis=0, dtype=jnp.int32)
     exploring = count - jnp.sum(playing, dtype=jnp.int32)
     most = jnp.argmax(playing).astype(jnp.int32)
 
     return Outcome(
-        regret=total(each.regret),
+        regret=sum_agents(outcomes.regret),
         waiting_regret=None,
-        rounds_by=largest(each.rounds_by),
-        rounds=largest(each.rounds),
-        arms_reported=largest(each.arms_reported),
-        active_arms=largest(each.active_arms),
+        rounds_by=max_agents(outcomes.rounds_by),
+        rounds=max_agents(outcomes.rounds),
+        arms_reported=max_agents(outcomes.arms_reported),
+        active_arms=max_agents(outcomes.active_arms),
         chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=jnp.sum(mask(each.agents_lost)),
-        agents_worse=jnp.sum(mask(each.agents_worse)),
-        final_gap=total(each.final_gap) / agents,
+        agents_lost=jnp.sum(mask_padding(outcomes.agents_lost)),
+        agents_worse=jnp.sum(mask_padding(outcomes.agents_worse)),
+        final_gap=sum_agents(outcomes.final_gap) / agents,
         accumulator_values={
-            accumulator.name: values[:, 0] if accumulator.by_agent else total(values)
+            accumulator.name: values[:, 0] if accumulator.by_agent else sum_agents(values)
             for accumulator in accumulators
-            for values in [(each.accumulator_values or {})[accumulator.name]]
+            for values in [(outcomes.accumulator_values or {})[accumulator.name]]
         }
         or None,
     )

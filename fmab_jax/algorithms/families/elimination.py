@@ -1,10 +1,10 @@
-"""Elimination: explore the active arms equally for an epoch, hear of them, drop the worse.
+"""Elimination: explore the active arms equally for an epoch, aggregate, drop the worse arms.
 
-The equations of Algorithm 1 of arXiv 2111.01570, as functions that can be replaced: pulls per
-epoch, radius, noise, which epochs are remembered, who leaves. The loop is fmab_jax/elimination.py.
-Who is heard, how long agents wait and what links are built is all in the exchange; the loop never
-looks inside a graph. It never draws a single pull: an epoch needs one sum of rewards per (agent,
-arm), or per arm where agents sum out.
+The equations of Algorithm 1 of arXiv 2111.01570, as functions that subclasses replace: pulls per
+epoch, radius, noise, memory of epochs, elimination. The loop is fmab_jax/elimination.py. The
+exchange states who reports, how long agents wait and which links a round builds; the loop never
+looks inside a graph. It draws no single pull: an epoch needs one sum of rewards per (agent, arm),
+or per arm where agents sum out.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ from fmab_jax.elimination import Aggregate as Aggregate
 from fmab_jax.elimination import Epoch as Epoch  # so that algorithms import from here
 from fmab_jax.errors import refuse
 
-# What an epoch says besides the algorithm's values.
+# Fields of an epoch that may change from epoch to epoch.
 _CHANGING = tuple(name for name in Epoch._fields if name != "params")
-# Most agents that share arms: the noise law of each number of agents is solved for.
+# Each number of agents that share arms needs a noise law of its own, which takes time to fit.
 _MOST_SHARING = 1000
-# So many agents that are drawn in turn count as one row of a batch.
+# Agents that are drawn in sequence use less memory: this many count as one row of a batch.
 _IN_TURN = 12
 
 
-def is_clearly_behind(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-    """Tells which arms have an upper bound below the best lower bound."""
-    return behind > 2.0 * radius
+def is_clearly_behind(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
+    """Tells which arms have an upper bound below the best lower one; see `Elimination.leaves`."""
+    return deficit > 2.0 * radius
 
 
 @dataclass(frozen=True)
 class Elimination(Algorithm):
-    """The family: a filling states `exchange` and its equations, as static functions of `Epoch`.
+    """The family: an algorithm states `exchange` and its equations, as static functions of `Epoch`.
 
     Attributes:
-        noisy: Whether messages carry noise; without, none is drawn.
+        noisy: Whether messages carry noise; if not, the loop draws none.
         remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
-        sharing_flag: Name of the parameter that says whether agents share the arms out.
-        sums_securely: Whether only the sum over all agents is seen, with one Laplace variable on
-            it; otherwise each agent adds one of its own.
-        elementwise: Whether `worse` judges each arm by itself, whatever the others are.
+        sharing_flag: Name of the parameter that lets agents share the arms out.
+        sums_securely: Whether the server sees only the sum over all agents, with one Laplace
+            variable on it; otherwise each agent adds a variable.
+        elementwise: Whether `worse` judges each arm independently of the others.
         lasting_scale: Whether `noise_scale` is the same in all epochs of a run.
         precompute_fields: Fields of `Epoch` that `precompute` reads; all others are NaN for it.
 
-    The last three make runs faster. Each is about one function: a class that restates the function
-    restates what is said of it, or nothing is.
+    The last three make runs faster. Each describes one function: a class that overrides the
+    function must state the attribute again, or it does not apply.
 
     Example:
-        An oracle knows the smallest gap, and so how long its epochs must be. Arms are judged by the
-        variance of their rewards. Messages are not noisy; ``docs/own_algorithm.md`` shows noise.
+        An oracle knows the smallest gap, and so the length of its epochs. It judges arms by the
+        variance of their rewards. Messages have no noise; ``docs/own_algorithm.md`` shows noise.
 
         >>> from dataclasses import dataclass
         >>> import jax.numpy as jnp
@@ -123,23 +123,23 @@ class Elimination(Algorithm):
 
     @property
     def waits_privately(self) -> bool:
-        """Whether waiting agents go by their noisy means, the ones that they send."""
+        """Whether waiting agents act on the noisy means that they send."""
         return False
 
     @property
     def shares_arms(self) -> bool:
-        """Whether agents share the arms out, and each pulls a part of them; they must be alike."""
+        """Whether agents share the arms out: each pulls a part. Agents must be homogeneous."""
         return False
 
     @property
     def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that share the arms out."""
+        """Whether agents whose means differ are refused, because they share the arms out."""
         return self.shares_arms
 
     @staticmethod
     @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
-        """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not known yet."""
+        """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not set yet."""
         raise NotImplementedError
 
     @staticmethod
@@ -149,21 +149,21 @@ class Elimination(Algorithm):
         raise NotImplementedError
 
     @staticmethod
-    def eliminates(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
-        """Tells which arms leave, from how far their aggregates are behind the best."""
-        return behind >= 2.0 * radius
+    def eliminates(deficit: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
+        """Tells which arms leave, given the differences of their aggregates from the best one."""
+        return deficit >= 2.0 * radius
 
     @classmethod
     def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
-        """Returns what `worse` needs of an epoch besides, computed once and not for each arm.
+        """Computes, once per epoch, what `worse` reads as ``aggregate.precomputed``.
 
-        A pytree of arrays that do not depend on data; ``aggregate.precomputed`` is it.
+        A pytree of arrays that do not depend on data.
         """
         return ()
 
     @classmethod
     def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]:
-        """Tells which arms leave, from the whole aggregate; by default, as `eliminates` says."""
+        """Tells which arms leave, from the whole aggregate; by default calls `eliminates`."""
         return cls.eliminates(aggregate.best - aggregate.mean, aggregate.radius)
 
     @staticmethod
@@ -173,7 +173,7 @@ class Elimination(Algorithm):
 
     @staticmethod
     def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
-        """Returns the values once the instance is known; for what only an oracle knows."""
+        """Returns ``params`` for an instance; oracles read the instance here."""
         return params
 
     @staticmethod
@@ -182,12 +182,17 @@ class Elimination(Algorithm):
         return math.inf
 
     def make_trial(
-        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+        self,
+        problem: Problem,
+        horizon: int,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
     ) -> EliminationTrial:
         """Returns the trial.
 
-        Rewards are summed over the agents of a group, which weigh the same, where everybody
-        reports and nobody waits; noise where everybody reports.
+        Rewards are drawn as sums over groups of agents of one weight if all agents report and none
+        waits; noise is drawn as sums if all agents report.
         """
         if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
             name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"
@@ -195,8 +200,8 @@ class Elimination(Algorithm):
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         if self.shares_arms:
             self._check_shared(exchange, sum_agents)
-        lasting = self._says("lasting_scale", "noise_scale")
-        restated = not self._says("precompute_fields", "precompute")
+        lasting = self._is_stated_for("lasting_scale", "noise_scale")
+        restated = not self._is_stated_for("precompute_fields", "precompute")
         values: dict[str, Any] = {
             "horizon": np.int64(horizon),
             "agents": np.float64(problem.agents),
@@ -206,18 +211,18 @@ class Elimination(Algorithm):
         }
         return EliminationTrial(
             algorithm=type(self),
-            elementwise=self._says("elementwise", "worse", "eliminates"),
+            elementwise=self._is_stated_for("elementwise", "worse", "eliminates"),
             precompute_fields=_CHANGING if restated else self.precompute_fields,
-            mean_rows=1 if problem.homogeneous or exchange.alone else room,
+            mean_rows=1 if problem.homogeneous or exchange.alone else padded_agents,
             alone=exchange.alone,
             waits=exchange.wait > 0,
-            padded_agents=room if exchange.alone else 0,
-            draws=draws.choose(self, problem, exchange, room, lasting, sum_agents),
+            padded_agents=padded_agents if exchange.alone else 0,
+            draws=draws.choose(self, problem, exchange, padded_agents, lasting, sum_agents),
             **values,
         )
 
-    def _says(self, name: str, *functions: str) -> bool:
-        """Tells whether an attribute is true of some functions, by the class that states these."""
+    def _is_stated_for(self, name: str, *functions: str) -> bool:
+        """Tells whether a flag holds: no later class overrides a function that it describes."""
         order = type(self).__mro__
 
         def place(name: str) -> int:
@@ -226,7 +231,7 @@ class Elimination(Algorithm):
         return bool(getattr(self, name)) and place(name) <= min(map(place, functions))
 
     def _check_shared(self, exchange: Exchange, sum_agents: bool) -> None:
-        """Refuses to share arms out where one agent's rewards do not stand for those of all."""
+        """Refuses shared arms where one agent's rewards cannot stand for those of all agents."""
         name = self.sharing_flag
         if not sum_agents:
             allowed = "True where agents share the arms out"
@@ -237,10 +242,13 @@ class Elimination(Algorithm):
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
-        """Refuses noise that no result states, and noise for rewards that have no range."""
+        """Refuses noise without a stated epsilon, and noise for rewards without a range."""
         if self.noisy and type(self).privacy is Algorithm.privacy:
-            what, remedy = f"{type(self).__name__}.privacy", "return epsilon and epsilon_message"
-            refuse(what, "that of no noise", "its own where noisy = True", remedy)
+            field_name, remedy = (
+                f"{type(self).__name__}.privacy",
+                "return epsilon and epsilon_message",
+            )
+            refuse(field_name, "that of no noise", "its own where noisy = True", remedy)
         if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
             remedy = "clip rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
@@ -253,23 +261,23 @@ class EliminationTrial:
     """An elimination algorithm bound to a problem.
 
     Attributes:
-        algorithm: Its class, for its equations.
-        elementwise: Whether arms are judged one by one.
+        algorithm: The class, for its equations.
+        elementwise: Whether `worse` judges arms independently.
         precompute_fields: Fields of an epoch that `Elimination.precompute` reads.
         mean_rows: Rows of the mean rewards of a run: one for each agent, or one for all.
-        alone: Whether every agent runs by itself, with nobody to hear.
+        alone: Whether every agent runs by itself, without communication.
         waits: Whether agents play their own best arm while messages travel.
-        padded_agents: Rows that agents are padded to where each runs by itself.
-        draws: What an epoch draws.
+        padded_agents: Rows that agents are padded to if each runs by itself, else 0.
+        draws: The sampler of an epoch.
         horizon: T in slots, int64.
         agents: M.
         reporting: N, the agents heard in a round.
         wait: Slots from an epoch's end to its aggregate.
         params: The algorithm's values.
-        accumulators: What is added up for outputs.
+        accumulators: Gauges that the loop computes for outputs.
     """
 
-    algorithm: type[Any] = field(metadata=STATIC)
+    algorithm: type[Elimination] = field(metadata=STATIC)
     elementwise: bool = field(metadata=STATIC)
     precompute_fields: tuple[str, ...] = field(metadata=STATIC)
     mean_rows: int = field(metadata=STATIC)
@@ -288,27 +296,29 @@ class EliminationTrial:
 
     @property
     def accumulator_rows(self) -> int:
-        """How many rows an accumulator by agent has."""
+        """Number of rows of a accumulator by agent."""
         return self.draws.real.shape[-1] if isinstance(self.draws, ByAgent) and self.waits else 1
 
     @property
     def agents_by_row(self) -> PerRow:
-        """How many agents each of these rows stands for."""
+        """Number of agents that each of these rows stands for."""
         if isinstance(self.draws, ByAgent) and self.waits:
             return jnp.asarray(self.draws.real).astype(jnp.float64)
         return jnp.asarray(self.agents)[None]
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EliminationTrial:
-        """Returns the same trial, which adds up accumulators for outputs.
+        """Returns the trial with accumulators for outputs.
 
         Raises:
-            ValueError: If agents share the arms out, and an accumulator is by agent: the pulls of
-                each agent are not simulated.
+            ValueError: If agents share the arms out and an accumulator is by agent, because the loop does
+                not compute the pulls of each agent.
         """
-        for each in accumulators:
-            if isinstance(self.draws, SplitArms) and each.by_agent:
+        for accumulator in accumulators:
+            if isinstance(self.draws, SplitArms) and accumulator.by_agent:
                 allowed = f"left out with {self.algorithm.title}, whose agents share the arms out"
-                refuse("outputs", each.name, allowed, "what each agent pulls is not worked out")
+                refuse(
+                    "outputs", accumulator.name, allowed, "what each agent pulls is not worked out"
+                )
         return replace(self, accumulators=accumulators)
 
     def run(self, instance: Instance, grid: Array, key: Array) -> Outcome:
@@ -318,12 +328,12 @@ class EliminationTrial:
         return jax.tree.map(lambda x: x[0], trial.run_batch(*inputs))
 
     def run_batch(self, instance: Instance, grid: Array, key: Array) -> Outcome:
-        """Runs one seed of each of many trials; this trial's arrays are [trial, ...], too."""
+        """Runs one seed of each of many trials; this trial's arrays have a leading trial axis."""
         params = jax.vmap(self.algorithm.resolve_params)(self.params, instance)
         trial = replace(self, params=params)
         if not self.alone:
             return elimination.run(trial, instance, grid, key, self.horizon)
-        split = jax.vmap(alone.each, (0, 0, None, 0, 0))
+        split = jax.vmap(alone.split_agents, (0, 0, None, 0, 0))
         local, keys, last = split(instance, key, self.padded_agents, self.agents, self.horizon)
         trials, rows = last.shape
         trial = replace(trial, agents=jnp.ones_like(self.agents))
@@ -331,17 +341,17 @@ class EliminationTrial:
         local, keys, last = jax.tree.map(
             lambda x: x.reshape(trials * rows, *x.shape[2:]), (local, keys, last)
         )
-        each = elimination.run(trial, local, grid, keys, last)
-        each = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), each)
-        together = jax.vmap(alone.together, (0, None, None, 0, None))
-        return together(
-            each, instance.gaps.shape[1], self.padded_agents, self.agents, self.accumulators
+        outcomes = elimination.run(trial, local, grid, keys, last)
+        outcomes = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), outcomes)
+        combine = jax.vmap(alone.combine_outcomes, (0, None, None, 0, None))
+        return combine(
+            outcomes, instance.gaps.shape[1], self.padded_agents, self.agents, self.accumulators
         )
 
     def elements(self) -> int:
-        """Returns how many rows of arms the loop holds for one seed."""
+        """Returns the number of rows of arms in the loop's state of one seed."""
         draws = self.draws
-        # Agents that are drawn in turn; agents that are summed out, whose means few arms read.
+        # Agents in sequence take less memory; so do means of agents that are summed out.
         in_turn = draws.real.size // _IN_TURN if isinstance(draws, OnReport) else 0
         rows = max([1, in_turn, self.mean_rows // 6, *(x[0] for x in draws.sums.values() if x)])
         return rows * max(1, self.padded_agents)

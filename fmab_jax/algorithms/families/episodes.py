@@ -1,8 +1,8 @@
-"""Episodes: choose an arm, play it for a while known beforehand, learn the sum, choose again.
+"""Episodes: choose an arm and a length, play it, learn the sum, choose again.
 
-The third loop beside epochs and slots. An episode takes one draw of a sum of rewards, one variable
-of noise, and one look at the arms, however long it is: a run of T slots in episodes that grow takes
-of the order of K log T steps. Each agent is alone, or all play the same arm and a server hears the
+The third loop, in addition to epochs and slots. An episode takes one draw of a sum of rewards, one
+noise variable and one choice, at any length: a run of T slots with growing episodes takes on the
+order of K log T steps. Each agent is alone, or all agents play the same arm and a server hears the
 sum over them after every episode.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,14 +42,14 @@ from fmab_jax.core.trials import Outcome, checked
 
 
 class Episode(NamedTuple):
-    """An episode, as a filling sees it.
+    """The view of an episode in an algorithm's functions.
 
     Attributes:
-        number: 1 is the first one, in which every arm is played once, in order.
-        time: Its first slot, t = 1, 2, ...
+        number: 1, 2, ...; in the first episode every arm is played once, in order.
+        time: First slot of the episode, t = 1, 2, ...
         horizon: T.
         arms: K.
-        sharing: Agents whose rewards a sum adds up: M where all play together, else 1.
+        sharing: Number of agents in a sum of rewards: M if all play together, else 1.
     """
 
     number: Scalar
@@ -60,7 +60,7 @@ class Episode(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The state of most policies, by arm: its pulls, and the sum of their rewards with noise."""
+    """The state of most policies, by arm: pulls, and sums of rewards with noise."""
 
     pulls: PerArm
     sums: PerArm
@@ -68,10 +68,10 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Episodes(Algorithm):
-    """The family: a filling states which arm is played for how long, and what is learned of it.
+    """The family: a policy chooses an arm and a length, and learns from the sum of rewards.
 
-    A filling is a frozen dataclass with these static functions of arrays. ``params`` holds what
-    `values` returns, by name, as float64 scalars. `choose` is the only one that it must state.
+    A policy is a frozen dataclass with these static functions of arrays. ``params`` holds the
+    result of `values`, by name, as float64 scalars. Only `choose` has no default.
 
     Example:
         All agents play the best arm until its pulls have doubled. A server hears noisy sums.
@@ -110,7 +110,7 @@ class Episodes(Algorithm):
 
     @property
     def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that play together."""
+        """Whether agents whose means differ are refused, because they play together."""
         return self.shared
 
     @staticmethod
@@ -135,22 +135,26 @@ class Episodes(Algorithm):
     ) -> State:
         """Returns the state after an episode that was not cut at the horizon.
 
-        Pulls of each arm, the sum of its rewards, and a Laplace(0, 1) variable are zero where
-        nothing was pulled.
+        Pulls, sums of rewards and Laplace(0, 1) variables are zero for arms without pulls.
         """
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
     def commit(state: State) -> Integer:
-        """Returns the arm that is committed to; by default the one pulled most."""
+        """Returns the arm to commit to; by default the arm with most pulls."""
         return jnp.argmax(state.pulls)
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns what an episode's message costs: nothing, or one sum from every agent."""
+        """Returns the exchange of an episode: no message, or one sum from every agent."""
         return exchanges.server(agents) if self.shared else exchanges.alone(agents)
 
     def make_trial(
-        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+        self,
+        problem: Problem,
+        horizon: int,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
     ) -> EpisodesTrial:
         """Returns the trial.
 
@@ -159,9 +163,9 @@ class Episodes(Algorithm):
         """
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         return EpisodesTrial(
-            filling=type(self),
+            algorithm=type(self),
             law=problem.rewards.bind()[0],
-            room=1 if self.shared else room,
+            padded_agents=1 if self.shared else padded_agents,
             shared=self.shared,
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
@@ -175,37 +179,37 @@ class EpisodesTrial:
     """A policy of episodes bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next three and the accumulators.
-        law: Of the rewards.
-        room: Runs of a seed: rows that agents are padded to, or 1.
-        shared: All agents play together.
-        accumulators: What is added up for outputs.
+        algorithm: The class, for its functions. Static, as are the next three and the accumulators.
+        law: Law of the rewards.
+        padded_agents: Runs of a seed: rows that agents are padded to, or 1.
+        shared: Whether all agents play together.
+        accumulators: Gauges that the loop computes for outputs.
         horizon: T in slots, int64.
         agents: M.
         params: The policy's values.
     """
 
-    filling: type[Episodes] = field(metadata=STATIC)
+    algorithm: type[Episodes] = field(metadata=STATIC)
     law: Law = field(metadata=STATIC)
-    room: int = field(metadata=STATIC)
+    padded_agents: int = field(metadata=STATIC)
     shared: bool = field(metadata=STATIC)
-    horizon: Any
-    agents: Any
-    params: dict[str, Any]
+    horizon: Array | np.int64
+    agents: Array | np.float64
+    params: Params
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     @property
     def accumulator_rows(self) -> int:
-        """How many rows an accumulator by agent has."""
-        return self.room
+        """Number of rows of a accumulator by agent."""
+        return self.padded_agents
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> EpisodesTrial:
-        """Returns the same trial, which adds up accumulators for outputs."""
+        """Returns the trial with accumulators for outputs."""
         return replace(self, accumulators=accumulators)
 
     def elements(self) -> int:
-        """Returns how many rows of arms the loop holds for one seed."""
-        return 4 * self.room
+        """Returns the number of rows of arms in the loop's state of one seed."""
+        return 4 * self.padded_agents
 
     def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
@@ -216,12 +220,16 @@ class EpisodesTrial:
         def run_agent(instance: Instance, key: Array, last: Array) -> Outcome:
             return _Seed(self, instance, grid, key, last, jnp.ones_like(agents)).run()
 
-        outcomes = jax.vmap(run_agent)(*alone.each(instance, key, self.room, agents, horizon))
-        return alone.together(outcomes, len(instance.gaps), self.room, agents, self.accumulators)
+        outcomes = jax.vmap(run_agent)(
+            *alone.split_agents(instance, key, self.padded_agents, agents, horizon)
+        )
+        return alone.combine_outcomes(
+            outcomes, len(instance.gaps), self.padded_agents, agents, self.accumulators
+        )
 
 
 class _Run(NamedTuple):
-    """The state between episodes, and the curves so far."""
+    """The state between episodes, and the curves up to its slot."""
 
     state: State
     number: Integer
@@ -230,19 +238,19 @@ class _Run(NamedTuple):
     rounds: Integer
     regret_curve: Curve
     rounds_curve: Grid
-    accumulators: tuple[Any, ...] = ()
+    accumulators: tuple[object, ...] = ()
 
 
 class _Seed(NamedTuple):
     """One seed of all agents together, or of one agent.
 
     Attributes:
-        trial: Of which it is a seed.
-        instance: Its problem.
-        grid: Slots at which the curves are wanted.
-        key: Its random numbers.
-        last: Its last slot.
-        sharing: How many agents play together.
+        trial: The trial of the seed.
+        instance: The instance of the seed.
+        grid: Slots at which curves are recorded.
+        key: Key of the seed's random numbers.
+        last: Last slot.
+        sharing: Number of agents that play together.
     """
 
     trial: EpisodesTrial
@@ -256,8 +264,8 @@ class _Seed(NamedTuple):
         """Plays all episodes."""
         trial, gaps = self.trial, self.instance.gaps
         run = lax.while_loop(lambda run: run.slot < self.last, self.play, self.play_first())
-        chosen = checked("commit", trial.filling.commit(run.state), (), "iu").astype(jnp.int32)
-        gap = gaps.at[chosen].get(mode="clip")
+        arm = checked("commit", trial.algorithm.commit(run.state), (), "iu").astype(jnp.int32)
+        gap = gaps.at[arm].get(mode="clip")
         whole = self.sharing.astype(jnp.int32)
         reported = jnp.where(run.rounds > 0, run.rounds + len(gaps) - 1, 0)
         return Outcome(
@@ -268,7 +276,7 @@ class _Seed(NamedTuple):
             # The first episode reports every arm; each later one reports one arm.
             arms_reported=reported.astype(jnp.int64),
             active_arms=jnp.int32(len(gaps)),
-            chosen_arm=chosen,
+            chosen_arm=arm,
             agents_lost=jnp.zeros_like(whole),
             agents_worse=jnp.where(gap > 0.0, whole, 0),
             final_gap=gap,
@@ -283,21 +291,25 @@ class _Seed(NamedTuple):
         arms = len(gaps)
         regret = self.sharing * jnp.concatenate([jnp.zeros(1), arrays.running_sum(gaps)])
         until = jnp.minimum(jnp.int64(arms), self.last)
-        pulled = jnp.full(arms, self.sharing)
-        drawn = self.draw(jnp.int32(1), jnp.arange(arms, dtype=jnp.uint32), pulled)
-        state = trial.filling.init(arms, trial.params)
-        after = trial.filling.learn(state, pulled, *drawn, self.describe(1, 0), trial.params)
+        pulls = jnp.full(arms, self.sharing)
+        draws = self.draw(jnp.int32(1), jnp.arange(arms, dtype=jnp.uint32), pulls)
+        state = trial.algorithm.init(arms, trial.params)
+        after = trial.algorithm.learn(state, pulls, *draws, self.describe(1, 0), trial.params)
         whole = until == arms
         rounds = (whole & trial.shared).astype(jnp.int32)
         accumulators = start_accumulators(trial.accumulators, 1, arms, grid)
         if trial.accumulators:
 
-            def one_slot(accumulators: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
+            def add_slot(
+                accumulators: tuple[object, ...], arm: Array
+            ) -> tuple[tuple[object, ...], None]:
                 slot = jnp.minimum(arm.astype(jnp.int64), until)
-                now = partial(self.stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm])
-                return accumulate(trial.accumulators, accumulators, now, grid), None
+                stretch = partial(
+                    self.make_stretch, slot, jnp.minimum(slot + 1, until), arm, gaps[arm]
+                )
+                return accumulate(trial.accumulators, accumulators, stretch, grid), None
 
-            accumulators, _ = lax.scan(one_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
+            accumulators, _ = lax.scan(add_slot, accumulators, jnp.arange(arms, dtype=jnp.int32))
         return _Run(
             state=pick(whole, after, state),
             number=jnp.int32(1),
@@ -310,15 +322,15 @@ class _Seed(NamedTuple):
         )
 
     def play(self, run: _Run) -> _Run:
-        """Plays one episode; cut at the horizon, nothing is learned of it."""
+        """Plays one episode; the policy learns nothing from one that the horizon cuts."""
         trial, gaps, grid, last = self.trial, self.instance.gaps, self.grid, self.last
         number = run.number + 1
-        now = self.describe(number, run.slot)
-        arm, slots = trial.filling.choose(run.state, now, trial.params)
+        episode = self.describe(number, run.slot)
+        arm, slots = trial.algorithm.choose(run.state, episode, trial.params)
         arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
         slots = checked("choose (how long)", slots, (), "f")
         # A length past the horizon may not fit into an int64, and NaN would never end the loop.
-        longest = now.horizon + 1.0
+        longest = episode.horizon + 1.0
         slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
         end = run.slot + slots.astype(jnp.int64)
         until, whole = jnp.minimum(end, last), end <= last
@@ -329,13 +341,13 @@ class _Seed(NamedTuple):
         gap = jnp.where(exists, gaps.at[arm].get(mode="clip"), jnp.nan)
         lane = jnp.clip(arm, 0, len(gaps) - 1).astype(jnp.uint32)[None]
         reward, noise = self.draw(number, lane, pulls[None])
-        played = jnp.arange(len(gaps), dtype=jnp.int32) == arm
-        pulled, sums, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
-        after = trial.filling.learn(run.state, pulled, sums, noises, now, trial.params)
+        mask = jnp.arange(len(gaps), dtype=jnp.int32) == arm
+        pulls_by_arm, sums, noises = (jnp.where(mask, x, 0.0) for x in (pulls, reward[0], noise[0]))
+        after = trial.algorithm.learn(run.state, pulls_by_arm, sums, noises, episode, trial.params)
 
         rate = self.sharing * gap
         rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
-        stretch = partial(self.stretch, run.slot, until, arm, gap)
+        stretch = partial(self.make_stretch, run.slot, until, arm, gap)
         return _Run(
             state=pick(whole, after, run.state),
             number=number,
@@ -347,13 +359,13 @@ class _Seed(NamedTuple):
             accumulators=accumulate(trial.accumulators, run.accumulators, stretch, grid),
         )
 
-    def stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
-        """Returns the slots in which one arm is played."""
+    def make_stretch(self, slot: Array, until: Array, arm: Array, gap: Array) -> Stretch:
+        """Returns the stretch of slots in which one arm is played."""
         share = jax.nn.one_hot(arm, len(self.instance.gaps), dtype=jnp.float64)
         return Stretch(slot, until, gap[None], share[None], self.sharing[None])
 
-    def describe(self, number: Any, slot: Any) -> Episode:
-        """Returns an episode as a filling sees it."""
+    def describe(self, number: Integer | int, slot: Integer | int) -> Episode:
+        """Returns the view of an episode in the algorithm's functions."""
         return Episode(
             number=jnp.asarray(number).astype(jnp.float64),
             time=jnp.asarray(slot).astype(jnp.float64) + 1.0,
@@ -365,7 +377,7 @@ class _Seed(NamedTuple):
     def draw(
         self, number: Integer, arm: Array, pulls: Float[Array, " lane"]
     ) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:
-        """Returns sums of rewards of some arms, and a Laplace(0, 1) variable for each."""
+        """Draws sums of rewards of arms, and a Laplace(0, 1) variable for each."""
         rewards, noise = (keys.stream_key(self.key, number, x) for x in (keys.REWARD, keys.NOISE))
         parameters = [x[0][arm] for x in self.instance.parameters]
         k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in rewards)

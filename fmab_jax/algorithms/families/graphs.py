@@ -1,8 +1,7 @@
-"""Parameters and tables of algorithms over a graph, or over components with sinks."""
+"""Parameters and exchanges of algorithms over a graph, or over components with sinks."""
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import exchanges
@@ -16,20 +15,20 @@ PROTOCOLS = ("gis", "flooding", "gossip")
 
 @dataclass(frozen=True)
 class OverGraph(Algorithm):
-    """Agents send what they tell over a graph, and wait.
+    """Agents send messages over a graph, and wait.
 
     Attributes:
         graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.core.graphs.make`.
         protocol: "gis", the paper's (Alg. 2); "flooding" without asking first, or "gossip" by pairs
-            that average, which section V holds against it; see `fmab_jax.core.exchanges`. They
-            differ in waits, links and what is sent. The aggregate is the mean with each of them.
+            that average, which section V compares with it; see `fmab_jax.core.exchanges`. They
+            differ in waits, links and messages. The aggregate is the mean with each of them.
         tolerance: How far an agent may be from the mean when gossip ends, as a part of the
             messages' range; in (0, 1). Other protocols are exact: it has no effect on them.
     """
 
-    heard = "agents flood a graph (GIS), or gossip, and wait"
+    communication = "agents flood a graph (GIS), or gossip, and wait"
 
-    graph: Any = graph_parameter("complete")
+    graph: object = graph_parameter("complete")
     protocol: str = parameter(
         Choice(options=PROTOCOLS),
         "How means travel: the paper's GIS, plain flooding, or gossip to a tolerance.",
@@ -43,22 +42,22 @@ class OverGraph(Algorithm):
     )
 
     def settings(self) -> dict[str, str]:
-        """Returns the words for what is not the default; without gossip there is no tolerance."""
+        """Returns texts of values that are not the default; drops the tolerance without gossip."""
         words, gossips = super().settings(), self.protocol == "gossip"
         return {name: word for name, word in words.items() if name != "tolerance" or gossips}
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of the protocol on the graph."""
-        # A tolerance without effect is set to 0: equal tables are then computed once.
+        """Returns the exchange of the protocol on the graph."""
+        # A tolerance without effect is 0, so that equal exchanges share a cache entry.
         tolerance = self.tolerance if self.protocol == "gossip" else 0.0
-        return _table(self.graph, agents, self.protocol, tolerance)
+        return _build_exchange(self.graph, agents, self.protocol, tolerance)
 
 
 @functools.lru_cache(maxsize=256)
-def _table(graph: Any, agents: int, protocol: str, tolerance: float) -> Exchange:
-    """Works out hop distances, or gossip, once for each graph, not for each epsilon."""
+def _build_exchange(graph: object, agents: int, protocol: str, tolerance: float) -> Exchange:
+    """Builds the exchange once per graph, because hop distances and gossip take time."""
     if isinstance(graph, str):
-        # Too many agents are refused before their graph takes gigabytes.
+        # Checked first, because a graph of too many agents takes gigabytes.
         refuse_too_far(agents, graph)
     over = network(graph, agents)
     if protocol == "gossip":
@@ -72,14 +71,14 @@ class OverComponents(Algorithm):
 
     Attributes:
         components: Such as "20x5:star" (five stars of 20); see `fmab_jax.core.graphs.components`;
-            None for five complete graphs, as equally large as can be.
+            None for five complete graphs of nearly equal sizes.
     """
 
-    heard = "sinks of components report (SAC)"
+    communication = "sinks of components report (SAC)"
     usual_agents = 100
     weights = "agents"
 
-    components: Any = parameter(
+    components: object = parameter(
         ComponentsOf(none="five complete graphs"),
         "Parts SIZExCOUNT:GRAPH joined by +, such as 20x5:star; the sizes sum to the agents.",
         default=None,
@@ -89,19 +88,19 @@ class OverComponents(Algorithm):
     )
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of the sinks."""
-        spec = equal_parts(agents) if self.components is None else self.components
-        return _sinks(spec, self.weights, agents)
+        """Returns the exchange of the sinks."""
+        spec = split_equally(agents) if self.components is None else self.components
+        return _build_sinks(spec, self.weights, agents)
 
 
 @functools.lru_cache(maxsize=256)
-def _sinks(spec: Any, weights: str, agents: int) -> Exchange:
-    """Works out hop distances once for each specification, not for each epsilon."""
+def _build_sinks(spec: object, weights: str, agents: int) -> Exchange:
+    """Builds the exchange once per specification, because hop distances take time."""
     return exchanges.sinks(parts(spec, agents), weights)
 
 
-def equal_parts(agents: int) -> str:
-    """Returns the default components: five complete graphs, as equally large as can be."""
+def split_equally(agents: int) -> str:
+    """Returns the default components: five complete graphs of nearly equal sizes."""
     number = min(5, agents)
     sizes = (str(agents // number + (part < agents % number)) for part in range(number))
     return ",".join(sizes) + ":complete"

@@ -1,11 +1,16 @@
-"""Private episodes that grow: each reward enters one noisy sum, and an arm's pulls multiply."""
+"""Private growing episodes: each reward enters one noisy sum; an arm's pulls multiply."""
 
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Params, Sums
-from fmab_jax.algorithms.families.private import Private, secure_parameter, secure_sum, shares_left
+from fmab_jax.algorithms.families.private import (
+    Private,
+    list_secure_sum,
+    list_shares,
+    secure_parameter,
+)
 from fmab_jax.core.exchanges import Exchange, View, alone, server
 from fmab_jax.core.ledgers import SERVER, Disclosure
 from fmab_jax.core.shapes import PerArm, Scalar
@@ -14,17 +19,17 @@ from fmab_jax.parameters import GROWTH, parameter
 
 @dataclass(frozen=True)
 class GrowingEpisodes(Private, Episodes):
-    """An arm is played until its pulls have grown by a factor; the sum is noisy, and remembered.
+    """An arm is played until its pulls have grown by a factor; noisy sums of all episodes add up.
 
     Attributes:
-        epsilon: Privacy of all that is told and done, for one changed reward; None for no noise.
-        growth: By which factor the pulls of the chosen arm grow.
+        epsilon: Privacy of messages and actions, for one changed reward; None for no noise.
+        growth: Factor by which the pulls of the chosen arm grow.
         secure: Whether all agents play together, and a server hears one noisy sum over them;
             otherwise every agent is alone.
     """
 
     source = "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
-    heard = "nobody: each agent alone; or a server hears the sum over all agents"
+    communication = "nobody: each agent alone; or a server hears the sum over all agents"
     trusted = "nobody: no message is sent; or secure aggregation"
     examples = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
@@ -41,22 +46,22 @@ class GrowingEpisodes(Private, Episodes):
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that sees sums alone, or that of agents alone."""
+        """Returns the exchange of a server that sees only sums, or of agents alone."""
         if not self.secure:
             return alone(agents)
         return replace(server(agents), views=(View(SERVER, agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers all that is told and done: each reward enters one noisy sum."""
+        """Covers messages and actions: each reward enters one noisy sum."""
         why = "each reward enters one noisy sum; all else follows from these"
         if not self.secure:
-            return (self.seen(why, over=1),)
-        return secure_sum(self, exchange, why)
+            return (self.make_row(why, over=1),)
+        return list_secure_sum(self, exchange, why)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns what is left of the noise of a secure sum; alone, what an agent does."""
+        """Returns the remaining noise of a secure sum; for agents alone, the actions."""
         if self.secure:
-            return shares_left(self, exchange, size)
+            return list_shares(self, exchange, size)
         return super().coalition(exchange, size)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
@@ -67,10 +72,10 @@ class GrowingEpisodes(Private, Episodes):
     def learn(
         state: Sums, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, params: Params
     ) -> Sums:
-        """Adds the noisy sum."""
+        """Adds pulls and the noisy sum."""
         return Sums(state.pulls + pulls, state.sums + (rewards + noise / params["epsilon"]))
 
 
-def grown(pulls: Scalar, episode: Episode, params: Params) -> Scalar:
-    """Returns the slots after which an arm's pulls have grown."""
+def plan_slots(pulls: Scalar, episode: Episode, params: Params) -> Scalar:
+    """Returns the slots that let an arm's pulls grow by the factor."""
     return jnp.maximum(jnp.ceil((params["growth"] - 1.0) * pulls / episode.sharing), 1.0)

@@ -1,9 +1,9 @@
 """Index policies: every agent pulls one arm in every slot, and may talk at the end of the slot.
 
 The family owns the loop over slots, the rewards, the exact curves on the grid, the communications
-and what they cost; a filling states what agents know (`init`, `update`), what they pull (`choose`)
-and what they tell each other (`due`, `communicate`). One uniform per (slot, agent) makes a reward,
-so a seed's results depend neither on the batch nor on how many rows agents are padded to.
+and their cost; a policy states the state (`init`, `update`), the pulls (`choose`) and the messages
+(`due`, `communicate`). One uniform per (slot, agent) makes a reward, so a seed's results depend
+neither on the batch nor on the number of padding rows.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ MAX_STEPS = 10**13
 
 @dataclass(frozen=True)
 class IndexPolicy(Algorithm):
-    """The family: a filling states what its agents pull, and what they know and tell each other.
+    """The family: a policy states the pulls, the state and the messages of its agents.
 
-    A filling is a frozen dataclass with some of these static functions of arrays. `choose` is the
-    only one that it must state.
+    A policy is a frozen dataclass with some of these static functions of arrays. Only `choose` has
+    no default.
 
-    A row is an agent, or all of them where `shared`: then every agent pulls the row's arm, each
-    with a reward of its own, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a
-    `Slot`; ``params`` holds what `values` returns, by name, as float64 scalars. Whatever is random
-    comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
-    may depend on them. The family freezes the state after the horizon.
+    A row is an agent, or all agents if `shared`: then every agent pulls the row's arm and gets a
+    separate reward, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a `Slot`;
+    ``params`` holds the result of `values`, by name, as float64 scalars. Random numbers come from
+    the slot. Rows beyond the agents are padding, and no agent may depend on them. The family
+    freezes the state after the horizon.
 
     Example:
-        Every 100 slots an agent asks a neighbour for its best arm. It pulls its own best arm, but
-        in every tenth slot a random one, and five slots later the one it was told. Of a reward it
-        sees whether it is above 1/2.
+        Every 100 slots an agent asks a neighbour for its best arm. It pulls the arm that looks best
+        to it, but a random arm in every tenth slot, and the neighbour's arm five slots later. It
+        only sees whether a reward is above 1/2.
 
         >>> from dataclasses import dataclass
         >>> from typing import NamedTuple
@@ -60,14 +60,14 @@ class IndexPolicy(Algorithm):
         >>> from fmab_jax.algorithms.families.index import first_best
         >>> from fmab_jax.core import graphs
         >>> from fmab_jax.core.exchanges import PEER
-        >>> class Known(NamedTuple):
+        >>> class State(NamedTuple):
         ...     pulls: jnp.ndarray
         ...     sums: jnp.ndarray
         ...     advice: jnp.ndarray
         >>> @dataclass(frozen=True)
         ... class Advised(fmab.IndexPolicy):
         ...     name = "advised"
-        ...     every: int = 100
+        ...     period: int = 100
         ...
         ...     def network(self, agents):
         ...         return graphs.make("ring", agents)
@@ -78,8 +78,8 @@ class IndexPolicy(Algorithm):
         ...
         ...     @staticmethod
         ...     def init(rows, arms, slot, params):
-        ...         nothing = jnp.zeros((rows, arms))
-        ...         return Known(nothing, nothing, advice=jnp.zeros(rows, jnp.int32))
+        ...         zeros = jnp.zeros((rows, arms))
+        ...         return State(zeros, zeros, advice=jnp.zeros(rows, jnp.int32))
         ...
         ...     @staticmethod
         ...     def release(rewards, uniforms, params):
@@ -92,12 +92,12 @@ class IndexPolicy(Algorithm):
         ...     @staticmethod
         ...     def choose(state, slot, params):
         ...         best, turn = Advised.commit(state), slot.number % 10
-        ...         drawn = (slot.uniform(len(best))[:, 0] * slot.arms).astype(jnp.int32)
-        ...         return jnp.select([turn == 0, turn == 5], [drawn, state.advice], best)
+        ...         arm = (slot.uniform(len(best))[:, 0] * slot.arms).astype(jnp.int32)
+        ...         return jnp.select([turn == 0, turn == 5], [arm, state.advice], best)
         ...
         ...     @staticmethod
         ...     def due(state, slot, params):
-        ...         return slot.time % params["every"] == 0
+        ...         return slot.time % params["period"] == 0
         ...
         ...     @staticmethod
         ...     def communicate(state, slot, params):
@@ -123,22 +123,22 @@ class IndexPolicy(Algorithm):
     def update(
         state: State, pulls: PerRowArm, rewards: PerRowArm, slot: Slot, params: Params
     ) -> State:
-        """Returns the state after a slot; pulls and rewards are 0 except at what was pulled."""
+        """Returns the state after a slot; pulls and rewards are 0 for all other arms."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
     def release(rewards: PerRow, uniforms: PerRow, params: Params) -> PerRow:
-        """Returns what anybody, the agent included, sees of each agent's reward.
+        """Returns the version of each reward that anybody sees, even the agent itself.
 
-        One uniform for each makes it random.
+        One uniform for each reward makes it random.
         """
         return rewards
 
     @staticmethod
     def due(state: State, slot: Slot, params: Params) -> Truth:
-        """Tells whether agents communicate at the end of this slot, from the state after it.
+        """Tells, from the state after a slot, whether agents communicate at its end.
 
-        Each time counts as one round, and costs the links of the exchange.
+        Each communication is one round, and costs the links of the exchange.
         """
         return jnp.bool_(False)
 
@@ -154,7 +154,7 @@ class IndexPolicy(Algorithm):
 
     @staticmethod
     def commit(state: State) -> ArmPerRow:
-        """Returns the arm that each row would commit to; by default the one pulled most."""
+        """Returns the arm that each row commits to; by default the arm with most pulls."""
         return first_best(state.pulls)
 
     @property
@@ -163,15 +163,20 @@ class IndexPolicy(Algorithm):
         return False
 
     def network(self, agents: int) -> nx.Graph | None:
-        """Returns the graph whose neighbours `Slot` tells, if the filling needs one."""
+        """Returns the graph of `Slot.neighbours`, or None."""
         return None
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns what a communication costs; by default nobody hears anybody."""
+        """Returns the exchange of a communication; by default agents are alone."""
         return alone(agents)
 
     def make_trial(
-        self, problem: Problem, horizon: int, exchange: Exchange, room: int, sum_agents: bool
+        self,
+        problem: Problem,
+        horizon: int,
+        exchange: Exchange,
+        padded_agents: int,
+        sum_agents: bool,
     ) -> IndexTrial:
         """Returns the trial.
 
@@ -186,16 +191,18 @@ class IndexPolicy(Algorithm):
             refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
         check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         params = collect_numbers(self, exchange, horizon)
-        neighbours = _neighbours(self.network(problem.agents), room)
-        rows, filling = 1 if self.shared else room, cast(Any, type(self))
+        neighbours = _list_neighbours(self.network(problem.agents), padded_agents)
+        rows, algorithm = 1 if self.shared else padded_agents, cast(Any, type(self))
         return IndexTrial(
-            filling=filling,
+            algorithm=algorithm,
             law=problem.rewards.bind()[0],
-            room=room,
+            padded_agents=padded_agents,
             shared=self.shared,
-            talks=filling.communicate is not IndexPolicy.communicate,
-            releases=filling.release is not IndexPolicy.release,
-            state_rows=_state_rows(filling, rows, problem.arms, tuple(params), neighbours.shape),
+            talks=algorithm.communicate is not IndexPolicy.communicate,
+            releases=algorithm.release is not IndexPolicy.release,
+            state_rows=_count_state_rows(
+                algorithm, rows, problem.arms, tuple(params), neighbours.shape
+            ),
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
             neighbours=neighbours,
@@ -203,29 +210,33 @@ class IndexPolicy(Algorithm):
         )
 
 
-def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
+def _list_neighbours(graph: nx.Graph | None, padded_agents: int) -> np.ndarray:
     """Returns each node's neighbours in ascending order, padded with -1."""
     if graph is None:
         return np.empty((0, 0), np.int32)
-    beside = [sorted(graph[node]) for node in range(graph.number_of_nodes())]
-    table = np.full((room, max(map(len, beside))), -1, np.int32)
-    for row, nodes in zip(table, beside, strict=False):
+    neighbours = [sorted(graph[node]) for node in range(graph.number_of_nodes())]
+    table = np.full((padded_agents, max(map(len, neighbours))), -1, np.int32)
+    for row, nodes in zip(table, neighbours, strict=False):
         row[: len(nodes)] = nodes
     return table
 
 
 @lru_cache(maxsize=1024)
-def _state_rows(
-    filling: Any, rows: int, arms: int, params: tuple[str, ...], table: tuple[int, ...]
+def _count_state_rows(
+    algorithm: type[IndexPolicy],
+    rows: int,
+    arms: int,
+    params: tuple[str, ...],
+    table: tuple[int, ...],
 ) -> int:
-    """Returns how many rows of arms, in float64, take the memory of a filling's state."""
+    """Returns the memory of a policy's state, in rows of arms in float64."""
 
     def init() -> State:
         zero, word = jnp.float64(0.0), jnp.uint32(0)
-        beside, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
-        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, zero, words, words)
-        return filling.init(rows, arms, slot, dict.fromkeys(params, zero))
+        neighbours, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
+        slot = Slot(jnp.int64(0), zero, zero, zero, zero, neighbours, zero, words, words)
+        return algorithm.init(rows, arms, slot, dict.fromkeys(params, zero))
 
     with jax.enable_x64(True):
-        leaves = jax.tree.leaves(jax.eval_shape(init))
-    return -(-sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) // (8 * arms))
+        arrays = jax.tree.leaves(jax.eval_shape(init))
+    return -(-sum(leaf.size * leaf.dtype.itemsize for leaf in arrays) // (8 * arms))

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.families.slots import Slot, State, at, pick
+from fmab_jax.algorithms.families.slots import Params, Slot, State, at, pick
 from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import (
@@ -25,11 +26,11 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import STATIC, Curve, Grid, Integer, PerRow, Scalar
 from fmab_jax.core.trials import Outcome, checked
 
-# Slots between two looks at the grid, so that recording costs little.
+# Slots per block: the grid is read once a block, so that recording costs little.
 _BLOCK = 32
 
-# Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
-# `communicate`, of `release`; `keys.LASTING` has those that do not depend on the slot.
+# Only this family draws from these streams of round 0: for `choose` and `update`, `communicate` and
+# `release`. `keys.LASTING` has the numbers that do not depend on the slot.
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 
 
@@ -39,53 +40,53 @@ class IndexTrial:
     """An index policy bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next six and the accumulators.
-        law: Of the rewards.
-        room: Rows that agents are padded to.
-        shared: All agents share one row of the state.
-        talks: The policy states `communicate`.
-        releases: The policy states `release`.
-        state_rows: Rows of arms, in float64, that the state is worth.
+        algorithm: The class, for its functions. Static, as are the next six and the accumulators.
+        law: Law of the rewards.
+        padded_agents: Rows that agents are padded to.
+        shared: Whether all agents share one row of the state.
+        talks: Whether the policy overrides `communicate`.
+        releases: Whether the policy overrides `release`.
+        state_rows: Memory of the state, in rows of arms in float64.
         horizon: T in slots, int64.
         agents: M.
         neighbours: As in `Slot`.
         params: The policy's values.
-        accumulators: What is added up for outputs.
+        accumulators: Gauges that the loop computes for outputs.
     """
 
-    filling: type[Any] = field(metadata=STATIC)
+    algorithm: type[Any] = field(metadata=STATIC)
     law: Law = field(metadata=STATIC)
-    room: int = field(metadata=STATIC)
+    padded_agents: int = field(metadata=STATIC)
     shared: bool = field(metadata=STATIC)
     talks: bool = field(metadata=STATIC)
     releases: bool = field(metadata=STATIC)
     state_rows: int = field(metadata=STATIC)
-    horizon: Any
-    agents: Any
-    neighbours: Any
-    params: dict[str, Any]
+    horizon: Array | np.int64
+    agents: Array | np.float64
+    neighbours: Array | np.ndarray
+    params: Params
     accumulators: tuple[Accumulator, ...] = field(default=(), metadata=STATIC)
 
     waits: ClassVar[bool] = False
 
     @property
     def accumulator_rows(self) -> int:
-        """How many rows an accumulator by agent has."""
+        """Number of rows of a accumulator by agent."""
         return self.rows
 
     def with_accumulators(self, accumulators: tuple[Accumulator, ...]) -> IndexTrial:
-        """Returns the same trial, which adds up accumulators for outputs."""
+        """Returns the trial with accumulators for outputs."""
         return replace(self, accumulators=accumulators)
 
     @property
     def rows(self) -> int:
         """Rows of agents in the state: 1 if all agents share it."""
-        return 1 if self.shared else self.room
+        return 1 if self.shared else self.padded_agents
 
     def elements(self) -> int:
-        """Returns how many rows of arms the loop holds for one seed: the state and the index.
+        """Returns the number of rows of arms in the loop: those of the state and the index.
 
-        A batch of so many stays in a core's cache.
+        Batches are sized by it, so that they stay in a core's cache.
         """
         return self.state_rows + self.rows
 
@@ -95,14 +96,14 @@ class IndexTrial:
 
 
 class _Run(NamedTuple):
-    """The state between blocks of slots, and the curves so far."""
+    """The state between blocks of slots, and the curves up to the block."""
 
     state: State
     regret: Scalar
     rounds: Integer
     regret_curve: Curve
     rounds_curve: Grid
-    accumulators: tuple[Any, ...] = ()
+    accumulators: tuple[object, ...] = ()
 
 
 class _Seed(NamedTuple):
@@ -114,23 +115,23 @@ class _Seed(NamedTuple):
     def run(self) -> Outcome:
         """Plays all slots."""
         trial, arms, blank = self.trial, len(self.instance.gaps), jnp.zeros(self.grid.shape)
-        state = trial.filling.init(
+        state = trial.algorithm.init(
             trial.rows, arms, self.slot(jnp.int64(0), _CHOOSING), trial.params
         )
         accumulators = start_accumulators(trial.accumulators, trial.rows, arms, self.grid)
         counts = jnp.int32(0), blank, blank.astype(jnp.int32)
         run = _Run(state, jnp.float64(0.0), *counts, accumulators)
-        blocks = largest(-(-trial.horizon // _BLOCK))
-        # A batch runs as many blocks as its longest run needs; its other runs stand still.
+        blocks = largest(-(-jnp.asarray(trial.horizon) // _BLOCK))
+        # A batch runs the blocks of its longest run; `play_slot` freezes its other runs.
         block = lax.while_loop(
             lambda carry: carry[0] < blocks,
             lambda carry: (carry[0] + 1, self.play_block(*carry)),
             (jnp.zeros_like(blocks), run),
         )
-        return _outcome(trial, self.instance, block[1])
+        return _build_outcome(trial, self.instance, block[1])
 
     def slot(self, number: Integer, stream: int) -> Slot:
-        """Returns a slot as the policy sees it."""
+        """Returns the view of a slot in the policy's functions."""
         trial, agents = self.trial, jnp.asarray(self.trial.agents)
         return Slot(
             number=number,
@@ -145,120 +146,130 @@ class _Seed(NamedTuple):
         )
 
     def play_block(self, block: Integer, run: _Run) -> _Run:
-        """Runs some slots, then records those that the grid asks for."""
+        """Plays a block of slots, then records those of the grid."""
         trial, grid = self.trial, self.grid
         before = block.astype(jnp.int64) * _BLOCK
         numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
-        state, (arms, talked) = lax.scan(self.play_slot, run.state, numbers)
+        state, (arms, communications) = lax.scan(self.play_slot, run.state, numbers)
 
-        gaps = _gaps_of(self.instance, arms)
+        gaps = _look_up_gaps(self.instance, arms)
         if trial.shared:
             rate = gaps[:, 0] * trial.agents
         else:
-            rate = arrays.padded_sum(jnp.where(_real(trial)[:, None], gaps.T, 0.0))
-        place = jnp.arange(_BLOCK)  # sums up to each slot, in one order
-        upto = place[:, None] <= place[None, :]
-        regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
-        rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
+            rate = arrays.padded_sum(jnp.where(_mask_agents(trial)[:, None], gaps.T, 0.0))
+        place = jnp.arange(_BLOCK)
+        mask = place[:, None] <= place[None, :]
+        regret = run.regret + arrays.pairwise_sum(jnp.where(mask, rate[:, None], 0.0))
+        rounds = run.rounds + jnp.sum(
+            jnp.where(mask, communications[:, None], 0), axis=0, dtype=jnp.int32
+        )
 
-        inside = (grid > before) & (grid <= before + _BLOCK)
+        in_block = (grid > before) & (grid <= before + _BLOCK)
         position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
         return _Run(
             state=state,
             regret=regret[-1],
             rounds=rounds[-1],
-            regret_curve=jnp.where(inside, regret[position], run.regret_curve),
-            rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
+            regret_curve=jnp.where(in_block, regret[position], run.regret_curve),
+            rounds_curve=jnp.where(in_block, rounds[position], run.rounds_curve),
             accumulators=self.accumulator(before, run.accumulators, arms, gaps),
         )
 
     def accumulator(
-        self, before: Integer, accumulators: Any, arms: Array, gaps: Array
-    ) -> tuple[Any, ...]:
-        """Returns the accumulators after a block of slots, each of which is a stretch."""
+        self, before: Integer, accumulators: tuple[object, ...], arms: Array, gaps: Array
+    ) -> tuple[object, ...]:
+        """Returns the accumulators after a block of slots, one stretch per slot."""
         trial, grid = self.trial, self.grid
         if not trial.accumulators:
             return accumulators
-        real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
-        every = jnp.arange(len(self.instance.gaps), dtype=arms.dtype)
+        real = (
+            jnp.asarray(trial.agents)[None]
+            if trial.shared
+            else _mask_agents(trial).astype(jnp.float64)
+        )
+        all_arms = jnp.arange(len(self.instance.gaps), dtype=arms.dtype)
 
-        def one_slot(accumulators: tuple[Any, ...], played: tuple[Array, ...]) -> tuple[Any, None]:
-            slot, arm, gap = played
+        def add_slot(
+            accumulators: tuple[object, ...], inputs: tuple[Array, Array, Array]
+        ) -> tuple[tuple[object, ...], None]:
+            slot, arm, gap = inputs
             start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
-            share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
-            now = Stretch(start, stop, gap, share, real)
-            return accumulate(trial.accumulators, accumulators, lambda: now, grid), None
+            share = jnp.where(arm[:, None] == all_arms[None, :], 1.0, 0.0)
+            stretch = Stretch(start, stop, gap, share, real)
+            return accumulate(trial.accumulators, accumulators, lambda: stretch, grid), None
 
         slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
-        return lax.scan(one_slot, accumulators, (slots, arms, gaps))[0]
+        return lax.scan(add_slot, accumulators, (slots, arms, gaps))[0]
 
     def play_slot(self, state: State, number: Integer) -> tuple[State, tuple[Array, Integer]]:
-        """Plays a slot: choose, pull, learn, talk; returns the arms, and whether agents talked."""
-        trial, filling, params = self.trial, self.trial.filling, self.trial.params
+        """Plays a slot; returns the state, the arms, and whether agents communicated."""
+        trial, algorithm, params = self.trial, self.trial.algorithm, self.trial.params
         running = number <= trial.horizon
         arms = len(self.instance.gaps)
         slot = self.slot(number, _CHOOSING)
-        arm = checked("choose", filling.choose(state, slot, params), (trial.rows,), "iu")
+        arm = checked("choose", algorithm.choose(state, slot, params), (trial.rows,), "iu")
 
-        rewards = rewarded(trial, self.instance, self.key, number, arm)
-        pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
-        pulls, rewards = (jnp.where(pulled, x, 0.0) for x in (slot.sharing, rewards[:, None]))
-        after = filling.update(state, pulls, rewards, slot, params)
+        rewards = draw_rewards(trial, self.instance, self.key, number, arm)
+        mask = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
+        pulls, rewards = (jnp.where(mask, x, 0.0) for x in (slot.sharing, rewards[:, None]))
+        after = algorithm.update(state, pulls, rewards, slot, params)
         state = pick(running, after, state)
 
-        due = checked("due", filling.due(state, slot, params), (), "b") & running
+        due = checked("due", algorithm.due(state, slot, params), (), "b") & running
         if trial.talks:
             talking = self.slot(number, _TALKING)
             state = lax.cond(
                 anywhere(due),
-                lambda state: pick(due, filling.communicate(state, talking, params), state),
+                lambda state: pick(due, algorithm.communicate(state, talking, params), state),
                 lambda state: state,
                 state,
             )
         return state, (arm, due.astype(jnp.int32))
 
 
-def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
+def _look_up_gaps(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
     gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
     # The gap of an arm that does not exist is NaN.
     return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
 
 
-def rewarded(
+def draw_rewards(
     trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
 ) -> PerRow:
-    """Returns each row's reward of this slot, a sum over agents where they share it."""
-    agent = jnp.arange(trial.room, dtype=jnp.uint32)
-    uniform = _uniform(key, keys.REWARD, agent, number)
-    pulled = jnp.broadcast_to(arm, (trial.room,))
-    reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
+    """Draws each row's reward of a slot, a sum over agents if they share the row."""
+    agent = jnp.arange(trial.padded_agents, dtype=jnp.uint32)
+    uniform = _draw_uniform(key, keys.REWARD, agent, number)
+    arm_of_agent = jnp.broadcast_to(arm, (trial.padded_agents,))
+    reward = trial.law.one(uniform, *(at(x, arm_of_agent) for x in instance.parameters))
     if trial.releases:
-        chance = _uniform(key, _RELEASING, agent, number)
-        released = trial.filling.release(reward, chance, trial.params)
+        chance = _draw_uniform(key, _RELEASING, agent, number)
+        released = trial.algorithm.release(reward, chance, trial.params)
         reward = checked("release", released, agent.shape, "f")
     if not trial.shared:
         return reward
-    # Rewards are stored first: else the pairwise sum would draw them anew for each half.
-    (reward,) = store_once(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
+    # Stored first, because the pairwise sum would draw rewards again for each half.
+    (reward,) = store_once(
+        jnp.asarray(trial.agents) >= 0, jnp.where(_mask_agents(trial), reward, 0.0)
+    )
     return arrays.padded_sum(reward)[None]
 
 
-def _uniform(key: Array, stream: int, agent: Array, number: Array) -> Array:
+def _draw_uniform(key: Array, stream: int, agent: Array, number: Array) -> Array:
     return keys.uniform(*keys.stream_key(key, 0, stream), agent, number.astype(jnp.uint32))
 
 
-def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
-    """Tells agents from padding."""
-    return jnp.arange(trial.room, dtype=jnp.float64) < trial.agents
+def _mask_agents(trial: IndexTrial) -> Bool[Array, " agent"]:
+    """Returns a mask of agents, without padding."""
+    return jnp.arange(trial.padded_agents, dtype=jnp.float64) < trial.agents
 
 
-def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
+def _build_outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     shape = trial.rows, instance.gaps.shape[0]
-    playing = checked("in_play", trial.filling.in_play(run.state), shape, "b")
+    playing = checked("in_play", trial.algorithm.in_play(run.state), shape, "b")
     best = jnp.any(playing & (instance.gaps == 0.0)[None, :], axis=1)
-    commit = checked("commit", trial.filling.commit(run.state), shape[:1], "iu").astype(jnp.int32)
-    gap = _gaps_of(instance, commit)
-    real = jnp.ones(1, bool) if trial.shared else _real(trial)
+    commit = checked("commit", trial.algorithm.commit(run.state), shape[:1], "iu").astype(jnp.int32)
+    gap = _look_up_gaps(instance, commit)
+    real = jnp.ones(1, bool) if trial.shared else _mask_agents(trial)
     votes = commit[:, None] == jnp.arange(shape[1], dtype=jnp.int32)[None, :]
     most = jnp.sum(votes & real[:, None], axis=0, dtype=jnp.int32)
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)

@@ -1,4 +1,4 @@
-"""Elimination by likelihood: an arm leaves when what is heard of it is too unlikely otherwise."""
+"""Elimination by likelihood: an arm leaves when its sums are too unlikely for the best arm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import GROWTH, Whole, parameter
 
-# If the number of noises depends on data, tilts are prepared for so many of its values.
+# If the number of noises depends on data, tilts are prepared for this many of its values.
 _SCALES = 5
 
 
@@ -26,20 +26,20 @@ class LikelihoodElimination(NoisyMessages):
     """KL-SE's equations, over any exchange that hears every agent equally.
 
     Every epoch makes an arm's pulls so far ``growth`` times as many. Each agent adds
-    Laplace(1/epsilon) noise to the sum of this epoch's rewards: a reward is in one noisy sum. All
-    sums so far are added up. An arm leaves when the evidence that its mean is below the leading
-    one's (`fmab_jax.core.evidence`) reaches b_r = log(K r (r+1) / failure).
+    Laplace(1/epsilon) noise to the sum of this epoch's rewards: a reward is in one noisy sum. The
+    server adds the sums of all epochs. An arm leaves when the evidence that its mean is below the
+    leading one's (`fmab_jax.core.evidence`) reaches b_r = log(K r (r+1) / failure).
 
-    Own work of this project, without a source; docs/theory.md has the proofs.
+    This project's algorithm; docs/theory.md has the proofs.
 
     Attributes:
-        epsilon: Privacy of a whole run to whoever reads messages, for one changed reward; None for
-            no noise.
-        growth: By which factor the pulls of an arm grow each epoch.
+        epsilon: Privacy of a whole run against readers of messages, for one changed reward; None
+            for no noise.
+        growth: Factor by which the pulls of an arm grow each epoch.
         first: Pulls of an arm by each agent in the first epoch (by all together where they share
             the arms out); None for as many as noise alone needs to tell a gap of one half.
         rounds: Round budget R, after which the best arm is played; None for none.
-        failure: Probability that the best arm is lost, at most; None for 1 / T.
+        failure: Bound on the probability of losing the best arm; None for 1 / T.
     """
 
     source = "this project, docs/theory.md"
@@ -61,15 +61,15 @@ class LikelihoodElimination(NoisyMessages):
     failure: float | None = failure_parameter("Chance that the best arm is lost.")
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find."""
+        """Returns ``params`` of the equations."""
         reporting = float(exchange.reporting)
-        # How many agents pull an arm depends on which arms are left, and that on what was heard.
+        # The agents that pull an arm depend on the active arms, and so on data.
         by_data = self.shares_arms and not self.sums_securely and self.epsilon is not None
         return {
             "epsilon": self.noise_level,
             "growth": self.growth,
             "first": math.nan if self.first is None else float(self.first),
-            "heard": 1.0 if self.shares_arms else reporting,
+            "senders": 1.0 if self.shares_arms else reporting,
             "noises": 1.0 if self.shares_arms or self.sums_securely else reporting,
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "failure": 1.0 / horizon if self.failure is None else self.failure,
@@ -82,7 +82,7 @@ class LikelihoodElimination(NoisyMessages):
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
-        """Returns b_r, the evidence that is needed: log(K r (r + 1) / failure)."""
+        """Returns b_r, the required evidence: log(K r (r + 1) / failure)."""
         return jnp.log(epoch.arms * epoch.number * (epoch.number + 1.0) / epoch.params["failure"])
 
     @classmethod
@@ -90,28 +90,30 @@ class LikelihoodElimination(NoisyMessages):
         """Returns S_r: the first epoch's, then ``growth`` times as many each time."""
         params = epoch.params
         needed = cls.radius(epoch._replace(number=jnp.ones_like(epoch.number)))
-        # The first epoch ends where two sums of noise differ by half of the rewards, with b_1.
-        asked = jnp.sqrt(32.0 * needed * params["noises"]) / (params["epsilon"] * params["heard"])
+        # The first epoch ends when noise alone allows to see a gap of one half, with b_1.
+        length = jnp.sqrt(32.0 * needed * params["noises"]) / (
+            params["epsilon"] * params["senders"]
+        )
         first = jnp.where(
-            jnp.isnan(params["first"]), jnp.maximum(jnp.ceil(asked), 1.0), params["first"]
+            jnp.isnan(params["first"]), jnp.maximum(jnp.ceil(length), 1.0), params["first"]
         )
         return jnp.where(epoch.number == 1.0, first, jnp.ceil(params["growth"] * epoch.previous))
 
     @classmethod
     def precompute(cls, epoch: Epoch, radius: Scalar) -> Any:
-        """Returns tilts for b_r, for the noises that there are, or for some that there may be."""
+        """Returns tilts for b_r, for the number of noises or for possible values of it."""
         params = epoch.params
         noises = (epoch.number * params["noises"])[None]
         if "most_noises" in params:
             share = jnp.linspace(0.0, 1.0, _SCALES, dtype=jnp.float64)
             noises = noises * params["most_noises"] ** share
         return evidence.choose_tilts(
-            radius, params["heard"] * epoch.pulls, noises, params["epsilon"]
+            radius, params["senders"] * epoch.pulls, noises, params["epsilon"]
         )
 
     @classmethod
     def worse(cls, aggregate: Aggregate, epoch: Epoch) -> Bool[Array, " arm"]:
-        """Drops an arm against which there is enough evidence."""
+        """Drops arms with enough evidence against them."""
         counts = aggregate.rewards, aggregate.noises, aggregate.best_noises
         against = evidence.evidence(aggregate.precomputed, aggregate.mean, aggregate.best, *counts)
         return (aggregate.mean < aggregate.best) & (against >= aggregate.radius)

@@ -1,4 +1,4 @@
-"""Eliminations whose sums have noise: of an epoch alone, or of every message."""
+"""Eliminations with noise on sums of one epoch, or on every message."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from fmab_jax.parameters import Real, Whole, parameter
 
 
 def participation_parameter() -> Any:
-    """Returns the parameter that says how many agents report in a round."""
+    """Returns the parameter of the part of agents that report in a round."""
     return parameter(
         Real(low=0.0, high=1.0, open_low=True),
         "p, share of the agents that report in a round.",
@@ -26,7 +26,7 @@ def participation_parameter() -> Any:
 
 def rounds_parameter() -> Any:
     """Returns the parameter of a round budget."""
-    # With arms that never separate, a run makes as many epochs.
+    # A run with arms that never separate has this many epochs.
     kind = Whole(none="no round budget", low=1, high=10**5)
     words, label = "Round budget R, or none.", "round budget R"
     return parameter(kind, words, default=None, symbol="R", label=label)
@@ -34,7 +34,7 @@ def rounds_parameter() -> Any:
 
 @dataclass(frozen=True)
 class ForgettingElimination(Private, Elimination):
-    """An elimination that judges by an epoch's own rewards, with one noise on an arm's sum of them.
+    """An elimination that judges arms by the rewards of one epoch, with one noise on each sum.
 
     Attributes:
         failure: Chance that a confidence interval may fail; None for 1 / T.
@@ -68,78 +68,85 @@ class NoisyMessages(Private, Elimination):
     What a message leaks is ``epsilon_message`` of `privacy`.
 
     Attributes:
-        shown_by: Where it is shown that a message hides its rewards; "" for nowhere.
+        shown_by: Where the source proves that a message hides its rewards; "" if it does not.
     """
 
     shown_by: ClassVar[str] = ""
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Returns what each view of the exchange tells, and what actions tell.
+        """Returns the leak of each view of the exchange, and of actions.
 
-        Actions follow from the aggregate, except in waits.
+        Actions are functions of the aggregate, except in waits.
         """
         leak = self.privacy(exchange)["epsilon_message"]
         if math.isinf(leak):
-            nothing = [
+            unbounded = [
                 Disclosure(view.viewer, "messages", leak, "no noise") for view in exchange.views
             ]
-            return (*nothing, Disclosure(ACTIONS, "actions", leak, "no noise"))
-        none = () if exchange.alone else (View(ANY_VIEWER[1], 1),)
-        rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
-        who, over, why = ACTIONS, 1, "a function of noisy means"
+            return (*unbounded, Disclosure(ACTIONS, "actions", leak, "no noise"))
+        default_views = () if exchange.alone else (View(ANY_VIEWER[1], 1),)
+        rows = [
+            row
+            for v in exchange.views or default_views
+            for row in self._list_view(exchange, v, leak)
+        ]
+        viewer, over, reason = ACTIONS, 1, "a function of noisy means"
         if exchange.wait and not self.waits_privately:
-            leak, why = math.inf, "agents that wait pull the best arm of their un-noised means"
+            leak, reason = math.inf, "agents that wait pull the best arm of their un-noised means"
         elif exchange.wait:
-            why = "agents that wait pull the best arm of the noisy means that they send"
+            reason = "agents that wait pull the best arm of the noisy means that they send"
         elif not exchange.alone and not exchange.exact:
-            why = "a function of averages, in which the noise of few agents may be"
+            reason = "a function of averages, in which the noise of few agents may be"
         elif not exchange.alone and exchange.reporting == exchange.agents:
-            over, why = _hiding(exchange, exchange.agents), "a function of the sums over all agents"
-            who = OUTSIDE if over > 1 else ACTIONS
-        return (*rows, Disclosure(who, "actions", leak, why, over))
+            over, reason = (
+                _count_hiding(exchange, exchange.agents),
+                "a function of the sums over all agents",
+            )
+            viewer = OUTSIDE if over > 1 else ACTIONS
+        return (*rows, Disclosure(viewer, "actions", leak, reason, over))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-        """Returns single messages where agents get them, else the sums less their own noise."""
+        """Returns single messages if agents get them, else the sums less the coalition's noise."""
         agents = exchange.agents
         views = [view for view in exchange.views if view.viewer != SERVER]
         leak = self.privacy(exchange)["epsilon_message"]
         sums = bool(views) and all(view.is_member and view.over == agents for view in views)
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
-            # A reward is in one message, which all of them may see: its own noise is left.
+            # A reward is in one message, which the coalition may see: only that noise hides it.
             rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
-            latest = reversed(rows)  # of all rounds, rather than of one
+            latest = reversed(rows)  # prefers the row of all rounds to that of one round
             worst = max(latest, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
             return (worst._replace(who=together(size), over=1),)
-        what = f"sums over {agents} agents, less their own"
-        why = "the noise of the agents that are left hides each of them"
-        return (Disclosure(together(size), what, leak, why, max(1, agents - size)),)
+        content = f"sums over {agents} agents, less their own"
+        reason = "the noise of the agents that are left hides each of them"
+        return (Disclosure(together(size), content, leak, reason, max(1, agents - size)),)
 
-    def _viewed(self, exchange: Exchange, view: View, leak: float) -> tuple[Disclosure, ...]:
-        """Returns what somebody sees of all rounds."""
+    def _list_view(self, exchange: Exchange, view: View, leak: float) -> tuple[Disclosure, ...]:
+        """Returns the rows of a view of all rounds."""
         if view.over == 1:
             return (Disclosure(view.viewer, view.content, leak, _DISJOINT, 1, self.shown_by),)
-        over = _hiding(exchange, view.over)
-        why = "the noise of all agents of a sum hides each of them"
+        over = _count_hiding(exchange, view.over)
+        reason = "the noise of all agents of a sum hides each of them"
         if over < view.over:
-            why = "whoever weighs most is hidden by the noise of those that weigh as much"
+            reason = "whoever weighs most is hidden by the noise of those that weigh as much"
         if view.is_member:
             over = max(1, over - 1)
-            why += "; an agent can take out its own message"
+            reason += "; an agent can take out its own message"
         if exchange.reporting < exchange.agents:
-            # A ledger is about whole runs: this row is not.
-            what = f"one round's sum over {view.over} agents, that round alone and not the run"
-            one = Disclosure(view.viewer, what, leak, why, over)
-            # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
-            why = "agents are drawn anew: only its own noise stays with an agent's rewards"
-            return one, Disclosure(view.viewer, "the sums of all rounds", leak, why, 1)
-        what = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
-        return (Disclosure(view.viewer, what, leak, why, over),)
+            # Ledgers are about whole runs, so this row names the round.
+            content = f"one round's sum over {view.over} agents, that round alone and not the run"
+            round_row = Disclosure(view.viewer, content, leak, reason, over)
+            # The other agents change each round; the agent's noise of an epoch does not.
+            reason = "agents are drawn anew: only its own noise stays with an agent's rewards"
+            return round_row, Disclosure(view.viewer, "the sums of all rounds", leak, reason, 1)
+        content = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
+        return (Disclosure(view.viewer, content, leak, reason, over),)
 
 
-def _hiding(exchange: Exchange, over: int) -> int:
-    """Returns how many noises in a sum over agents hide a reward at least as well as its own.
+def _count_hiding(exchange: Exchange, over: int) -> int:
+    """Returns the number of noises in a sum that hide a reward as well as the agent's noise.
 
-    Whoever weighs the most is hidden by those that weigh as much; within a component all do.
+    Agents of the largest weight hide each other; within a component all weights are equal.
     """
     if over < exchange.agents or exchange.uniform:
         return over

@@ -23,17 +23,17 @@ class PaperElimination(NoisyMessages):
 
     Attributes:
         epsilon: Privacy parameter > 0; None (or infinity) adds no noise. A message leaks N epsilon.
-        epsilon_message: What one message may leak, N epsilon, in place of ``epsilon``.
+        epsilon_message: Privacy parameter of one message, N epsilon, in place of ``epsilon``.
         rounds: Round budget R >= 1, or None for the doubling schedule.
         schedule_gap: Smallest gap in (0, 1] for which a budgeted schedule is built; without
-            ``rounds`` it has no effect. The default, the instance's own, is an oracle: no agent
-            knows it.
+            ``rounds`` it has no effect. The default is the gap of the instance, which only an
+            oracle knows.
         scale: Factor of the confidence radius. An epoch is as much shorter as the smaller radius
             allows for the same target gap: scale^2 for rewards, scale for noise. The theorems hold
             for 1, the default; below it nothing is promised.
 
     Raises:
-        ValueError: If a value is out of range, or both or neither epsilon is given.
+        ValueError: If a value is out of range, or not exactly one epsilon is given.
     """
 
     noisy = True
@@ -68,22 +68,22 @@ class PaperElimination(NoisyMessages):
     )
 
     def check(self) -> None:
-        """Refuses both or neither epsilon."""
+        """Refuses unless exactly one epsilon is given."""
         if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
             refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
         if self.epsilon_message is UNSET and self.epsilon is UNSET:
             refuse("epsilon", UNSET, "given, or epsilon_message", "None is no noise")
 
     def settings(self) -> dict[str, str]:
-        """Returns the words for what is not the default; without a budget, the gap is unused."""
+        """Returns texts of values that are not the default; drops the gap without a budget."""
         words = super().settings()
         return {n: word for n, word in words.items() if n != "schedule_gap" or self.rounds}
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, and what one message leaks: N epsilon (Theorem 1)."""
+        """Returns epsilon, and N epsilon, the leak of one message (Theorem 1)."""
         by_message, agents = self.epsilon_message is not UNSET, exchange.reporting
-        stated = self.epsilon_message if by_message else self.epsilon
-        level = math.inf if stated is None else stated
+        value = self.epsilon_message if by_message else self.epsilon
+        level = math.inf if value is None else value
         epsilon = level / agents if by_message else level
         return {"epsilon": epsilon, "epsilon_message": epsilon * agents}
 
@@ -98,7 +98,7 @@ class PaperElimination(NoisyMessages):
 
     @staticmethod
     def resolve_params(params: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
-        """Builds the schedule for the instance's own gap where none is given."""
+        """Sets the default of the gap to that of the instance."""
         gap = params["schedule_gap"]
         return params | {"schedule_gap": jnp.where(jnp.isnan(gap), instance.smallest_gap, gap)}
 
@@ -113,13 +113,13 @@ class PaperElimination(NoisyMessages):
         ratio = schedule.shrink_ratio(epoch.params["schedule_gap"], epoch.params["rounds"])
         target = schedule.target_gap(ratio, epoch.number)
         inputs = epoch.active, epoch.number, target, epoch.previous
-        return schedule.pulls_per_arm(*inputs, _setting(epoch))
+        return schedule.pulls_per_arm(*inputs, _get_setting(epoch))
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns C(r) (line 5, section IV-B)."""
         inputs = epoch.active, epoch.number, epoch.pulls
-        return schedule.confidence_radius(*inputs, _setting(epoch))
+        return schedule.confidence_radius(*inputs, _get_setting(epoch))
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
@@ -127,7 +127,7 @@ class PaperElimination(NoisyMessages):
         return schedule.noise_scale(epoch.reporting, epoch.params["epsilon"])
 
 
-def _setting(epoch: Epoch) -> schedule.Setting:
+def _get_setting(epoch: Epoch) -> schedule.Setting:
     params = epoch.params
     return schedule.Setting(
         epoch.arms, epoch.reporting, params["epsilon"], epoch.horizon, params["scale"]
@@ -139,9 +139,9 @@ class PaperWaiting(PaperElimination):
     """Elimination in which agents wait for messages.
 
     Attributes:
-        private_waiting: Whether a waiting agent pulls the arm of its largest noisy mean, the one
-            that it sends, so that the noise covers its actions, too. The paper's agents pull that
-            of the largest un-noised mean, which no epsilon covers.
+        private_waiting: Whether a waiting agent pulls the arm of the largest noisy mean, which it
+            sends, so that the noise also covers its actions. The paper's agents pull the arm of
+            the largest mean without noise, which no epsilon covers.
     """
 
     trusted = "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"

@@ -1,4 +1,4 @@
-"""The parameter epsilon of private algorithms, and lines of their ledgers."""
+"""The parameter epsilon of private algorithms, and rows of their ledgers."""
 
 import math
 from dataclasses import dataclass
@@ -16,14 +16,15 @@ from fmab_jax.core.ledgers import (
     Disclosure,
     together,
 )
+from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
-"""Largest epsilon: a multiple of it must be a number as well."""
+"""Largest epsilon, so that its multiples are finite."""
 
 
-def epsilon_parameter(default: Any, **more: Any) -> Any:
+def epsilon_parameter(default: Any, **options: Any) -> Any:
     """Returns the parameter epsilon."""
     return parameter(
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
@@ -33,28 +34,28 @@ def epsilon_parameter(default: Any, **more: Any) -> Any:
         remedy="give a privacy parameter, or None for no noise",
         symbol="ε",
         label="privacy parameter ε",
-        **more,
+        **options,
     )
 
 
 def secure_parameter(words: str) -> Any:
-    """Returns the parameter that says whether a secure sum hides single messages."""
+    """Returns the parameter of a secure sum, which hides single messages."""
     label = "over a secure sum"
     return parameter(Flag(), words, default=False, symbol="secure sum", label=label)
 
 
 def failure_parameter(words: str) -> Any:
-    """Returns the parameter of a chance of failure, by default 1 / T."""
+    """Returns the parameter of a failure probability, by default 1 / T."""
     kind = Real(none="1 / T", low=0.0, high=1.0, open_low=True)
     return parameter(kind, words, default=None, shown="1 / T")
 
 
 @dataclass(frozen=True)
 class Private(Algorithm):
-    """An algorithm with a privacy parameter that must be given; derive from it first.
+    """An algorithm with a required privacy parameter; must be the first base class.
 
     Attributes:
-        disjoint: Why epsilon covers all that an agent does: each reward enters one noisy release.
+        disjoint: Reason that epsilon covers all actions: each reward enters one noisy release.
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
     """
 
@@ -67,27 +68,29 @@ class Private(Algorithm):
         return super().values(exchange, horizon) | {"epsilon": self.noise_level}
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
+        """Returns epsilon, which also bounds the leak of all messages and actions of an agent."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
-        """Covers actions where `disjoint` says why; else nothing."""
+        """Covers actions if `disjoint` states a reason; else nothing."""
         if not self.disjoint:
             return super().ledger(exchange)
-        return (self.seen(self.disjoint, over=1, source=self.source),)
+        return (self.make_row(self.disjoint, over=1, source=self.source),)
 
-    def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Disclosure:
-        """Returns a line of the ledger that epsilon covers.
+    def make_row(
+        self, reason: str, viewer: str = ACTIONS, content: str = "actions", **fields: Any
+    ) -> Disclosure:
+        """Returns a row of the ledger that epsilon covers.
 
         Args:
-            why: Why it does.
-            who: Sees it.
-            what: Is seen.
-            **more: Fields of a `Disclosure`: ``over`` and ``law``, if noises of one law hide a
-                reward; ``source``, by default none: it has to state this very thing.
+            reason: Why epsilon covers it.
+            viewer: Who sees it.
+            content: What the viewer sees.
+            **fields: Other fields of `Disclosure`: ``over`` and ``law``, if noises of one law alone
+                hide a reward; ``source``, empty unless the source states exactly this.
         """
-        why = why if math.isfinite(self.noise_level) else "no noise"
-        return Disclosure(who, what, self.noise_level, why, **more)
+        reason = reason if math.isfinite(self.noise_level) else "no noise"
+        return Disclosure(viewer, content, self.noise_level, reason, **fields)
 
     @property
     def noise_level(self) -> float:
@@ -95,11 +98,11 @@ class Private(Algorithm):
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 
-def check_unit_rewards(law: Any, epsilon: float) -> None:
+def check_unit_rewards(law: Law, epsilon: float) -> None:
     """Refuses a finite epsilon for rewards that may lie outside [0, 1].
 
     Raises:
-        ValueError: Naming the law of the rewards.
+        ValueError: Names the law of the rewards.
     """
     if math.isfinite(epsilon) and not (law.low >= 0.0 and law.high <= 1.0):
         remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
@@ -107,32 +110,43 @@ def check_unit_rewards(law: Any, epsilon: float) -> None:
         refuse("epsilon", epsilon, allowed, remedy)
 
 
-def secure_sum(
-    algorithm: Private, exchange: Exchange, why: str, source: str = ""
+def list_secure_sum(
+    algorithm: Private, exchange: Exchange, reason: str, source: str = ""
 ) -> tuple[Disclosure, ...]:
-    """Returns the ledger of sums over all agents with one noise, of which each agent has a share.
+    """Returns the ledger of sums over all agents with one noise, made of one share per agent.
 
     Args:
-        algorithm: Whose epsilon covers the sums.
-        exchange: Over whom.
-        why: The sums of a whole run are covered.
-        source: Where that is shown.
+        algorithm: The algorithm, for its epsilon.
+        exchange: The exchange of all agents.
+        reason: Why epsilon covers the sums of a whole run.
+        source: Publication that proves it.
     """
-    sums = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
-    left = shares_left(algorithm, exchange, 1) if exchange.agents > 1 else ()
-    one = (row._replace(who=SHARER, what="actions") for row in left)
-    return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
+    sums = algorithm.make_row(
+        reason, SERVER, f"sums over {exchange.agents} agents", over=1, source=source
+    )
+    shares = list_shares(algorithm, exchange, 1) if exchange.agents > 1 else ()
+    sharer_rows = (row._replace(who=SHARER, what="actions") for row in shares)
+    return (
+        sums,
+        *sharer_rows,
+        algorithm.make_row("a function of what the server sees", OUTSIDE, over=1),
+    )
 
 
-def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
-    """Returns what so many agents learn, who take their shares out of the noise of `secure_sum`."""
+def list_shares(algorithm: Private, exchange: Exchange, size: int) -> tuple[Disclosure, ...]:
+    """Returns the ledger row of a coalition that subtracts its shares of a secure sum's noise."""
     level, agents, left = algorithm.noise_level, exchange.agents, exchange.agents - size
     epsilon = laplace.share_epsilon(level, left, agents)
-    who, what = together(size), f"sums over {agents} agents, less their own shares of the noise"
+    viewer, content = (
+        together(size),
+        f"sums over {agents} agents, less their own shares of the noise",
+    )
     if math.isinf(level):
-        return (Disclosure(who, what, epsilon, "no noise", source=COMPUTED_HERE),)
+        return (Disclosure(viewer, content, epsilon, "no noise", source=COMPUTED_HERE),)
     effect = "hide a reward" if math.isfinite(epsilon) else "bound no ratio"
-    why = f"{left:,} of {agents:,} shares of the noise {effect}"
+    reason = f"{left:,} of {agents:,} shares of the noise {effect}"
     return (
-        Disclosure(who, what, epsilon, why, source=COMPUTED_HERE, shares=(level, left, agents)),
+        Disclosure(
+            viewer, content, epsilon, reason, source=COMPUTED_HERE, shares=(level, left, agents)
+        ),
     )

@@ -1,4 +1,4 @@
-"""How long an epoch is and when an arm is clearly worse: one function per equation.
+"""The length of an epoch and the radius of a mean: one function per equation.
 
 Every function works on float64 scalars or arrays, traced or not. Symbols are those of Algorithm 1
 and section IV-B of arXiv 2111.01570, with N = ceil(p M) reporting agents in place of M.
@@ -12,14 +12,14 @@ from fmab_jax.core.shapes import Scalar
 
 
 class Setting(NamedTuple):
-    """What an equation reads besides the epoch.
+    """Constants of a run that the equations read.
 
     Attributes:
         arms: K.
         reporting: N, the agents whose means are averaged.
         epsilon: Privacy parameter; infinity drops the privacy term.
         horizon: T, in slots.
-        scale: Of the radius; 1 is the paper's.
+        scale: Factor of the radius; 1 is the paper's.
     """
 
     arms: Scalar
@@ -44,7 +44,7 @@ def shrink_ratio(gap: Scalar, rounds: Scalar) -> Scalar:
 
 def target_gap(ratio: Scalar, epoch: Scalar) -> Scalar:
     """Returns the gap that epoch r = 1, 2, ... is long enough to see: ratio^r."""
-    # Kept above zero, where 1/Dt^2 is finite: such an epoch outlasts every horizon anyway.
+    # The lower bound keeps 1/Dt^2 finite; such an epoch exceeds every horizon.
     return jnp.maximum(ratio**epoch, 1e-150)
 
 
@@ -63,8 +63,8 @@ def pulls_per_arm(
         epoch: r = 1, 2, ...
         target: Dt, the target gap of this epoch.
         previous: S_{r-1}.
-        setting: Whose scale multiplies the terms by its square and by itself, so that C(r) is as
-            far below the target gap as without it.
+        setting: Its scale multiplies the terms by scale^2 and scale, so that C(r) stays in the same
+            ratio to the target gap.
     """
     a, r, dt = active, epoch, target
     arms, n, epsilon, horizon, scale = setting
@@ -80,13 +80,13 @@ def confidence_radius(active: Scalar, epoch: Scalar, pulls: Scalar, setting: Set
     """Returns C(r); an arm leaves when the best aggregate exceeds its own by 2 C(r) or more.
 
     C(r) = sqrt(log(8 a r^2 T) / (2 N S_r)) + r sqrt(8 log(8 K r^2 T)) / (N^1.5 epsilon S_r)
-    (Algorithm 1, line 5; section IV-B), with the integer S_r that was really pulled.
+    (Algorithm 1, line 5; section IV-B), with the integer S_r.
 
     Args:
         active: Arms a still in play at the epoch's start.
         epoch: r = 1, 2, ...
         pulls: S_r.
-        setting: Whose scale multiplies the radius.
+        setting: Its scale multiplies the radius.
     """
     a, r, s = active, epoch, pulls
     arms, n, epsilon, horizon, scale = setting

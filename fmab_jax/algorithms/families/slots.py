@@ -1,4 +1,4 @@
-"""A slot, as fillings of index policies see it, and what most of them do with it."""
+"""The view of a slot in index policies, and functions that most of them use."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ State = Any
 
 
 class Slot(NamedTuple):
-    """A slot, as a filling sees it.
+    """The view of a slot in a policy's functions.
 
     Attributes:
         number: t = 1, 2, ..., int64; 0 in `init`.
         time: t, float64.
         horizon: T, float64.
         agents: M, float64.
-        sharing: Agents whose pulls a row of the state counts: M where all share one row, else 1.
-        neighbours: [agent, degree] who is beside whom, in ascending order, padded with -1; [0, 0]
-            without `IndexPolicy.network`.
+        sharing: Number of agents in a row of the state: M if all share one row, else 1.
+        neighbours: [agent, degree] neighbours in ascending order, padded with -1; [0, 0] without
+            `IndexPolicy.network`.
         arms: K, float64.
         words: Key of the slot's random numbers; see `uniform`.
-        lasting_words: Key of those that are the same in every slot; see `lasting`.
+        lasting_words: Key of numbers that are the same in every slot; see `lasting`.
     """
 
     number: Integer
@@ -53,10 +53,9 @@ class Slot(NamedTuple):
     lasting_words: keys.Words
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
-        """Returns uniforms: the same if asked twice, others in another slot or function.
+        """Returns uniforms of this slot; two calls in one function return the same numbers.
 
-        Functions with numbers of their own are `choose`, whose numbers `update` sees, too, and
-        `communicate`.
+        `choose` and `update` share their numbers; `communicate` has different ones.
         """
         lane = keys.lanes(rows, jnp.arange(columns, dtype=jnp.uint32), columns)
         return keys.uniform(*self.words, lane, self.number.astype(jnp.uint32))
@@ -64,78 +63,82 @@ class Slot(NamedTuple):
     def lasting(
         self, lane: UInt32[Array, "*place"], number: UInt32[Array, "*place"]
     ) -> Float[Array, "*place"]:
-        """Returns uniforms that last: the same for the same numbers, in any slot and function.
+        """Returns uniforms that depend only on lane and number, in any slot and function.
 
-        What is drawn once and remembered is asked for again instead, and takes no memory.
+        A policy can draw a number again instead of storing it.
 
         Args:
-            lane: Whose, such as row x arms + arm; it may not depend on how many rows there are.
-            number: Which of the lane's, such as the count at which it was drawn first.
+            lane: Stream, such as row x arms + arm; it must not depend on the number of rows.
+            number: Index in the stream, such as the count at the first draw.
         """
         return keys.uniform(*self.lasting_words, lane, number)
 
     def own_words(self) -> keys.Words:
-        """Returns a key of this slot and function alone, for draws by rejection."""
+        """Returns a key of this slot and function, for draws by rejection."""
         return keys.fold_key(self.words, self.number)
 
     def random_neighbour(self) -> Int[Array, " agent"]:
-        """Returns a uniformly drawn neighbour of each agent; itself where it has none."""
+        """Draws a neighbour of each agent uniformly; agents without one get themselves."""
         rows, most = self.neighbours.shape
         itself = jnp.arange(rows, dtype=jnp.int32)
         if not most:
             return itself
         degree = jnp.sum(self.neighbours >= 0, axis=1, dtype=jnp.int32)
-        drawn = (self.uniform(rows)[:, 0] * degree.astype(jnp.float64)).astype(jnp.int32)
-        picked = at(self.neighbours, jnp.clip(drawn, 0, jnp.maximum(degree - 1, 0)))
+        index = (self.uniform(rows)[:, 0] * degree.astype(jnp.float64)).astype(jnp.int32)
+        picked = at(self.neighbours, jnp.clip(index, 0, jnp.maximum(degree - 1, 0)))
         return jnp.where(degree > 0, picked, itself)
 
-    def over_neighbours(self, hear: Callable[[Any, Integer, Array, Array], Any], start: Any) -> Any:
-        """Returns what each agent has after it heard its neighbours, one by one in their order.
+    def over_neighbours(
+        self, hear: Callable[[Array, Integer, Array, Array], Array], start: Array
+    ) -> Array:
+        """Folds a function over the neighbours of all agents, in ascending order.
 
         Args:
-            hear: Maps (what agents have so far, place, who is heard there [agent], whether there is
-                anybody [agent]) to what they have then.
-            start: What they have before.
+            hear: Maps (carry, place, neighbour at that place [agent], whether there is one [agent])
+                to the next carry.
+            start: First carry.
         """
-        there, other = self.neighbours >= 0, jnp.maximum(self.neighbours, 0)
+        is_neighbour, neighbour = self.neighbours >= 0, jnp.maximum(self.neighbours, 0)
 
-        def one(place: Integer, so_far: Any) -> Any:
-            return hear(so_far, place, other[:, place], there[:, place])
+        def visit(place: Integer, carry: Array) -> Array:
+            return hear(carry, place, neighbour[:, place], is_neighbour[:, place])
 
         # One agent has no neighbours.
-        return lax.fori_loop(0, other.shape[1], one, start) if other.shape[1] else start
+        if not neighbour.shape[1]:
+            return start
+        return jnp.asarray(lax.fori_loop(0, neighbour.shape[1], visit, start))
 
     def largest_nearby(self, start: Array, values: Array) -> Array:
-        """Returns the largest of what agents start with and the values of their neighbours."""
+        """Returns the maximum of each agent's start and the values of its neighbours."""
         least = jnp.zeros((), values.dtype)
 
-        def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-            return jnp.maximum(so_far, jnp.where(there[:, None], values[said], least))
+        def hear(carry: Array, place: Array, neighbour: Array, is_neighbour: Array) -> Array:
+            return jnp.maximum(carry, jnp.where(is_neighbour[:, None], values[neighbour], least))
 
-        return jnp.asarray(self.over_neighbours(hear, start))
+        return self.over_neighbours(hear, start)
 
     def mix(
         self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
     ) -> Float[Array, "agent ..."]:
-        """Returns weighted sums over neighbours; an agent's own values get the rest of weight 1.
+        """Returns weighted means over neighbours and the agent, which gets the remaining weight.
 
         Args:
-            values: What everybody says.
-            weight: Of each neighbour, as in `neighbours`; 0 where there is none.
+            values: Values of each agent.
+            weight: Weight of each neighbour, as in `neighbours`; 0 where there is none.
         """
 
-        def along(per_agent: Float[Array, " agent"]) -> Float[Array, "agent ..."]:
+        def expand(per_agent: Float[Array, " agent"]) -> Float[Array, "agent ..."]:
             return per_agent.reshape(-1, *(1,) * (values.ndim - 1))
 
-        def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-            return so_far + arrays.rounded(along(weight[:, place]) * values[said])
+        def hear(carry: Array, place: Array, neighbour: Array, is_neighbour: Array) -> Array:
+            return carry + arrays.rounded(expand(weight[:, place]) * values[neighbour])
 
-        rest = 1.0 - jnp.sum(weight, axis=1)
-        return jnp.asarray(self.over_neighbours(hear, arrays.rounded(along(rest) * values)))
+        remainder = 1.0 - jnp.sum(weight, axis=1)
+        return self.over_neighbours(hear, arrays.rounded(expand(remainder) * values))
 
 
 class Tally(NamedTuple):
-    """The state of most policies: how often an arm was pulled, and the sum of its rewards."""
+    """The state of most policies: pulls of each arm, and sums of its rewards."""
 
     pulls: PerRowArm
     sums: PerRowArm
@@ -151,46 +154,48 @@ def first_best(values: PerRowArm) -> ArmPerRow:
     return first.astype(jnp.int32)
 
 
-def drawn_arm(among: TruthPerRowArm, uniform: PerRow) -> tuple[ArmPerRow, Bool[Array, " row"]]:
-    """Returns a uniformly drawn arm of each row's set, and whether there is one."""
-    # A set as bits: the n-th of them is found in six steps, where a running count of all arms
-    # takes as long as the rest of a policy's slot.
+def draw_arm(among: TruthPerRowArm, uniform: PerRow) -> tuple[ArmPerRow, Bool[Array, " row"]]:
+    """Draws an arm of each row's set uniformly; also tells whether the set has one."""
+    # Sets as bits: six steps find the n-th one. A running count of all arms would double the time
+    # of a slot.
     rows, arms = among.shape
     bits = jnp.pad(among, ((0, 0), (0, -arms % 64))).reshape(rows, -1, 64)
     place = jnp.uint64(1) << jnp.arange(64, dtype=jnp.uint64)
     words = jnp.sum(jnp.where(bits, place[None, None, :], jnp.uint64(0)), axis=2, dtype=jnp.uint64)
-    upto = jnp.cumsum(_ones(words), axis=1, dtype=jnp.int32)
-    count = upto[:, -1]
+    cumulative = jnp.cumsum(_count_ones(words), axis=1, dtype=jnp.int32)
+    count = cumulative[:, -1]
     left = (uniform * count.astype(jnp.float64)).astype(jnp.int32)
     left = jnp.minimum(left, jnp.maximum(count - 1, 0))
-    word = jnp.minimum(jnp.sum(upto <= left[:, None], axis=1, dtype=jnp.int32), words.shape[1] - 1)
-    here = at(words, word)
-    left = left - (at(upto, word) - _ones(here))
+    word = jnp.minimum(
+        jnp.sum(cumulative <= left[:, None], axis=1, dtype=jnp.int32), words.shape[1] - 1
+    )
+    chunk = at(words, word)
+    left = left - (at(cumulative, word) - _count_ones(chunk))
     arm = 64 * word
     for width in (32, 16, 8, 4, 2, 1):
-        low = _ones(here & jnp.uint64((1 << width) - 1))
+        low = _count_ones(chunk & jnp.uint64((1 << width) - 1))
         above = left >= low
-        here = jnp.where(above, here >> jnp.uint64(width), here)
+        chunk = jnp.where(above, chunk >> jnp.uint64(width), chunk)
         left = jnp.where(above, left - low, left)
         arm = jnp.where(above, arm + width, arm)
     return jnp.where(count > 0, arm, 0), count > 0
 
 
-def _ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
+def _count_ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
     return lax.population_count(words).astype(jnp.int32)
 
 
 def upper_bound(pulls: PerRowArm, sums: PerRowArm, width: Reals) -> PerRowArm:
-    """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled.
+    """Returns mean + sqrt(width / pulls), infinite for an arm without pulls.
 
     The width is one number, or [row, 1].
     """
-    # Written with one division instead of two.
+    # One division is faster than two.
     return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
 
 
 def at(values: Array, column: ArmPerRow) -> Array:
-    """Returns the element of each row in a column of its own; one row stands for all."""
+    """Returns one element of each row, at the row's column; a single row is broadcast."""
     row = jnp.minimum(jnp.arange(column.shape[0], dtype=jnp.int32), values.shape[0] - 1)
     return values.at[row, column].get(mode="promise_in_bounds")
 

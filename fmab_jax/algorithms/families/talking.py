@@ -1,4 +1,4 @@
-"""Index policies whose agents talk: through a server in every slot, or to neighbours."""
+"""Index policies whose agents communicate through a server in every slot, or with neighbours."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def pooled_parameter(words: str = "A server pools all rewards in every slot.") -
 class Pooled(IndexPolicy):
     """Each agent is alone; or, with the parameter ``pooled``, one row stands for all of them.
 
-    Pooled, a server hears every reward, and tells all agents the arm that they pull.
+    Pooled, a server hears every reward, and sends all agents the arm to pull.
     """
 
-    heard = "nobody, or pooled: a server hears all agents in every slot"
+    communication = "nobody, or pooled: a server hears all agents in every slot"
     trusted = "pooled: the server, with every reward"
     ledger = noiseless_ledger
 
@@ -39,27 +39,27 @@ class Pooled(IndexPolicy):
         return self.pooled
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, or of agents alone."""
+        """Returns the exchange of a server that hears all agents, or of agents alone."""
         return pooled(agents) if self.pooled else alone(agents)
 
     @staticmethod
     def due(state: State, slot: Slot, params: Params) -> Truth:
-        """Tells that the server hears of every slot, if there is one."""
+        """Tells whether there is a server, which hears every slot."""
         return params["pooled"] > 0.0
 
 
 class OnGraph(IndexPolicy):
-    """Agents talk to their neighbours on the parameter ``graph``; None stands for no graph."""
+    """Agents communicate with their neighbours on ``graph``; None stands for no graph."""
 
     ledger = noiseless_ledger
-    graph: Any
+    graph: object
 
     def network(self, agents: int) -> nx.Graph | None:
-        """Returns the graph, if there is one."""
+        """Returns the graph, or None."""
         return None if self.graph is None else network(self.graph, agents)
 
     def edges(self, agents: int) -> int:
-        """Returns the number of edges: without a graph, of one that joins all agents."""
+        """Returns the number of edges; without a graph, that of a complete graph."""
         graph = self.network(agents)
         return agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
 
@@ -70,19 +70,19 @@ class OnGraph(IndexPolicy):
 
 
 class Consensus(OnGraph):
-    """Every edge carries two vectors each way: sums or means, and counts."""
+    """Policies whose edges carry two vectors each way: sums or means, and counts."""
 
-    heard = "all neighbours in every slot"
+    communication = "all neighbours in every slot"
     homogeneous_only = True
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one two-way message on every edge."""
+        """Returns the exchange of one two-way message on every edge."""
         edges = self.edges(agents)
         return neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)
 
 
 class Recommending(OnGraph):
-    """Agents send the names of arms, and nothing else."""
+    """Policies whose messages are names of arms."""
 
     homogeneous_only = True
 
@@ -92,6 +92,6 @@ class Recommending(OnGraph):
 
 
 def share_out(rows: int, arms: int, count: Integer) -> TruthPerRowArm:
-    """Returns each agent's arms: so many consecutive ones, where those of the last agent end."""
+    """Returns a mask of each agent's ``count`` arms, which follow those of the agent before."""
     first = jnp.arange(rows, dtype=jnp.int32) * count
     return (jnp.arange(arms, dtype=jnp.int32)[None, :] - first[:, None]) % arms < count

@@ -1,8 +1,9 @@
-"""What comes out of a run, and how an output is found.
+"""The outputs of a run, and their registry.
 
 An output is computed on the host from the records of trials: fields of an `Outcome`, and
-accumulators, which the loops add up only for an output that needs them. A file of this folder
-that defines an `Output` adds it; one of the user's own is passed to `simulate` or `sweep` as it is.
+accumulators, which the loops compute only if an output that needs them. A file of this folder
+that defines an `Output`
+registers it; users pass their outputs to `simulate` or `sweep`.
 """
 
 from __future__ import annotations
@@ -17,108 +18,111 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from fmab_jax.core.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
 from fmab_jax.run import contract, schema
-from fmab_jax.run.outputs.usual import USUAL
+from fmab_jax.run.outputs.standard import STANDARD
 
+Facts = Mapping[str, Any]
 # Relative to a seed's largest value, or to 1.
 _ROUNDING = 1e-9
 _NAME_WANTED = "a short plain name that no other variable has, nor a column of a table"
-# How tables and summaries call what they make of a variable.
+# Suffixes of variables that tables and summaries derive.
 _ENDINGS = ("lower", "upper", "mean", "variance", "covariance", "quantile", "histogram")
 
 
 def derive_names(names: Iterable[str]) -> set[str]:
-    """Returns the names of what tables and summaries make of some variables."""
+    """Returns the names that tables and summaries derive from variables."""
     return {f"{name}_{ending}" for name in names for ending in _ENDINGS}
 
 
 RESULT_NAMES: frozenset[str] = frozenset(
     {
-        *(*OF_RESULTS, *(each.name for each in USUAL)),
+        *(*OF_RESULTS, *(output.name for output in STANDARD)),
         *("row", "seeds", "means", "slot", "side", "priced", "counts", "undecided", "cost"),
         *("leak_epsilon", "leak_view", "level", "lower", "upper", "mean", "relative_width"),
         *("bin_low", "bin_high", "rounds_histogram", "arm_at_T", "arm_at_T_seeds"),
-        *derive_names(("cost", *(each.name for each in USUAL))),
+        *derive_names(("cost", *(output.name for output in STANDARD))),
     }
 )
-"""Names of dimensions, variables and columns of results and of tables of them; besides, meters
-have columns that begin with "links_"."""
-# What columns of tables, parameters and records are called; an axis may have these names.
-_TAKEN = {
+"""Names of dimensions, variables and columns of results and their tables. Columns of meters also
+begin with "links_"."""
+# Names of columns, parameters and records; an axis may have them.
+_RESERVED_NAMES = {
     *("algorithm", "problem", "leak", "rounds", "interval", "percent", "lost", "worse", "arm"),
     *("epsilon", "epsilon_message", "agents", "arms", "horizon", "reporting", "wait", "title"),
     *schema.FIELDS,
 }
 
 
-def further() -> dict[str, Output]:
-    """Returns the outputs that are made where they are asked for, by name.
+def optional_outputs() -> dict[str, Output]:
+    """Returns the outputs that users can request, by name.
 
-    They are this folder's and those of plug-ins that are loaded.
+    These are the outputs of this folder and of loaded plug-ins.
 
     Raises:
         ValueError: If a plug-in takes the name of another output.
     """
-    outputs = dict(_shipped())
-    names = {*outputs, *(output.name for output in USUAL)}
+    outputs = dict(_load_shipped())
+    names = {*outputs, *(output.name for output in STANDARD)}
     for module in plugin_modules():
-        for output in _defined_in(module):
-            if output not in _shipped().values() and output.name in names:
+        for output in _list_outputs(module):
+            if output not in _load_shipped().values() and output.name in names:
                 forget_plugin(module)
                 refuse("plugin", output.name, "the name of no other output", "rename it")
             outputs[output.name] = output
     return outputs
 
 
-def _defined_in(module: ModuleType) -> list[Output]:
-    """Returns the outputs that a module has, but for the usual ones."""
-    return [x for x in vars(module).values() if isinstance(x, Output) and x not in USUAL]
+def _list_outputs(module: ModuleType) -> list[Output]:
+    """Returns the outputs of a module without the standard ones."""
+    return [x for x in vars(module).values() if isinstance(x, Output) and x not in STANDARD]
 
 
 @functools.cache
-def _shipped() -> dict[str, Output]:
+def _load_shipped() -> dict[str, Output]:
     names = sorted(file.name for file in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return {output.name: output for module in modules for output in _defined_in(module)}
+    return {output.name: output for module in modules for output in _list_outputs(module)}
 
 
-def chosen(asked: Any) -> tuple[Output, ...]:
-    """Returns what is asked for besides the usual outputs, by name or as it is.
+def resolve(requests: object) -> tuple[Output, ...]:
+    """Returns requested outputs, given by name or as `Output`.
 
     Raises:
-        ValueError: If a name is unknown or asked for twice, or an output is not made as it has to.
+        ValueError: If a name is unknown or occurs twice, or an output is invalid.
     """
     remedy = "such as outputs=['pulls']; fmab outputs lists them"
-    if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
-        refuse("outputs", asked, "a list of outputs", remedy)
+    if isinstance(requests, str) or not isinstance(requests, (list, tuple)):
+        refuse("outputs", requests, "a list of outputs", remedy)
     outputs: list[Output] = []
-    taken, known, axes = RESULT_NAMES | _TAKEN, further(), dict[str, Any]()
-    for item in asked:
-        output = known.get(item, item) if isinstance(item, str) else item
+    reserved, available = RESULT_NAMES | _RESERVED_NAMES, optional_outputs()
+    axes: dict[str, object] = {}
+    for item in requests:
+        output = available.get(item, item) if isinstance(item, str) else item
         if isinstance(output, str):
-            choice = ", ".join(known)
-            refuse("outputs", output, f"among {choice}", did_you_mean(output, known, remedy))
+            choice = ", ".join(available)
+            refuse("outputs", output, f"among {choice}", did_you_mean(output, available, remedy))
         if not isinstance(output, Output):
             refuse("outputs", output, "names, or an fmab_jax.Output of one's own", remedy)
         if output in outputs:
             refuse("outputs", output.name, "named once", "drop one of them")
         name, names = output.name, {output.name, *derive_names([output.name])}
-        other = _shipped().get(name, output) is not output
-        if other or names & taken or name in axes or name.startswith("links_"):
+        is_foreign = _load_shipped().get(name, output) is not output
+        if is_foreign or names & reserved or name in axes or name.startswith("links_"):
             refuse("Output.name", name, _NAME_WANTED, "rename it")
         if "meter" in output.dims:
             refuse("Output.dims", output.dims, "without the meter", "drop it")
         if np.dtype(output.dtype) != np.float64:
             refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
         outputs.append(output)
-        taken |= names
+        reserved |= names
         for axis, values in output.over if isinstance(output, Reduce) else ():
-            if axis in taken or axes.setdefault(axis, values) != values:
+            if axis in reserved or axes.setdefault(axis, values) != values:
                 refuse("Reduce.over", axis, _NAME_WANTED, "rename it")
     accumulators = [accumulator.name for accumulator in collect_accumulators(outputs)]
     for name in accumulators:
@@ -126,155 +130,158 @@ def chosen(asked: Any) -> tuple[Output, ...]:
             refuse(
                 "Accumulator.name", name, "a short plain name that nothing else has", "rename it"
             )
-    # In whatever order they are asked for, the study is the same.
+    # Sorted, so that the order of requests does not change the study.
     return tuple(sorted(outputs, key=lambda output: output.name))
 
 
 def collect_accumulators(outputs: Sequence[Output]) -> tuple[Accumulator, ...]:
-    """Returns what has to be added up for some outputs, each accumulator once."""
+    """Returns the distinct accumulators of outputs."""
     return tuple(
-        dict.fromkeys(accumulator for each in outputs for accumulator in each.accumulators)
+        dict.fromkeys(accumulator for output in outputs for accumulator in output.accumulators)
     )
 
 
 def attach_accumulators(trial: Any, outputs: Sequence[Output], title: str) -> Any:
-    """Returns a trial that adds up what some outputs need.
+    """Returns a trial that computes the accumulators of outputs.
 
     Raises:
-        ValueError: If the algorithm's loop cannot.
+        ValueError: If the algorithm's loop cannot compute them.
     """
     accumulators = collect_accumulators(outputs)
     if not accumulators:
         return trial
     if not callable(getattr(trial, "with_accumulators", None)):
-        needy = next(each.name for each in outputs if each.accumulators)
+        needy = next(output.name for output in outputs if output.accumulators)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
-    for each in outputs:
+    for output in outputs:
         try:
-            trial.with_accumulators(each.accumulators)
+            trial.with_accumulators(output.accumulators)
         except Refusal as error:
-            # What was asked for is the output, not what it needs.
-            raise Refusal("outputs", each.name, error.allowed, error.remedy) from None
+            # Users know the output, not its accumulators.
+            raise Refusal("outputs", output.name, error.allowed, error.remedy) from None
     return trial.with_accumulators(accumulators)
 
 
-def described(output: Output) -> str:
-    """Returns what tells an output from others: its name, and its source if it is one's own."""
-    if output is _shipped().get(output.name):
+def identity(output: Output) -> str:
+    """Returns an output's identity: its name, and a digest of its source if it is not shipped."""
+    if output is _load_shipped().get(output.name):
         return output.name
-    functions: list[Callable[..., Any]] = [
+    functions: list[Callable[..., object]] = [
         output.of,
-        *(x for each in output.accumulators for x in each if callable(x)),
+        *(x for part in output.accumulators for x in part if callable(x)),
     ]
-    about: tuple[Any, ...] = output.name, output.label, output.units, output.dims
+    facts: tuple[object, ...] = output.name, output.label, output.units, output.dims
     if isinstance(output, Reduce):
         functions += [output.init, output.add, output.merge, output.finish]
-        about = *about, output.over
-    accumulators = [(each.name, each.dims) for each in output.accumulators]
-    return f"{output.name} {code_digest(repr((about, accumulators)), *functions)}"
+        facts = *facts, output.over
+    accumulators = [(part.name, part.dims) for part in output.accumulators]
+    return f"{output.name} {code_digest(repr((facts, accumulators)), *functions)}"
 
 
-def stated(outputs: Sequence[Output]) -> dict[str, list[str]]:
-    """Returns what a study says of them; nothing where none is asked for."""
-    return {"outputs": [described(each) for each in outputs]} if outputs else {}
+def to_study(outputs: Sequence[Output]) -> dict[str, list[str]]:
+    """Returns the entry of outputs in a study; {} without outputs."""
+    return {"outputs": [identity(output) for output in outputs]} if outputs else {}
 
 
-def of_study(said: Sequence[str]) -> tuple[Output, ...]:
-    """Returns the outputs that a study states.
+def from_study(identities: Sequence[str]) -> tuple[Output, ...]:
+    """Returns the outputs of a study.
 
     Raises:
-        ValueError: If one is of a plug-in that is not loaded, or says something else now.
+        ValueError: If an output belongs to a plug-in that is not loaded or has changed.
     """
-    known = {described(each): each for each in further().values()}
-    for each in said:
-        if each not in known:
+    available = {identity(output): output for output in optional_outputs().values()}
+    for text in identities:
+        if text not in available:
             remedy = "load the plug-in that defines it, as it was"
-            refuse("outputs", each.partition(" ")[0], "known here", remedy)
-    return tuple(known[each] for each in said)
+            refuse("outputs", text.partition(" ")[0], "known here", remedy)
+    return tuple(available[text] for text in identities)
 
 
 def is_shipped(output: Output) -> bool:
-    """Tells whether an output is this package's; by name, since processes have their own."""
-    return output.name in _shipped() or output.name in {each.name for each in USUAL}
+    """Tells whether this package defines an output; by name, because processes have copies."""
+    return output.name in _load_shipped() or output.name in {standard.name for standard in STANDARD}
 
 
 def reduce_seeds(
-    output: Reduce, fields: Mapping[str, Any], facts: Mapping[str, Any]
+    output: Reduce, fields: Mapping[str, Array | np.ndarray], facts: Facts
 ) -> list[np.ndarray]:
     """Returns the arrays of a reduction's state after the seeds of one configuration.
 
     Args:
-        output: Which.
-        fields: What the seeds have recorded, by name, on the host or on a device.
-        facts: The attributes of their `Record`.
+        output: The reduction.
+        fields: Records of the seeds, by name, on the host or on a device.
+        facts: Attributes of their `Record`.
 
     Raises:
-        ValueError: If it fails, or its state changes shape or type.
+        ValueError: If a function fails, or the state changes shape or type.
     """
     links = tuple(facts["links"].tolist())
     numbers = tuple(sorted((name, x) for name, x in facts.items() if name != "links"))
     before = output.initial_arrays
-    with contract.asking(output), own_settings():
-        after = _fold(output, numbers, links)(output.state(before), dict(fields))
-        found = [np.asarray(x) for x in jax.tree.leaves(after)]
-    shapes = [[(x.shape, x.dtype.kind) for x in leaves] for leaves in (found, before)]
+    with contract.refuse_errors(output), own_settings():
+        after = _compile_fold(output, numbers, links)(output.state(before), dict(fields))
+        values = [np.asarray(x) for x in jax.tree.leaves(after)]
+    shapes = [[(x.shape, x.dtype.kind) for x in arrays] for arrays in (values, before)]
     if shapes[0] != shapes[1]:
-        told = Shown(f"arrays {[x.shape for x in found]}")
-        refuse(f"{output.name}.add", told, f"as init: {[x.shape for x in before]}", "mend it")
-    return found
+        text = Shown(f"arrays {[x.shape for x in values]}")
+        refuse(f"{output.name}.add", text, f"as init: {[x.shape for x in before]}", "mend it")
+    return values
 
 
 @functools.lru_cache(maxsize=64)
-def _fold(output: Reduce, numbers: tuple[Any, ...], links: tuple[int, ...]) -> Any:
+def _compile_fold(
+    output: Reduce, numbers: tuple[tuple[str, object], ...], links: tuple[int, ...]
+) -> Callable[..., object]:
     facts = {**dict(numbers), "links": np.array(links, np.int64)}
 
-    def fold(state: Any, fields: Mapping[str, Any]) -> Any:
+    def fold(state: object, fields: Mapping[str, Array]) -> object:
         return output.add(state, output.of(Record(fields.__getitem__, facts)))
 
     return jax.jit(fold)
 
 
-def finish_reduction(output: Reduce, leaves: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns the result of a reduction's state.
+def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns the result of a reduction's final state.
 
     Raises:
-        ValueError: If it fails, or is not over its dimensions.
+        ValueError: If its function fails, or returns another shape.
     """
-    wanted = tuple(len(values) for _, values in output.over)
-    with contract.asking(output):
-        found = np.asarray(output.finish(output.state(leaves)), np.float64)
-    if found.shape != wanted:
-        told = Shown(f"an array {found.shape}")
-        refuse(f"{output.name}.finish", told, f"an array {wanted}", "mend it, or `over`")
-    return found
+    shape = tuple(len(values) for _, values in output.over)
+    with contract.refuse_errors(output):
+        result = np.asarray(output.finish(output.state(arrays)), np.float64)
+    if result.shape != shape:
+        text = Shown(f"an array {result.shape}")
+        refuse(f"{output.name}.finish", text, f"an array {shape}", "mend it, or `over`")
+    return result
 
 
-def made(
+def compute_output(
     output: Output,
     arrays: Callable[[str], np.ndarray],
-    facts: Mapping[str, Any],
+    facts: Facts,
     size: Callable[[str], int],
     seeds: int,
 ) -> np.ndarray:
-    """Returns an output of what is recorded.
+    """Computes an output from records.
 
-    A plug-in sees arrays that it cannot change, and is held to what it promises: real numbers of
-    its shape, which of a seed are the same whatever seeds are beside it.
+    A plug-in gets read-only arrays. It must return real numbers of its shape, and the value of a
+    seed must not depend on other seeds.
 
     Args:
-        output: Which.
-        arrays: Returns what some seeds have recorded, by name.
-        facts: The attributes of their `Record`.
+        output: The output.
+        arrays: Returns a record of the seeds, by name.
+        facts: Attributes of their `Record`.
         size: Returns the length of a dimension.
-        seeds: How many there are, at least 1.
+        seeds: Number of seeds, at least 1.
 
     Raises:
-        ValueError: If it breaks a promise, fails, or asks for what is not recorded.
+        ValueError: If the output breaks a promise, fails, or requests a missing record.
     """
     if is_shipped(output):
-        usual = np.asarray(output.of(Record(arrays, facts, output.accumulators)))
-        # What is asked for is kept as real numbers, which have a NaN.
-        return usual.astype(np.float64, copy=False) if output.name in _shipped() else usual
+        recorded = np.asarray(output.of(Record(arrays, facts, output.accumulators)))
+        # Optional outputs are float64, which has a NaN for missing values.
+        is_optional = output.name in _load_shipped()
+        return recorded.astype(np.float64, copy=False) if is_optional else recorded
     sizes, field = tuple(map(size, output.dims)), f"{output.name}.of"
     facts = {**facts, "links": _lock(facts["links"])}
 
@@ -282,8 +289,8 @@ def made(
     def fetch(name: str) -> np.ndarray:
         return _lock(arrays(name))
 
-    def compute(rows: Any, number: int) -> np.ndarray:
-        with contract.asking(output):
+    def compute_rows(rows: slice | list[int], number: int) -> np.ndarray:
+        with contract.refuse_errors(output):
             result = output.of(Record(lambda name: fetch(name)[rows], facts, output.accumulators))
             values = np.asarray(result)
         shape = number, *sizes
@@ -295,13 +302,13 @@ def made(
             refuse(field, Shown(kind), "real numbers; NaN for none", "mend it")
         return values.astype(np.float64, copy=False)
 
-    values = compute(slice(None), seeds)
+    values = compute_rows(slice(None), seeds)
     width = math.prod(sizes)
-    # An output that compares seeds shows it at the first, the last and the extreme ones.
+    # An output that compares seeds differs at the first, the last or an extreme seed.
     extremes = (int(values.argmin()) // width, int(values.argmax()) // width) if width else ()
     for seed in {0, seeds - 1, *extremes}:
-        # Twice, so that an array of one row is not taken for one of all seeds.
-        pair = compute([seed, seed], 2)
+        # Two rows, so that an array of one row is not broadcast to all seeds.
+        pair = compute_rows([seed, seed], 2)
         if not _is_close(pair, values[seed : seed + 1]):
             allowed = "the same for a seed, whatever seeds are beside it"
             remedy = f"compare seeds in the result: data.{output.name} - data.{output.name}.mean()"
@@ -310,14 +317,14 @@ def made(
 
 
 def _lock(values: np.ndarray) -> np.ndarray:
-    """Returns a view that cannot be changed in place."""
+    """Returns a read-only view."""
     view = values.view()
     view.flags.writeable = False
     return view
 
 
-def _is_close(one: np.ndarray, other: np.ndarray) -> bool:
-    """Tells whether values are equal up to rounding, which may depend on the size of an array."""
-    finite = np.abs(other, where=np.isfinite(other), out=np.zeros_like(other))
+def _is_close(values: np.ndarray, reference: np.ndarray) -> bool:
+    """Tells whether values are equal up to rounding, which depends on the shape of arrays."""
+    finite = np.abs(reference, where=np.isfinite(reference), out=np.zeros_like(reference))
     spare = _ROUNDING * max(1.0, float(finite.max(initial=0.0)))
-    return bool(np.allclose(one, other, rtol=_ROUNDING, atol=spare, equal_nan=True))
+    return bool(np.allclose(values, reference, rtol=_ROUNDING, atol=spare, equal_nan=True))

@@ -1,9 +1,9 @@
-"""What is sent, in bits."""
+"""Bits of all messages."""
 
 from __future__ import annotations
 
 from fmab_jax.core.outputs import Output
-from fmab_jax.run.outputs.usual import NUMBERS
+from fmab_jax.run.outputs.standard import NUMBERS
 
 BITS_SENT = Output(
     "bits_sent",
@@ -11,5 +11,4 @@ BITS_SENT = Output(
     "bits",
     lambda record: 1.0 * NUMBERS.of(record) * record.number_bits,
 )
-"""Numbers that are sent times the bits that the algorithm says a number has
-(`Algorithm.number_bits`)."""
+"""Numbers in messages, times the bits of a number (`Algorithm.number_bits`)."""

@@ -1,4 +1,4 @@
-"""How equally regret is spread over agents."""
+"""Fairness of regret over agents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fmab_jax.run.outputs.regret_by_agent import ACCUMULATOR
 
 
 def _jain(record: Record) -> np.ndarray:
-    """Returns (sum x)^2 / (M sum x^2) over agents; 1 where nobody has any regret."""
+    """Returns (sum x)^2 / (M sum x^2) over agents; 1 if no agent has regret."""
     regret = record["regret_by_agent"][..., -1]
-    # As shares of the largest, whose squares cannot overflow.
+    # Relative to the largest, so that squares cannot overflow.
     largest = regret.max(1, keepdims=True)
     x = np.divide(regret, largest, out=np.ones_like(regret), where=largest != 0)
     return np.square(x.sum(1)) / (record.agents * np.square(x).sum(1))

@@ -1,4 +1,4 @@
-"""How often each arm is pulled."""
+"""Pulls of each arm."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def _start(rows: int, arms: int, grid: Array) -> Array:
     return jnp.zeros(arms)
 
 
-def _add(found: Array, stretch: Stretch, grid: Array) -> Array:
+def _add(total: Array, stretch: Stretch, grid: Array) -> Array:
     slots = (stretch.stop - stretch.start).astype(jnp.float64)
-    # Row by row: a product of matrices may be rounded to fewer digits.
-    each = jnp.sum(stretch.agents[:, None] * stretch.share, axis=0)
-    # Rounded before it is added, in whatever way a program is compiled.
-    return found + arrays.rounded(slots * each)
+    # Row by row, because matrix products may have fewer digits.
+    pulls = jnp.sum(stretch.agents[:, None] * stretch.share, axis=0)
+    # Rounded before the addition, so that fused multiply-adds change no bit.
+    return total + arrays.rounded(slots * pulls)
 
 
 ACCUMULATOR = Accumulator("pulls", ("arm",), _start, _add)
@@ -31,5 +31,5 @@ PULLS = Output(
     ("arm",),
     accumulators=(ACCUMULATOR,),
 )
-"""Of all agents together; whole up to rounding, but where the horizon cuts an epoch or agents share
-the arms out: then pulls are shared out equally over the active arms."""
+"""Pulls of all agents. They are whole numbers up to rounding, except where the horizon cuts an
+epoch or agents share the arms out: then the active arms get equal parts."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import Array
 
@@ -15,20 +13,22 @@ def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:
     return jnp.zeros(rows), jnp.zeros((rows, *grid.shape))
 
 
-def _add(found: tuple[Array, Array], stretch: Stretch, grid: Array) -> tuple[Array, Array]:
-    regret, curves = found
+def _add(state: tuple[Array, Array], stretch: Stretch, grid: Array) -> tuple[Array, Array]:
+    regret, curves = state
 
-    def gained(until: Array) -> Array:
-        # Rounded before it is added, in whatever way a program is compiled.
+    def accumulate_until(until: Array) -> Array:
+        # Rounded before the addition, so that fused multiply-adds change no bit.
         slots = (until - stretch.start).astype(jnp.float64)
         return arrays.rounded(stretch.gap[:, None] * slots[None, :])
 
-    line = jnp.where(grid[None, :] > stretch.start, regret[:, None] + gained(grid), curves)
-    return regret + gained(stretch.stop[None])[:, 0], line
+    line = jnp.where(
+        grid[None, :] > stretch.start, regret[:, None] + accumulate_until(grid), curves
+    )
+    return regret + accumulate_until(stretch.stop[None])[:, 0], line
 
 
-def _end(found: tuple[Array, Array]) -> Any:
-    return found[1]
+def _end(state: tuple[Array, Array]) -> Array:
+    return state[1]
 
 
 ACCUMULATOR = Accumulator("regret_by_agent", ("agent", "time"), _start, _add, _end)
@@ -41,4 +41,4 @@ REGRET_BY_AGENT = Output(
     ("time", "agent"),
     accumulators=(ACCUMULATOR,),
 )
-"""Summed over agents it is ``regret``, up to rounding."""
+"""The sum over agents is ``regret``, up to rounding."""

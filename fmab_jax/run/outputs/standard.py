@@ -1,0 +1,70 @@
+"""The outputs of every result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.core.outputs import Output
+
+LINKS = Output(
+    "links",
+    "links so far",
+    "links",
+    lambda record: record["rounds_by"][..., None] * record.links,
+    ("time", "meter"),
+    np.int64,
+)
+"""Completed rounds times the links of a round on each meter.
+
+A round that the horizon cuts in its wait does not count, although agents have sent its data.
+"""
+
+NUMBERS = Output(
+    "numbers_sent",
+    "numbers sent",
+    "numbers",
+    # A vector has one number for each reported arm.
+    lambda record: record["arms_reported"] * record.vectors + record["rounds"] * record.numbers,
+    dtype=np.int64,
+)
+
+
+def _make_field_output(
+    name: str, label: str, units: str, field: str = "", **options: Any
+) -> Output:
+    """Returns the output that is a field of an `Outcome`."""
+    return Output(name, label, units, lambda record: record[field or name], **options)
+
+
+STANDARD = (
+    _make_field_output("regret", "cumulative regret", "reward", dims=("time",)),
+    _make_field_output(
+        "waiting_regret", "cumulative regret while waiting", "reward", dims=("time",)
+    ),
+    LINKS,
+    _make_field_output("rounds_made", "completed rounds", "rounds", "rounds", dtype=np.int32),
+    NUMBERS,
+    _make_field_output("active_arms", "active arms at T", "arms", dtype=np.int32),
+    _make_field_output("chosen_arm", "arm played at T", "index", dtype=np.int32),
+    _make_field_output("agents_lost", "agents without a best arm at T", "agents", dtype=np.int32),
+    _make_field_output("agents_worse", "agents that play a worse arm", "agents", dtype=np.int32),
+    _make_field_output("final_gap", "gap of what is played at T", "reward"),
+    Output(
+        "best_arm_lost",
+        "best arm lost",
+        "seeds",
+        lambda record: record["agents_lost"] > 0,
+        dtype=np.bool_,
+        coordinate=True,
+    ),
+    Output(
+        "worse_arm_played",
+        "plays a worse arm at T",
+        "seeds",
+        lambda record: record["agents_worse"] > 0,
+        dtype=np.bool_,
+        coordinate=True,
+    ),
+)
