@@ -610,9 +610,9 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
     Agents that are alone tell nobody anything, whatever noise their rewards have.
     """
     rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
-    actions = [row.epsilon for row in rows if row.who in (ACTIONS, OUTSIDE)]
+    actions = [row.epsilon for row in rows if row.viewer in (ACTIONS, OUTSIDE)]
     alone = algorithm.exchange(agents).alone
-    told = [row.epsilon for row in rows if row.what != "actions" and not alone]
+    told = [row.epsilon for row in rows if row.observation != "actions" and not alone]
 
     def words(found: list[float]) -> str:
         if not found:

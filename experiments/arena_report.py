@@ -144,8 +144,8 @@ def _ledger() -> list[dict[str, Any]]:
     return [
         {
             "algorithm": entry.label,
-            "who": row.who,
-            "sees": row.what,
+            "who": row.viewer,
+            "sees": row.observation,
             "ε": told(row.epsilon),
             "ε up to δ": told(row.epsilon_at_delta),
             "why": row.why,
@@ -155,7 +155,7 @@ def _ledger() -> list[dict[str, Any]]:
         for row in fmab.privacy_ledger(
             entry.algorithm, arena.AGENTS, delta=arena.DELTA, colluding=COLLUDING
         )
-        if math.isfinite(row.epsilon) or not row.who.endswith("together")
+        if math.isfinite(row.epsilon) or not row.viewer.endswith("together")
     ]
 
 

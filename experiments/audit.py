@@ -127,7 +127,7 @@ class Trusting(CDP):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Returns a noise more than an agent does not know."""
         return tuple(
-            row._replace(over=row.over + 1) if row.who == "the agents" else row
+            row._replace(over=row.over + 1) if row.viewer == "the agents" else row
             for row in super().ledger(exchange)
         )
 
@@ -285,14 +285,14 @@ def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
     for what, audit in found.items():
         by_row: dict[tuple[str, ...], list[Finding]] = {}
         for each in audit.findings:
-            by_row.setdefault((each.view, each.who, each.what), []).append(each)
+            by_row.setdefault((each.view, each.viewer, each.observation), []).append(each)
         for of_row in by_row.values():
             each = worst(of_row)
             share = f"{each.share:.3f}" if 0.0 < each.share < math.inf else ""
             made.append(
                 {
                     "mechanism": what,
-                    "who": each.who,
+                    "who": each.viewer,
                     "claim": "none" if math.isinf(each.claim) else f"{each.claim:.4g}",
                     "δ": f"{audit.delta:g}",
                     "lower bound": f"{each.lower:.4f}",
@@ -312,8 +312,8 @@ def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
     return [
         {
             "mechanism": what,
-            "who": row.who,
-            "sees": row.what,
+            "who": row.viewer,
+            "sees": row.observation,
             "claim": "none" if math.isinf(row.epsilon) else f"{row.epsilon:.4g}",
             "why no run shows it": row.why,
         }

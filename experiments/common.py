@@ -105,7 +105,7 @@ def leak_of(algorithm: Any, agents: int) -> float | None:
     It is the epsilon of pure differential privacy, over the whole run, against whoever sees most
     of what is sent, from the privacy ledger; infinite for no bound.
     """
-    told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.what != "actions"]
+    told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.observation != "actions"]
     return max((row.epsilon for row in told), default=None)
 
 

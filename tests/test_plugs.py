@@ -619,7 +619,7 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(views=5), "exchange.views=5"),
         (dict(views=("the server",)), "exchange.views='the server': must be Views"),
         (dict(views=(View("the server", 2.5),)), "exchange.views=2.5"),
-        (dict(views=(View("the server", 2, inside="no"),)), "exchange.views.inside='no'"),
+        (dict(views=(View("the server", 2, is_member="no"),)), "exchange.views.is_member='no'"),
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table, field):

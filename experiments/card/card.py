@@ -409,7 +409,12 @@ def _ledger(plans: Sequence[tuple[Suite, Plan]]) -> list[Block]:
     group = next((each for each in groups if each.leak == _LEAK), next(iter(groups)))
     algorithm, agents = groups[group], suite.problem.agents
     rows = [
-        (row.who, row.what, _write_epsilon(row.epsilon), _write_epsilon(row.epsilon_at_delta))
+        (
+            row.viewer,
+            row.observation,
+            _write_epsilon(row.epsilon),
+            _write_epsilon(row.epsilon_at_delta),
+        )
         + (row.why, row.source or "–")
         for row in privacy_ledger(algorithm, agents)
     ]
@@ -434,7 +439,7 @@ def _audit(contestant: Contestant, runs: int) -> list[Block]:
     except Refusal as error:
         return [Paragraph(f"It does not apply: {error}.")]
     rows = [
-        (finding.who, finding.stream, _write_epsilon(finding.claim))
+        (finding.viewer, finding.stream, _write_epsilon(finding.claim))
         + (f"{finding.lower:.4f}", finding.verdict)
         for finding in report.findings
     ]
@@ -444,7 +449,9 @@ def _audit(contestant: Contestant, runs: int) -> list[Block]:
         f"{contestant.parameter} = {value:.4g}, which leaks {_LEAK:g} in the view “{group.view}”. "
         f"All bounds together are wrong with a chance of {written(report.level)} at most."
     )
-    unseen = [f"Not shown: {each.who}, {each.what}: {each.why}." for each in report.unseen]
+    unseen = [
+        f"Not shown: {each.viewer}, {each.observation}: {each.why}." for each in report.unseen
+    ]
     heads = ("who", "what is seen", "claim", "lower bound", "verdict")
     return [Table(caption, heads, rows), Paragraph(note), *[Items(unseen)] * bool(unseen)]
 

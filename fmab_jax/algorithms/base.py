@@ -206,10 +206,10 @@ class Algorithm(Described):
             exchange: Whose table it is.
             size: Of the coalition, in [1, M - 1].
         """
-        rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
-        if rows and all(row.who in (ACTIONS, *ANYBODY) for row in rows):
+        rows = [row for row in ledger_of(self, exchange) if row.viewer != SERVER]
+        if rows and all(row.viewer in (ACTIONS, *ANYBODY) for row in rows):
             worst = max(rows, key=lambda row: row.epsilon)
-            return (worst._replace(who=together(size), over=min(worst.over, 1)),)
+            return (worst._replace(viewer=together(size), over=min(worst.over, 1)),)
         return (Seen(together(size), "all that they are told", float("inf"), "not stated"),)
 
     def describe(self) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
         Refusal: If that is no ledger, or an empty one.
     """
     rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
-    listed = {row.who for row in rows}
+    listed = {row.viewer for row in rows}
     if not listed.isdisjoint(ANYBODY):
         return rows
     left = [who for who in receivers(exchange) if who not in listed]

@@ -39,7 +39,7 @@ class FedUCB(GossipUCB, Private):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.fed_ucb(0.5, graph="ring"), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         neighbours 0.5
         anybody who sees actions 0.5
     """
@@ -53,7 +53,7 @@ class FedUCB(GossipUCB, Private):
         """Covers what neighbours are told, and actions: both follow from the released sums."""
         why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
         # The source has another share of epsilon for a block.
-        views = [view.who for view in exchange.views]
+        views = [view.viewer for view in exchange.views]
         messages = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
         return (*messages, self.seen("a function of released sums", source=OWN))
 

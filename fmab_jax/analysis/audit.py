@@ -65,8 +65,8 @@ class Finding:
         threshold: Of the event, in rewards, or in pulls.
         happened: Runs in which it happened, without the reward and with it.
         histogram: Of the number that the event is about.
-        who: Who sees it, as in the ledger.
-        what: Is seen, as in the ledger.
+        viewer: Who sees it, as in the ledger.
+        observation: What the viewer sees, as in the ledger.
         view: "messages", "sums" or "actions".
         most: Largest bound that so many runs can show.
     """
@@ -78,8 +78,8 @@ class Finding:
     threshold: float
     happened: tuple[int, int]
     histogram: Histogram
-    who: str = ""
-    what: str = ""
+    viewer: str = ""
+    observation: str = ""
     view: str = "messages"
     most: float = math.inf
 
@@ -259,7 +259,10 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
                 *(stream.words, claim, max(0.0, bound), event.words, event.threshold),
                 happened=(int(pair[0]), int(pair[1])),
                 histogram=Histogram(edges[place], *binned[place]),
-                **{"who": row.who, "what": row.what, "view": exposure.view, "most": rule.most},
+                viewer=row.viewer,
+                observation=row.observation,
+                view=exposure.view,
+                most=rule.most,
             )
         )
     return findings

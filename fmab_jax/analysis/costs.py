@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, known
+from fmab_jax.core.ledgers import read_rows
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.run.attributes import said, study_at
 
@@ -65,19 +66,21 @@ def exposure_of(data: xr.Dataset) -> Cost:
     rows = _own_rows(data)
     if not rows:
         return Cost()
-    messages = [(row, _leak(data, row)) for row in rows if row["what"] != "actions"]
-    bare = (math.isinf(_leak(data, row)) for row in rows if row["what"] == "actions")
+    messages = [(row, _leak(data, row)) for row in rows if row["observation"] != "actions"]
+    bare = (math.isinf(_leak(data, row)) for row in rows if row["observation"] == "actions")
     actions = _OPEN_ACTIONS * any(bare)
     if not messages:
         return Cost(0.0, NOTHING, trust=f"nobody: nothing is told{actions}")
     worst, leak = max(messages, key=lambda pair: max(_epsilons(pair[0])))
-    view = str(worst["what"])
+    view = str(worst["observation"])
     if math.isinf(leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
-        who = dict.fromkeys(row.get("who", "") for row, epsilon in messages if math.isinf(epsilon))
+        who = dict.fromkeys(
+            row.get("viewer", "") for row, epsilon in messages if math.isinf(epsilon)
+        )
         trust = f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
         return Cost(leak, view, trust=trust)
-    secure = all(row["what"].startswith(_SUMMED) for row, _ in messages)
+    secure = all(row["observation"].startswith(_SUMMED) for row, _ in messages)
     return Cost(leak, view, trust=(_SECURE if secure else _MESSAGE) + actions)
 
 
@@ -107,7 +110,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
-    rows, labels = said(data, "ledger"), _labels(data)
+    rows, labels = read_rows(data.attrs.get("ledger")), _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
         owner = known().get(_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]

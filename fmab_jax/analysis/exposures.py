@@ -35,14 +35,14 @@ class Unseen(NamedTuple):
     """A row of the ledger that no run can show.
 
     Attributes:
-        who: Who sees it, as in the ledger.
-        what: What is seen.
+        viewer: Who sees it, as in the ledger.
+        observation: What the viewer sees.
         epsilon: That is claimed.
         why: Why it cannot be shown.
     """
 
-    who: str
-    what: str
+    viewer: str
+    observation: str
     epsilon: float
     why: str
 
@@ -68,7 +68,7 @@ def exposed(
                 show, *details = way
                 exposure = show(algorithm, exchange, row, np.uint32(root), *details)
             if isinstance(exposure, str):
-                unseen.append(Unseen(row.who, row.what, float(row.epsilon), exposure))
+                unseen.append(Unseen(row.viewer, row.observation, float(row.epsilon), exposure))
             else:
                 exposures[way] = exposure
     return sorted(exposures.values(), key=lambda each: VIEWS.index(each.view)), unseen
@@ -91,7 +91,7 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     # What a class inherits says nothing of what it has changed.
     if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
-    sent = [row for row in rows if row.who not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
+    sent = [row for row in rows if row.viewer not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
     epsilon = stated["epsilon_message" if sent else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
@@ -110,32 +110,35 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
 
 def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
     """Returns the views of a row: who shows it, and with which details; or why nobody does."""
-    if row.who in (ledgers.ACTIONS, ledgers.OUTSIDE):
+    if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):
             return [("actions", (slots_of,))]
         # The actions of an agent that is alone follow from its noisy sums.
         return [("messages", (uploads_of,))] * exchange.alone + [("actions", (rounds_of,))]
     if isinstance(algorithm, index.IndexPolicy):
-        if type(algorithm).release is not index.IndexPolicy.release and row.who in ledgers.ANYBODY:
+        if (
+            type(algorithm).release is not index.IndexPolicy.release
+            and row.viewer in ledgers.ANYBODY
+        ):
             return [("messages", (releases_of,))]
         return [("messages", "a policy does not say which part of its state it sends")]
     if isinstance(algorithm, Episodes):
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
-        if row.who == ledgers.SERVER:
+        if row.viewer == ledgers.SERVER:
             return [("sums", (uploads_of,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
-    usual = View(row.who, 1) if row.who == ledgers.ANYBODY[1] else None
-    view = next((view for view in exchange.views if view.who == row.who), usual)
+    usual = View(row.viewer, 1) if row.viewer == ledgers.ANYBODY[1] else None
+    view = next((view for view in exchange.views if view.viewer == row.viewer), usual)
     if view is None:
         return [("", "nothing in the exchange tells what that is")]
     if view.over == 1:
-        if view.what != View("", 1).what and row.what == view.what:
+        if view.observation != View("", 1).observation and row.observation == view.observation:
             return [("messages", "weighted sums of single messages, which leak no more than these")]
         return [("messages", (uploads_of,))]
     if algorithm.shares_arms:
         return [("sums", "who pulls an arm differs from round to round; single messages are shown")]
-    if exchange.reporting < exchange.agents and not row.what.startswith("one round"):
+    if exchange.reporting < exchange.agents and not row.observation.startswith("one round"):
         return [("sums", "other agents are drawn in each round; one round's sum is shown")]
-    return [("sums", (uploads_of, view.over, view.inside))]
+    return [("sums", (uploads_of, view.over, view.is_member))]

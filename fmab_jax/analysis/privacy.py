@@ -15,7 +15,6 @@ of the noise, that the simulation approximates.
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ from fmab_jax.analysis.accountant import epsilon_at as epsilon_at
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
 from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import LAPLACE
+from fmab_jax.core.ledgers import LAPLACE, read_rows
 from fmab_jax.errors import count, refuse
 from fmab_jax.run.configs import exchange_of
 from fmab_jax.run.contract import asking
@@ -49,8 +48,8 @@ class LedgerRow(NamedTuple):
     """What somebody sees of one agent's rewards, and what it tells of one of them.
 
     Attributes:
-        who: Who sees it.
-        what: What is seen: over the whole run, or else it says so.
+        viewer: Who sees it.
+        observation: What the viewer sees: over the whole run, unless it says otherwise.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
             noise of several agents adds up, or where shares of one noise bound no ratio. For every
@@ -63,8 +62,8 @@ class LedgerRow(NamedTuple):
         shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
     """
 
-    who: str
-    what: str
+    viewer: str
+    observation: str
     epsilon: float
     epsilon_at_delta: float
     delta: float
@@ -101,13 +100,13 @@ def privacy_ledger(
     Example:
         >>> import fmab_jax as fmab
         >>> server, sums, actions = fmab.privacy_ledger(fmab.cdp_mab(1.0), 50)
-        >>> server.who, server.what, server.epsilon
+        >>> server.viewer, server.observation, server.epsilon
         ('the server', 'single messages', 50.0)
-        >>> sums.what, round(sums.epsilon_at_delta, 1)
+        >>> sums.observation, round(sums.epsilon_at_delta, 1)
         ('sums over 50 agents', 26.4)
-        >>> actions.who, round(actions.epsilon_at_delta, 1)
+        >>> actions.viewer, round(actions.epsilon_at_delta, 1)
         ('an outsider who sees actions', 26.2)
-        >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].what
+        >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].observation
         'sums over 50 agents, less their own'
     """
     if not isinstance(algorithm, Algorithm):
@@ -139,7 +138,10 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
     alike: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
     for title, labels, rows in cells:
         for row in rows:
-            key = (title, *(row.get(name) for name in ("who", "what", "why", "source", "law")))
+            key = (
+                title,
+                *(row.get(name) for name in ("viewer", "observation", "why", "source", "law")),
+            )
             alike.setdefault(key, []).append((labels, row))
     table = []
     for (title, *_), group in alike.items():
@@ -173,7 +175,11 @@ def lines(ledger: str, delta: float = DELTA) -> list[str]:
     for title in dict.fromkeys(row["title"] for row in table):
         text += [title] * bool(title)
         for row in (row for row in table if row["title"] == title):
-            seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
+            seen = (
+                f"{row['viewer']}, {row['observation']}"
+                if row["observation"] != "actions"
+                else row["viewer"]
+            )
             where, source = (f" ({row[name]})" * bool(row[name]) for name in ("where", "source"))
             text += _wrapped(f"{seen}{where}: {row['epsilon']}", "  ")
             text += _wrapped(f"{row['why']}{source}", "    ")
@@ -190,9 +196,9 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
     Rows have the ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
     configurations, "" for all), ``epsilon``, ``why`` and ``source``.
     """
-    names = ("title", "who", "what", "where", "why", "source")
+    names = ("title", "viewer", "observation", "where", "why", "source")
     table = []
-    for row in json.loads(ledger):
+    for row in read_rows(ledger):
         leaks = [(math.inf if e is None else e, *more) for e, *more in row["leaks"]]
         epsilon = _range(leaks, delta, row.get("law", LAPLACE))
         table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
@@ -202,7 +208,7 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
 
 def _notes(ledger: str) -> list[str]:
     """Writes what an epsilon counts for, and with which titles where they differ."""
-    table = json.loads(ledger)
+    table = read_rows(ledger)
     covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
     # Files of older versions do not say whether an epoch fixes its pulls.
     units = [row for row in covered if row.get("fixed") is not None]

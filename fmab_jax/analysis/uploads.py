@@ -198,7 +198,7 @@ def uploads_of(
     words, agents, weights = ("upload", "uploads"), 2, None
     if trial.alone:
         # The viewer tried here sees more than the one of the row.
-        row = row._replace(who=row.who + STRONGER)
+        row = row._replace(viewer=row.viewer + STRONGER)
         words, agents = ("noisy sum", "noisy sums"), 1
     elif secure:
         words, agents = ("sum over agents", "sums over agents"), 1

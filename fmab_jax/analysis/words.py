@@ -14,7 +14,7 @@ from typing import Any
 
 import xarray as xr
 
-from fmab_jax.core.ledgers import UNSTATED
+from fmab_jax.core.ledgers import UNSTATED, read_rows
 from fmab_jax.run.attributes import said
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -128,8 +128,8 @@ def _is_unstated(row: Mapping[str, Any]) -> bool:
 def _covered(data: xr.Dataset) -> bool:
     """Tells whether an epsilon covers something that is sent, if a ledger says so."""
     return "ledger" not in data.attrs or any(
-        row["what"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
-        for row in said(data, "ledger")
+        row["observation"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
+        for row in read_rows(data.attrs["ledger"])
     )
 
 
@@ -156,7 +156,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
     lines = [title] if title else []
     epsilon: Any = known.get("epsilon")
-    ledger = said(data, "ledger")
+    ledger = read_rows(data.attrs.get("ledger"))
     if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
         lines += [settings["epsilon"]] if "epsilon" in settings else []

@@ -89,10 +89,10 @@ def execute(call: Call) -> None:
         claim = "none" if math.isinf(finding.claim) else written(finding.claim)
         share = f"{finding.share:.3f}" if 0 < finding.share < math.inf else "-"
         lower = f"{finding.lower:.4f}"
-        rows.append((finding.who, finding.stream, claim, lower, share, finding.verdict))
-    print_rows(("who", "what is seen", "claim", "lower bound", "share", "verdict"), rows)
+        rows.append((finding.viewer, finding.stream, claim, lower, share, finding.verdict))
+    print_rows(("viewer", "what is seen", "claim", "lower bound", "share", "verdict"), rows)
     for row in report.unseen:
-        print(f"not shown: {row.who}, {row.what}: {row.why}")
+        print(f"not shown: {row.viewer}, {row.observation}: {row.why}")
     up_to = _UP_TO.format(delta=written(report.delta)) if report.delta else ""
     legend = _LEGEND.format(level=written(report.level), most=report.most, up_to=up_to)
     print(f"\n{legend}")

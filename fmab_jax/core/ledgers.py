@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ UNSTATED = "privacy not stated"
 OWN = "own computation"
 """Source of what no source states."""
 
+# Files of version 0.2 and older have these keys.
+_OLD_KEYS = {"who": "viewer", "what": "observation"}
 
 LAWS = LAPLACE, BITS = "Laplace", "bits"
 """Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
@@ -40,8 +43,9 @@ class Seen(NamedTuple):
     """A line of a privacy ledger: what somebody sees, and what it tells of one agent's one reward.
 
     Attributes:
-        who: Who sees it, such as "the server".
-        what: What is seen, such as "single messages": over the whole run, or else it says so.
+        viewer: Who sees it, such as "the server".
+        observation: What the viewer sees, such as "single messages": over the whole run, unless it
+            says otherwise.
         epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
         why: Why it holds, or why nothing does.
         over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller
@@ -52,8 +56,8 @@ class Seen(NamedTuple):
             and how many it has; None where nothing of the kind is known.
     """
 
-    who: str
-    what: str
+    viewer: str
+    observation: str
     epsilon: float
     why: str
     over: int = 0
@@ -87,8 +91,15 @@ def checked_rows(field: str, stated: Any) -> tuple[Seen, ...]:
 
 def _checked(field: str, row: Seen) -> Seen:
     """Returns a row with plain numbers; refuses one that cannot be shown."""
-    if not all(isinstance(text, str) for text in (row.who, row.what, row.why, row.source)):
-        refuse(field, row, "a Seen whose who, what, why and source are texts", "say it in words")
+    if not all(
+        isinstance(text, str) for text in (row.viewer, row.observation, row.why, row.source)
+    ):
+        refuse(
+            field,
+            row,
+            "a Seen whose viewer, observation, why and source are texts",
+            "say it in words",
+        )
     choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
     remedy = "state the epsilon of one reward; math.inf is no bound"
     epsilon = real(f"{field}.epsilon", row.epsilon, 0.0, math.inf, remedy)
@@ -104,4 +115,10 @@ def receivers(exchange: Exchange) -> list[str]:
     """Returns who sees messages, by the exchange."""
     if exchange.alone or not (exchange.links or exchange.views):
         return []
-    return list(dict.fromkeys(view.who for view in exchange.views)) or [ANYBODY[1]]
+    return list(dict.fromkeys(view.viewer for view in exchange.views)) or [ANYBODY[1]]
+
+
+def read_rows(text: str | None) -> list[dict[str, Any]]:
+    """Returns the rows of the attribute ``ledger`` of a result; [] where it has none."""
+    rows = json.loads(text or "[]")
+    return [{_OLD_KEYS.get(key, key): value for key, value in row.items()} for row in rows]

@@ -278,7 +278,7 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
         rows, notes = privacy.rows(ledger)
         titles = len({row["title"] for row in rows}) > 1
         columns = {"title": "algorithm"} if titles else {}
-        columns |= {"who": "who", "what": "what they see"}
+        columns |= {"viewer": "viewer", "observation": "what they see"}
         columns |= {"where": "of which runs"} if any(row["where"] for row in rows) else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
         listed = [[row[name] for name in columns] for row in rows]

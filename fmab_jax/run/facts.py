@@ -56,8 +56,8 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [
         {
-            "who": row.who,
-            "what": row.what,
+            "viewer": row.viewer,
+            "observation": row.observation,
             "leaks": [_leak(row)],
             "why": row.why,
             "source": row.source,

@@ -215,7 +215,7 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     found = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
     assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
-    assert {each.who for each in found.findings} == {row.who} == {"the agents"}
+    assert {each.viewer for each in found.findings} == {row.viewer} == {"the agents"}
     pure = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", runs=1000)
     assert [each.claim for each in pure.findings] == [pytest.approx(1.0)] * 2
     # One noise, by hand.
@@ -262,7 +262,11 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
     silent = altered(fmab.cdp_mab, noise_scale=quiet, ledger=fmab.cdp_mab.ledger)
     found = fmab.audit(silent(0.25, participation=participation), 4, runs=1000)
     for each in found.findings:
-        bare = each.view == "messages" or participation == 1.0 or each.what.startswith("one round")
+        bare = (
+            each.view == "messages"
+            or participation == 1.0
+            or each.observation.startswith("one round")
+        )
         assert (each.lower == found.most) == bare
         if bare:
             assert each.verdict == "contradicted"
@@ -280,15 +284,15 @@ def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked():
     page that says that every row is shown as its viewer sees it."""
     for algorithm in (fmab.single_mab(1.0), fmab.dp_se(1.0)):
         found = fmab.audit(algorithm, 2, runs=1000)
-        by_view = {each.view: each.who for each in found.findings}
-        ledger = fmab.privacy_ledger(algorithm, 2)[0].who
+        by_view = {each.view: each.viewer for each in found.findings}
+        ledger = fmab.privacy_ledger(algorithm, 2)[0].viewer
         assert by_view == {
             "messages": f"{ledger}, and the noisy sums that they follow from",
             "actions": ledger,
         }
     with own_settings():
         (upload,) = sources(fmab.cdp_mab(1.0), 4, "messages")
-    assert upload.row.who == "the server"
+    assert upload.row.viewer == "the server"
     page = Path(__file__).parents[2] / "docs/privacy_audit.md"
     assert "Every row of the ledger but those of [the second table]" in page.read_text("utf-8")
     assert "under ``unseen``" in str(fmab.audit.__doc__)
@@ -319,7 +323,7 @@ def test_what_no_run_shows_is_said():
         ):
             found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, events.VIEWS)
             assert [each.view for each in found] == views
-            told = [(row.who, row.epsilon, row.why) for row in unseen]
+            told = [(row.viewer, row.epsilon, row.why) for row in unseen]
             assert len(told) == (hidden is not None)
             if hidden:
                 assert told[0][:2] == (hidden[0], pytest.approx(hidden[1], abs=0.1))
@@ -453,7 +457,7 @@ def test_sums_are_over_others():
     (source,) = sources(fmab.cdp_mab(0.25, participation=0.5), 4, "sums")
     assert source.agents == 2 and np.asarray(source.weights).tolist() == [1.0, 0.0]
     weighted = fmab.hdp_mab(0.25, "1,3:complete", weights="components")
-    found = {each.row.who: each for each in sources(weighted, 4, "sums")}
+    found = {each.row.viewer: each for each in sources(weighted, 4, "sums")}
     # The agent that is alone weighs three times as much as the others, one of whom looks.
     assert np.asarray(found["the agents"].weights) == pytest.approx([1.0, 0.0, 1 / 3, 1 / 3])
 
@@ -570,7 +574,7 @@ def test_the_command_tells_the_findings(tmp_path, monkeypatch, capsys):
         lower = f"{each.lower:.4f}"
         claim = "none" if math.isinf(each.claim) else f"{each.claim:.6g}"
         # Long words are folded.
-        assert f"{each.who.split()[0]} " in table and f" {claim} {lower} " in table
+        assert f"{each.viewer.split()[0]} " in table and f" {claim} {lower} " in table
     assert f"neighbours one upload {found.findings[0].claim:.6g} " in table
     assert "not shown: every agent, averages that hold the message: weighted sums" in table
     assert "up to delta = 0.01: its hockey-stick divergence at epsilon is at most delta" in table

@@ -23,15 +23,15 @@ EVENTS = ("best_arm_lost", "worse_arm_played")
 # What is seen is not what is stated of a message; one configuration tells nothing.
 LEDGER = [
     {
-        **{"title": "CDP-MAB", "who": "the server", "why": "", "source": ""},
-        **{"what": "single messages", "where": where, "leaks": [[leak, 1]]},
+        **{"title": "CDP-MAB", "viewer": "the server", "why": "", "source": ""},
+        **{"observation": "single messages", "where": where, "leaks": [[leak, 1]]},
     }
     for where, leak in (
         ("participation 0.5, epsilon 0.25", 1.5),
         ("participation 1.0, epsilon 0.25", None),
     )
 ]
-LEDGER.append({**LEDGER[0], "what": "actions", "where": ""})
+LEDGER.append({**LEDGER[0], "observation": "actions", "where": ""})
 LEAKS = [("1.5", 1.5, "single messages"), ("nothing", 0.0, "nothing is told")]
 LEAKS.append(("no bound", np.inf, "single messages"))
 PRICES = {"server_price": 25.0, "peer_price": 2.0}

@@ -17,7 +17,7 @@ from fmab_jax.analysis.statements import Comparison, Participant, Question, p_te
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
     """A result that says so much of its ledger; links of two seeds on three meters at T."""
-    ledger = [{"what": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
+    ledger = [{"observation": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
     return xr.Dataset(
         {"links": (("seed", "time", "meter"), np.array([[[0, 0, 0], row] for row in links]))},
         {"priced": ("meter", [False, True, False]), "side": ("meter", ["server", "peer", "peer"])},
@@ -48,7 +48,7 @@ def test_the_leak_is_that_of_who_is_told_most():
 def merged(rows, **coords):
     """A configuration of a sweep whose ledger has rows (title, what, where)."""
     ledger = [
-        {"title": title, "what": what, "where": where, "leaks": [[1.0, 1]]}
+        {"title": title, "observation": what, "where": where, "leaks": [[1.0, 1]]}
         for title, what, where in rows
     ]
     return stated([], 3.0).assign_attrs(ledger=json.dumps(ledger)).assign_coords(coords)

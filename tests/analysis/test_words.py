@@ -92,9 +92,15 @@ def test_what_all_share_is_told_once():
     "rows, told",
     [
         ([], False),
-        ([{"what": "actions", "leaks": [[0.5, 1]]}], False),
-        ([{"what": "single messages", "leaks": [[None, 0]]}], False),
-        ([{"what": "actions", "leaks": [[None, 0]]}, {"what": "sums", "leaks": [[5.0, 2]]}], True),
+        ([{"observation": "actions", "leaks": [[0.5, 1]]}], False),
+        ([{"observation": "single messages", "leaks": [[None, 0]]}], False),
+        (
+            [
+                {"observation": "actions", "leaks": [[None, 0]]},
+                {"observation": "sums", "leaks": [[5.0, 2]]},
+            ],
+            True,
+        ),
     ],
 )
 def test_what_a_message_leaks_is_told_where_a_ledger_covers_one(rows, told):

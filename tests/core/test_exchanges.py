@@ -306,7 +306,7 @@ def test_weights_by_agent_and_by_component():
 def test_who_sees_a_sum_over_how_many(make, seen):
     """Would catch the sum over the largest component for that of the smallest, all agents for those
     that report, or agents that cannot take out their own message."""
-    assert [(view.who, view.over, view.inside) for view in make().views] == seen
+    assert [(view.viewer, view.over, view.is_member) for view in make().views] == seen
 
 
 def test_weights_cannot_be_changed():

@@ -27,7 +27,7 @@ SERVER, LEVEL, DELTA = 25, 0.95, 1e-6
 TICKS = {"epsilon": "no noise", "rounds": "no round budget"}
 SIGNS = {"epsilon": "ε = ", "rounds": "R = "}
 POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-WHO = ("who", "what", "where")
+WHO = ("viewer", "observation", "where")
 VOID = {"meta", "img", "br", "input"}
 
 

@@ -80,7 +80,7 @@ class NoisyMessages(Private, Elimination):
         """
         leak = self.privacy(exchange)["epsilon_message"]
         if math.isinf(leak):
-            nothing = [Seen(view.who, "messages", leak, "no noise") for view in exchange.views]
+            nothing = [Seen(view.viewer, "messages", leak, "no noise") for view in exchange.views]
             return (*nothing, Seen(ACTIONS, "actions", leak, "no noise"))
         none = () if exchange.alone else (View(ANYBODY[1], 1),)
         rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
@@ -99,15 +99,17 @@ class NoisyMessages(Private, Elimination):
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns single messages where agents get them, else the sums less their own noise."""
         agents = exchange.agents
-        views = [view for view in exchange.views if view.who != SERVER]
+        views = [view for view in exchange.views if view.viewer != SERVER]
         leak = self.privacy(exchange)["epsilon_message"]
-        sums = bool(views) and all(view.inside and view.over == agents for view in views)
+        sums = bool(views) and all(view.is_member and view.over == agents for view in views)
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
             # A reward is in one message, which all of them may see: its own noise is left.
-            rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
+            rows = [row for row in self.ledger(exchange) if row.viewer not in (SERVER, OUTSIDE)]
             latest = reversed(rows)  # of all rounds, rather than of one
-            worst = max(latest, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
-            return (worst._replace(who=together(size), over=1),)
+            worst = max(
+                latest, key=lambda row: (row.epsilon, -row.over, row.observation != "actions")
+            )
+            return (worst._replace(viewer=together(size), over=1),)
         what = f"sums over {agents} agents, less their own"
         why = "the noise of the agents that are left hides each of them"
         return (Seen(together(size), what, leak, why, max(1, agents - size)),)
@@ -115,23 +117,23 @@ class NoisyMessages(Private, Elimination):
     def _viewed(self, exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:
         """Returns what somebody sees of all rounds."""
         if view.over == 1:
-            return (Seen(view.who, view.what, leak, _DISJOINT, 1, self.shown_by),)
+            return (Seen(view.viewer, view.observation, leak, _DISJOINT, 1, self.shown_by),)
         over = _hiding(exchange, view.over)
         why = "the noise of all agents of a sum hides each of them"
         if over < view.over:
             why = "whoever weighs most is hidden by the noise of those that weigh as much"
-        if view.inside:
+        if view.is_member:
             over = max(1, over - 1)
             why += "; an agent can take out its own message"
         if exchange.reporting < exchange.agents:
             # A ledger is about whole runs: this row is not.
             what = f"one round's sum over {view.over} agents, that round alone and not the run"
-            one = Seen(view.who, what, leak, why, over)
+            one = Seen(view.viewer, what, leak, why, over)
             # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
             why = "agents are drawn anew: only its own noise stays with an agent's rewards"
-            return one, Seen(view.who, "the sums of all rounds", leak, why, 1)
+            return one, Seen(view.viewer, "the sums of all rounds", leak, why, 1)
         what = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
-        return (Seen(view.who, what, leak, why, over),)
+        return (Seen(view.viewer, what, leak, why, over),)
 
 
 def _hiding(exchange: Exchange, over: int) -> int:

@@ -112,7 +112,7 @@ def secure_sum(
     """
     sums = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
     left = shares_left(algorithm, exchange, 1) if exchange.agents > 1 else ()
-    one = (row._replace(who=SHARER, what="actions") for row in left)
+    one = (row._replace(viewer=SHARER, observation="actions") for row in left)
     return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 

@@ -70,7 +70,7 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         views=(
             View("sinks, and agents that pass on", 1),
             View("the server", min(part.size for part in parts)),
-            View("the agents", agents, inside=True),
+            View("the agents", agents, is_member=True),
         ),
     )
 

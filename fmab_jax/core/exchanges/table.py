@@ -42,17 +42,17 @@ class View(NamedTuple):
     """A view of a round: whose it is, and what it shows.
 
     Attributes:
-        who: Such as "the server".
+        viewer: Who has it, such as "the server".
         over: Agents that the smallest sum of messages that they see is over; 1 where they see
             single messages.
-        inside: Whether they are agents of the sum themselves, who can take out their own message.
-        what: What they see where ``over`` is 1.
+        is_member: Whether the viewers are agents of the sum, who can take out their own message.
+        observation: What they see where ``over`` is 1.
     """
 
-    who: str
+    viewer: str
     over: int
-    inside: bool = False
-    what: str = "single messages"
+    is_member: bool = False
+    observation: str = "single messages"
 
 
 class Ledger(NamedTuple):
@@ -178,7 +178,7 @@ class Exchange:
         for view in self.views if isinstance(self.views, (tuple, list)) else [self.views]:
             if not isinstance(view, View):
                 refuse("exchange.views", view, "Views", remedy)
-            flag("exchange.views.inside", view.inside, "write True or False")
+            flag("exchange.views.is_member", view.is_member, "write True or False")
             over = count("exchange.views", view.over, 1, self.agents, remedy)
             views.append(view._replace(over=over))
         return tuple(views)
@@ -243,7 +243,7 @@ def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchan
         reporting,
         links=((SERVER, reporting),),
         vectors=reporting,
-        views=(View("the server", 1), View("the agents", reporting, inside=True)),
+        views=(View("the server", 1), View("the agents", reporting, is_member=True)),
     )
 
 
