@@ -107,21 +107,21 @@ def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
 
     if epsilon > _SURE:
         return epsilon
-    kept = 1.0 / (1.0 + math.exp(-epsilon))
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
     # 1 - kept has no digits left where epsilon is large.
-    flipped = kept * math.exp(-epsilon)
+    lie = truth * math.exp(-epsilon)
     laws = []
     for ones in range(terms):
         zeros = terms - 1 - ones
-        of_ones = binom.pmf(np.arange(ones + 1), ones, kept)
-        others = np.convolve(of_ones, binom.pmf(np.arange(zeros + 1), zeros, flipped))
-        none, one = np.append(others, 0.0), np.append(0.0, others)
-        laws.append((flipped * none + kept * one, kept * none + flipped * one))
+        ones_law = binom.pmf(np.arange(ones + 1), ones, truth)
+        remainder = np.convolve(ones_law, binom.pmf(np.arange(zeros + 1), zeros, lie))
+        zero_law, one_law = np.append(remainder, 0.0), np.append(0.0, remainder)
+        laws.append((lie * zero_law + truth * one_law, truth * zero_law + lie * one_law))
     # [ones, sum]; the other direction is this one with zeros and ones swapped.
-    with_it, without = (np.stack(side) for side in zip(*laws, strict=True))
+    reward_one, reward_zero = (np.stack(side) for side in zip(*laws, strict=True))
 
-    def divergence(at: float) -> float:
-        return float(np.max(np.sum(np.maximum(with_it - math.exp(at) * without, 0.0), axis=1)))
+    def divergence(level: float) -> float:
+        return float(np.max(np.sum(np.maximum(reward_one - math.exp(level) * reward_zero, 0.0), axis=1)))
 
     return min(_solve(divergence, delta, epsilon), epsilon)
 
@@ -146,11 +146,11 @@ def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
 
     # Where the density at x is e^epsilon times that at x + shift, everything above x is in A.
     def chance(x: float) -> float:
-        inside = density(abs(x)) + tail(x + shift) - density(x + shift)
+        log_mass = density(abs(x)) + tail(x + shift) - density(x + shift)
         if x < 0.0:
-            return float(-math.expm1(tail(-x) + x) - math.exp(inside + x))
-        above = tail(x)
-        return -math.exp(above - x) * math.expm1(min(inside - above, 0.0))
+            return float(-math.expm1(tail(-x) + x) - math.exp(log_mass + x))
+        log_tail = tail(x)
+        return -math.exp(log_tail - x) * math.expm1(min(log_mass - log_tail, 0.0))
 
     middle = -0.5 * shift
     if chance(middle) <= delta:
@@ -180,11 +180,11 @@ def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float]
     weight -= (2 * terms - late) * math.log(2.0)
     # Half of the law is above 0, exactly.
     weight -= logsumexp(weight) + math.log(2.0)
-    events, of_density = late - 1.0, weight - gammaln(late)
-    of_tail = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
+    events, density_weight = late - 1.0, weight - gammaln(late)
+    tail_weight = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
     return (
-        lambda x: float(logsumexp(of_density + xlogy(events, x))),
-        lambda x: float(logsumexp(of_tail + xlogy(events, x))),
+        lambda x: float(logsumexp(density_weight + xlogy(events, x))),
+        lambda x: float(logsumexp(tail_weight + xlogy(events, x))),
     )
 
 
@@ -206,13 +206,13 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
 
     log, step = np.linspace(_CLOSEST, _FARTHEST, _STEPS, retstep=True)
     x = np.exp(log)
-    here = density(x)
+    log_density = density(x)
     # The mass closer to 0 than float64 reaches must be less than delta.
-    if here[0] + _CLOSEST - math.log(shape) > math.log(delta) - 10.0:
+    if log_density[0] + _CLOSEST - math.log(shape) > math.log(delta) - 10.0:
         return math.inf
     with np.errstate(divide="ignore"):
-        gain = here - np.stack([density(np.abs(x - shift)), density(x + shift)])
-    mass = np.exp(here + log) * step
+        gain = log_density - np.stack([density(np.abs(x - shift)), density(x + shift)])
+    mass = np.exp(log_density + log) * step
 
     def divergence(epsilon: float) -> float:
         return float(np.sum(mass * -np.expm1(np.minimum(epsilon - gain, 0.0))))

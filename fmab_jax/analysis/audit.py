@@ -211,9 +211,9 @@ def audit(
         exposures, unseen = exposed(algorithm, exchange, root, VIEWS if view is None else (view,))
         number = sum(1 if each.compete else len(each.streams()) for each in exposures)
         if not number:
-            why = f": {unseen[0].why}" if unseen else ""
+            reason = f": {unseen[0].why}" if unseen else ""
             allowed = f"one that {algorithm.name} lets anybody see"
-            refuse("view", view, allowed, f"choose another view{why}")
+            refuse("view", view, allowed, f"choose another view{reason}")
         # Two limits for each finding.
         rule = Rule(runs, level / (2 * number), delta)
         findings = [finding for exposure in exposures for finding in _findings(exposure, rule)]
@@ -241,9 +241,9 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
     binned = np.zeros((len(streams), 2, _BINS), np.int64)
     for batch in range(-(-rule.runs // exposure.size)):
         used = min(exposure.size, rule.runs - batch * exposure.size)
-        for place, side, seen in _sides(exposure, streams, first + batch):
+        for place, side, numbers in _sides(exposure, streams, first + batch):
             event = events[place]
-            x = event.statistic.of(seen.values[:used])
+            x = event.statistic.of(numbers.values[:used])
             happened[place, side] += np.sum((x >= event.threshold) == event.above)
             binned[place, side] += np.histogram(x, edges[place])[0]
     row, findings = exposure.row, []
@@ -252,8 +252,8 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
         claim = epsilon_at(row.epsilon, row.over, rule.delta, row.law, row.shares)
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
         pair = happened[place]
-        more, less = pair[event.likelier], pair[1 - event.likelier]
-        bound = float(bound_epsilon(np.float64(more), np.float64(less), rule))
+        high_count, low_count = pair[event.likelier], pair[1 - event.likelier]
+        bound = float(bound_epsilon(np.float64(high_count), np.float64(low_count), rule))
         findings.append(
             Finding(
                 *(stream.words, claim, max(0.0, bound), event.words, event.threshold),
@@ -274,19 +274,19 @@ def _sides(
     """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
     sides = [(stream.without, stream.with_it) for stream in streams]
     for data in sorted({data for pair in sides for data in pair}):
-        drawn = exposure.draw(data, batch)
+        runs = exposure.draw(data, batch)
         for place, stream in enumerate(streams):
             if data in sides[place]:
-                yield place, sides[place].index(data), exposure.show(stream, drawn)
+                yield place, sides[place].index(data), exposure.show(stream, runs)
 
 
 def _pilots(exposure: Any, streams: Sequence[Stream], runs: int, first: int) -> list[list[Numbers]]:
     """Returns what is seen of some runs, by stream and side."""
     parts: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in streams]
     for batch in range(-(-runs // exposure.size)):
-        for place, side, seen in _sides(exposure, streams, first + batch):
-            parts[place][side].append(seen)
+        for place, side, numbers in _sides(exposure, streams, first + batch):
+            parts[place][side].append(numbers)
     return [
-        [part[0]._replace(values=np.concatenate([x.values for x in part])[:runs]) for part in both]
-        for both in parts
+        [part[0]._replace(values=np.concatenate([x.values for x in part])[:runs]) for part in pair]
+        for pair in parts
     ]

@@ -195,20 +195,20 @@ def paired_difference(
     shared = {*first.dims} & {*second.dims}
     for dim in ("seed", "time", *sorted(shared - {"seed", "time"}, key=str)):
         same = first.sizes.get(dim) == second.sizes.get(dim)
-        mine, other = (_labels(x, str(dim)) for x in (first, second))
-        if same and mine is not None and other is not None:
-            same = bool((mine == other).all())
+        first_labels, second_labels = (_labels(x, str(dim)) for x in (first, second))
+        if same and first_labels is not None and second_labels is not None:
+            same = bool((first_labels == second_labels).all())
         if not same:
             remedy = "curves are paired by their labels, runs by seed; select the same of both"
-            labels = dict(second.sizes) if other is None else other.values.tolist()
+            labels = dict(second.sizes) if second_labels is None else second_labels.values.tolist()
             refuse(f"second.{dim}", labels, "as in the first", remedy)
     slots = first.coords.get("slot")
     difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
     for event in EVENTS:
         if event in first.coords and event in second.coords:
-            mine, other = (x[event].astype(bool).reset_coords(drop=True) for x in (first, second))
-            if {*mine.dims, *other.dims} <= set(difference.dims):
-                difference = difference.assign_coords({event: mine | other})
+            first_labels, second_labels = (x[event].astype(bool).reset_coords(drop=True) for x in (first, second))
+            if {*first_labels.dims, *second_labels.dims} <= set(difference.dims):
+                difference = difference.assign_coords({event: first_labels | second_labels})
     if slots is not None and set(slots.dims) <= set(difference.dims):
         difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
     name = first.attrs.get("long_name", first.name or "value")
@@ -220,8 +220,8 @@ def _labels(values: xr.DataArray, dim: str) -> xr.DataArray | None:
     """Returns the labels along a dimension, if they are known."""
     # Curves on grids of their own have their slots in a coordinate of this name.
     name = "slot" if dim == "time" and "slot" in values.coords else dim
-    known = values.coords.get(name)
-    return None if known is None else known.drop_vars(list(known.coords))
+    labels = values.coords.get(name)
+    return None if labels is None else labels.drop_vars(list(labels.coords))
 
 
 def _check_numbers(field: str, values: xr.DataArray) -> None:
@@ -291,15 +291,15 @@ def moments_band(
     return mean, critical * deviation / np.sqrt(seeds)
 
 
-def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
+def lost_interval(events: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
     """Bounds the probability of an event such as a lost best arm, from how many seeds it befell.
 
     The two-sided Clopper-Pearson interval never covers less than ``level``.
     """
     seeds = count("seeds", seeds, 1, 2**63 - 1, "give the number of seeds")
-    lost = count("lost", lost, 0, seeds, "give how many of the seeds lost the best arm")
+    events = count("lost", events, 0, seeds, "give how many of the seeds lost the best arm")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    low, high = clopper_pearson(lost, seeds, (1 - level) / 2)
+    low, high = clopper_pearson(events, seeds, (1 - level) / 2)
     return float(low), float(high)
 
 

@@ -140,10 +140,10 @@ def compare_all(
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
     runs: dict[str, Any] = {str(label): run for label, run in data.items()}
-    found, unlike = of_runs(runs, level)
-    if unlike:
+    comparisons, has_unlike = of_runs(runs, level)
+    if has_unlike:
         warnings.warn(questions.UNLIKE, stacklevel=2)
-    return found
+    return comparisons
 
 
 def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -154,11 +154,11 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
     Source:
         S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, 1979.
     """
-    many, reached = len(comparisons), 0.0
+    number, largest = len(comparisons), 0.0
     adjusted = list(comparisons)
-    for rank, place in enumerate(sorted(range(many), key=lambda i: comparisons[i].p_value)):
-        reached = max(reached, min(1.0, (many - rank) * comparisons[place].p_value))
-        adjusted[place] = replace(comparisons[place], adjusted=reached, together=many)
+    for rank, place in enumerate(sorted(range(number), key=lambda i: comparisons[i].p_value)):
+        largest = max(largest, min(1.0, (number - rank) * comparisons[place].p_value))
+        adjusted[place] = replace(comparisons[place], adjusted=largest, together=number)
     return adjusted
 
 
@@ -169,17 +169,17 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
         runs: Results of one configuration each.
         level: Confidence level of each interval, in (0, 1).
     """
-    known: dict[str, _Run] = {}
+    by_label: dict[str, _Run] = {}
     base: dict[str, str] = {}  # by label, the first run that was asked the same
     for label, data in runs.items():
         field = f"runs[{label!r}]"
-        known[label] = run = _read(field, _single(field, data))
-        same = (name for name in [*base.values()] if not differences(known[name].asked, run.asked))
+        by_label[label] = run = _read(field, _single(field, data))
+        same = (name for name in [*base.values()] if not differences(by_label[name].asked, run.asked))
         base[label] = next(same, label)
     pairs = [(label, first) for label, first in base.items() if label != first]
-    if len(known) <= questions.ALL_PAIRS:
-        pairs = [pair for pair in combinations(known, 2) if base[pair[0]] == base[pair[1]]]
-    compared = [_compared(known[one], known[other], (one, other), level) for one, other in pairs]
+    if len(by_label) <= questions.ALL_PAIRS:
+        pairs = [pair for pair in combinations(by_label, 2) if base[pair[0]] == base[pair[1]]]
+    compared = [_compared(by_label[first_label], by_label[second_label], (first_label, second_label), level) for first_label, second_label in pairs]
     return holm(compared), len({*base.values()}) > 1
 
 
@@ -196,16 +196,16 @@ def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
         # All cells of one result share its root seed, even if it is not stated.
         return cell._replace(root_seed=cell.root_seed or 0)
 
-    made = []
-    for one, other in questions.contrasts(data):
-        if min(seeds[one], seeds[other]) < 2:
+    comparisons = []
+    for first, second in questions.contrasts(data):
+        if min(seeds[first], seeds[second]) < 2:
             continue
-        differ = [name for i, name in enumerate(dims) if one[i] != other[i]]
+        differ = [name for i, name in enumerate(dims) if first[i] != second[i]]
         shared = [name for name in dims if name not in differ and data.sizes[name] > 1]
-        labels = label_of(data, one, differ), label_of(data, other, differ)
-        pair = _compared(run(one), run(other), labels, level)
-        made.append(replace(pair, at=label_of(data, other, shared), varied=", ".join(differ)))
-    return made
+        labels = label_of(data, first, differ), label_of(data, second, differ)
+        pair = _compared(run(first), run(second), labels, level)
+        comparisons.append(replace(pair, at=label_of(data, second, shared), varied=", ".join(differ)))
+    return comparisons
 
 
 def _single(field: str, data: Any) -> xr.Dataset:
@@ -217,12 +217,12 @@ def _single(field: str, data: Any) -> xr.Dataset:
     if "seeds" not in data or not {"seed", "time_2"} & set(data.sizes):
         refuse(field, "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
-    many = [name for name in dims if data.sizes[name] > 1]
-    if many:
-        first = data[many[0]].values.tolist()[0]
-        told = ", ".join(f"{data.sizes[name]} values of {name}" for name in many)
-        remedy = f"select one with .sel({many[0]}={first!r}), or use compare_all"
-        refuse(field, told, "one configuration", remedy)
+    varied = [name for name in dims if data.sizes[name] > 1]
+    if varied:
+        first = data[varied[0]].values.tolist()[0]
+        sizes = ", ".join(f"{data.sizes[name]} values of {name}" for name in varied)
+        remedy = f"select one with .sel({varied[0]}={first!r}), or use compare_all"
+        refuse(field, sizes, "one configuration", remedy)
     return data.squeeze(dims)
 
 
@@ -320,13 +320,13 @@ def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) 
 
 def _question(first: _Run, second: _Run) -> Question:
     """Returns what two runs were asked, which is the same as far as both say so."""
-    asked = second.asked | first.asked
-    horizon = asked.pop("horizon")
-    if "problem" in asked:  # it names the means as well
-        asked.pop("means", None)
-    stated = {name.replace("_", " "): value for name, value in asked.items() if value is not None}
+    question = second.asked | first.asked
+    horizon = question.pop("horizon")
+    if "problem" in question:  # it names the means as well
+        question.pop("means", None)
+    texts = {name.replace("_", " "): value for name, value in question.items() if value is not None}
     root = first.root_seed if first.root_seed == second.root_seed else None
-    return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in stated.items()))
+    return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in texts.items()))
 
 
 def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:

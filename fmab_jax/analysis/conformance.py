@@ -140,15 +140,15 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
     over = outcome.regret > most[None, :] * (1 + _ROUNDING) + _ROUNDING
     if over.any() and np.isfinite(problem.rewards.sensitivity):
         seed, slot = (int(i) for i in np.argwhere(over)[0])
-        what = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
-        broken(algorithm, "grows", what)
+        violation = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
+        broken(algorithm, "grows", violation)
 
 
 def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
     """Compares bytes, because == calls NaN unequal to itself and -0.0 equal to 0.0."""
     for (path, one), two in zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
-        for seed, (mine, other) in enumerate(zip(one, two, strict=True)):
-            if mine.tobytes() != other.tobytes():
+        for seed, (first_row, second_row) in enumerate(zip(one, two, strict=True)):
+            if first_row.tobytes() != second_row.tobytes():
                 field = jax.tree_util.keystr(path).strip(".[]'") or "regret"
                 broken(algorithm, promise, f"{field} of seed {seed} that differs")
 

@@ -67,18 +67,18 @@ def exposure_of(data: xr.Dataset) -> Cost:
     if not rows:
         return Cost()
     messages = [(row, _leak(data, row)) for row in rows if row["observation"] != "actions"]
-    bare = (math.isinf(_leak(data, row)) for row in rows if row["observation"] == "actions")
-    actions = _OPEN_ACTIONS * any(bare)
+    unbounded = (math.isinf(_leak(data, row)) for row in rows if row["observation"] == "actions")
+    actions = _OPEN_ACTIONS * any(unbounded)
     if not messages:
         return Cost(0.0, NOTHING, trust=f"nobody: nothing is told{actions}")
     worst, leak = max(messages, key=lambda pair: max(_epsilons(pair[0])))
     view = str(worst["observation"])
     if math.isinf(leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
-        who = dict.fromkeys(
+        viewers = dict.fromkeys(
             row.get("viewer", "") for row, epsilon in messages if math.isinf(epsilon)
         )
-        trust = f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
+        trust = f"{' and '.join(viewers)}, with {view}" if all(viewers) else f"whoever sees {view}"
         return Cost(leak, view, trust=trust)
     secure = all(row["observation"].startswith(_SUMMED) for row, _ in messages)
     return Cost(leak, view, trust=(_SECURE if secure else _MESSAGE) + actions)
@@ -114,8 +114,8 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     if len({row.get("title", "") for row in rows}) > 1:
         owner = known().get(_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
-    about = [_is_about(row.get("where", ""), labels) for row in rows]
-    return [] if None in about else [row for row, own in zip(rows, about, strict=True) if own]
+    matches = [_is_about(row.get("where", ""), labels) for row in rows]
+    return [] if None in matches else [row for row, is_match in zip(rows, matches, strict=True) if is_match]
 
 
 def _labels(data: xr.Dataset) -> dict[str, Any]:
@@ -126,24 +126,24 @@ def _labels(data: xr.Dataset) -> dict[str, Any]:
 def _algorithm(data: xr.Dataset) -> str:
     """Returns the name of the algorithm that was swept; "" for none."""
     label = _labels(data).get("algorithm", "")
-    stated = study_at(data).get("algorithm", label) if label else ""
-    return str(stated.get("algorithm", "")) if isinstance(stated, dict) else str(stated)
+    entry = study_at(data).get("algorithm", label) if label else ""
+    return str(entry.get("algorithm", "")) if isinstance(entry, dict) else str(entry)
 
 
-def _is_about(where: str, labels: Mapping[str, Any]) -> bool | None:
+def _is_about(condition: str, labels: Mapping[str, Any]) -> bool | None:
     """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
-    if not where:
+    if not condition:
         return True
     # Labels may have commas, but not before the name of another parameter.
     names = "|".join(map(re.escape, labels)) or "$^"
-    parts = re.split(rf"(?:^|, )({names}) ", where)
-    if parts[0] or len(parts) < 3:
+    pieces = re.split(rf"(?:^|, )({names}) ", condition)
+    if pieces[0] or len(pieces) < 3:
         return None
-    values = [part.split(" or ") for part in parts[2::2]]
+    values = [part.split(" or ") for part in pieces[2::2]]
     # Files may have made a whole number a real one.
     return all(
         any(str(labels[name]) == text or _number(labels[name]) == _number(text) for text in texts)
-        for name, texts in zip(parts[1::2], values, strict=True)
+        for name, texts in zip(pieces[1::2], values, strict=True)
     )
 
 
@@ -157,13 +157,13 @@ def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
 
     Results write down no default. A number that is none, such as no round budget, is None.
     """
-    labels, words = _labels(data), said(data, "settings")
+    labels, settings = _labels(data), said(data, "settings")
     for dim, by_label in said(data, "settings_by").items():
-        words |= by_label.get(str(labels.get(dim)), {})
-    if name not in {*labels, *words}:
+        settings |= by_label.get(str(labels.get(dim)), {})
+    if name not in {*labels, *settings}:
         return default
     # The words of a setting end with its value.
-    value = labels.get(name, words.get(name, "").rpartition(" = ")[2].replace(",", ""))
+    value = labels.get(name, settings.get(name, "").rpartition(" = ")[2].replace(",", ""))
     number = _number(value)
     return None if value == "none" else value if math.isnan(number) else number
 
@@ -254,11 +254,11 @@ def prices(
 ) -> xr.DataArray:
     """Returns the price of a link on each meter; arguments as in `communication_cost`."""
     peer = (data.side == "peer").values
-    counted = data.priced.values & peer
+    is_counted = data.priced.values & peer
     if meter is not None:
-        known = data.meter.values[peer].tolist()
-        allowed = " or ".join(map(repr, known)) or "left out: agents build no links"
-        choice("meter", meter, known, "choose one of this run's meters", allowed)
-        counted = data.meter.values == meter
-    each = np.where(peer, peer_price * counted, server_price * 1.0)
-    return xr.DataArray(each, {"meter": data.meter}, ("meter",)).drop_vars("meter")
+        peer_meters = data.meter.values[peer].tolist()
+        allowed = " or ".join(map(repr, peer_meters)) or "left out: agents build no links"
+        choice("meter", meter, peer_meters, "choose one of this run's meters", allowed)
+        is_counted = data.meter.values == meter
+    link_prices = np.where(peer, peer_price * is_counted, server_price * 1.0)
+    return xr.DataArray(link_prices, {"meter": data.meter}, ("meter",)).drop_vars("meter")

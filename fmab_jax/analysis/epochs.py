@@ -147,8 +147,8 @@ def pair_failure(
     # Later terms fall like r^-4 and faster; the rest of the series is below 1 / (3 r^3).
     r = np.arange(1.0, min(epochs, 1000) + 1)
     a = np.arange(2.0, K + 1)
-    later = float((r[1:] ** -4).sum()) + (len(r) < epochs) / (3 * len(r) ** 3)
-    rewards = (8 * K * T) ** -2 + later * float((a**-3).sum()) / (64 * T)
+    later_epochs = float((r[1:] ** -4).sum()) + (len(r) < epochs) / (3 * len(r) ** 3)
+    rewards = (8 * K * T) ** -2 + later_epochs * float((a**-3).sum()) / (64 * T)
     if noise_free:
         return min(1.0, rewards)
     # The sum is r times that of one epoch's noise, and so is the threshold: a power of one tail.
@@ -156,8 +156,8 @@ def pair_failure(
     tilt = threshold / (2 * N + np.hypot(2 * N, threshold))
     tail = np.exp(-r * (tilt * threshold + 2 * N * np.log1p(-(tilt**2))))
     # From epoch 2 on a term is at most the first one's square, cube, ...: a geometric rest.
-    rest = (len(r) < epochs) * float(tail[0]) ** len(r) / max(1 - float(tail[0]), 1e-300)
-    return min(1.0, rewards + float(tail.sum()) + rest)
+    remainder = (len(r) < epochs) * float(tail[0]) ** len(r) / max(1 - float(tail[0]), 1e-300)
+    return min(1.0, rewards + float(tail.sum()) + remainder)
 
 
 def crossover_epsilon(
@@ -223,28 +223,28 @@ def plan_epochs(
     budget = math.inf if rounds is None else float(rounds)
     K, T, ordered = len(array), float(horizon), np.sort(array)
     # An epoch takes at least one slot, so there are at most T epochs.
-    wanted = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
+    number = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
     # Lengths in powers of two, so that few are compiled.
-    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
-    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
+    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(number))) + 1)
+    fewest_arms, most_arms = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
     with jax.enable_x64(True):
         common = schedule.Setting(*map(jnp.float64, (K, reporting, epsilon, T)))
         noise_free = common._replace(epsilon=jnp.float64(math.inf))
         ratio = schedule.shrink_ratio(jnp.float64(schedule_gap), jnp.float64(budget))
         target = np.asarray(jax.vmap(schedule.target_gap, (None, 0))(ratio, jnp.asarray(r)))
         start = np.zeros_like(r)
-        fewest = _grown(_by_epoch(schedule.pulls_per_arm, common, few, r, target, start), r)
+        fewest = _grown(_by_epoch(schedule.pulls_per_arm, common, fewest_arms, r, target, start), r)
         radius_of = schedule.confidence_radius
-        rewards = np.asarray(_by_epoch(radius_of, noise_free, every, r, fewest))
-        noise = np.asarray(_by_epoch(radius_of, common, every, r, fewest)) - rewards
+        rewards = np.asarray(_by_epoch(radius_of, noise_free, most_arms, r, fewest))
+        noise = np.asarray(_by_epoch(radius_of, common, most_arms, r, fewest)) - rewards
         # The rewards' part is at most Dt/4 however many arms are active.
         radius = np.minimum(target / 4, rewards) + noise
         # An arm with a gap of 4 C(r) or more is gone after epoch r.
         surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
         arms = np.concatenate([[K], surviving[:-1]])
-        active = np.maximum(arms, few)
+        active = np.maximum(arms, fewest_arms)
         most = _grown(_by_epoch(schedule.pulls_per_arm, common, active, r, target, start), r)
-    table = Epochs(*(row[:wanted] for row in (target, arms, fewest, most, radius)))
+    table = Epochs(*(row[:number] for row in (target, arms, fewest, most, radius)))
     return Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
 
 
@@ -337,19 +337,19 @@ def private_lower_bound(
     if not worse.any():
         return 0.0
     with jax.enable_x64(True):
-        low, high, hidden = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
-        apart = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(hidden)))
-    return float((gaps[worse] / apart).sum()) * (M * math.log(T) if alone else math.log(M * T))
+        low, high, epsilon_value = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
+        divergence = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(epsilon_value)))
+    return float((gaps[worse] / divergence).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
-def numbers_by_arm(what: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
+def numbers_by_arm(noun: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
     """Returns a number in [0, 1] for each arm."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        refuse(f"{what}s", values, "an array of numbers", remedy)
+        refuse(f"{noun}s", values, "an array of numbers", remedy)
     if array.ndim != 1 or not 1 <= array.size <= 10**6:
-        refuse(f"{what}s", array.shape, f"one {what} per arm, at most 1,000,000 arms", remedy)
+        refuse(f"{noun}s", array.shape, f"one {noun} per arm, at most 1,000,000 arms", remedy)
     if not ((array >= 0) & (array <= 1)).all():
-        refuse(f"{what}s", values, "in [0, 1]", remedy)
+        refuse(f"{noun}s", values, "in [0, 1]", remedy)
     return array

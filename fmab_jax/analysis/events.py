@@ -142,8 +142,8 @@ def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
     best = simple[first.first]
     close = [] if first.counts else [_distance(best, centre) for centre in (0.0, 1.0)]
     # What was learned on one half is judged on the other.
-    rest = [side[half:] for side in sides] if tables else sides
-    events = (_best(each, rest, rule) for each in (best, *close, winner.statistic, *tables))
+    judged_sides = [side[half:] for side in sides] if tables else sides
+    events = (_best(each, judged_sides, rule) for each in (best, *close, winner.statistic, *tables))
     return max(events, key=lambda event: event.bound)
 
 
@@ -151,34 +151,34 @@ def _distance(statistic: Statistic, centre: float) -> Statistic:
     return statistic._replace(words=f"distance of {statistic.words} from {centre:g}", centre=centre)
 
 
-def _simple(seen: Numbers) -> list[Statistic]:
+def _simple(numbers: Numbers) -> list[Statistic]:
     """Returns single numbers, their distances from a reward, pulls so far, and pairs of numbers.
 
     Pairs are sums and differences of two sums, or of two means.
     """
-    names, lengths, unit = seen.names, seen.lengths, np.eye(len(seen.names))
+    names, lengths, unit = numbers.names, numbers.lengths, np.eye(len(numbers.names))
     single = [Statistic(name, weights) for name, weights in zip(names, unit, strict=True)]
-    if seen.counts:
+    if numbers.counts:
         so_far = np.tril(np.ones_like(unit))
         return single + [
             Statistic(f"pulls of arm 2, {names[0]} to {names[i]}", so_far[i])
             for i in range(1, len(names))
         ]
-    found = single + [_distance(each, centre) for each in single for centre in (0.0, 1.0)]
+    statistics = single + [_distance(statistic, centre) for statistic in single for centre in (0.0, 1.0)]
     if len(names) > _FEW_NUMBERS:
-        return found
+        return statistics
     for i, j in zip(*np.triu_indices(len(names), 1), strict=True):
         for ratio in dict.fromkeys((1.0, float(lengths[i] / lengths[j]))):
             for sign, word in ((1.0, "plus"), (-1.0, "minus")):
                 times = f"{ratio:.4g} x " if ratio != 1.0 else ""
                 words = f"({names[i]}) {word} {times}({names[j]})"
-                found.append(Statistic(words, unit[i] + sign * ratio * unit[j]))
-    return found
+                statistics.append(Statistic(words, unit[i] + sign * ratio * unit[j]))
+    return statistics
 
 
 def _tables(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
     """Returns log likelihood ratios of sequences of pulls, by how many numbers they have."""
-    numbers, found = len(names), []
+    numbers, tables = len(names), []
     for length in sorted({min(numbers, 2**n) for n in range(numbers.bit_length() + 1)}):
         counts = [pd.Series(_codes(side[:, :length])).value_counts() for side in sides]
         table = pd.concat(counts, axis=1, keys=[0, 1]).fillna(0)
@@ -186,54 +186,54 @@ def _tables(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
         if len(table):
             words = f"log likelihood ratio of pulls, {names[0]} to {names[length - 1]}"
             ratios = np.log((table[1] + 0.5) / (table[0] + 0.5))
-            found.append(Statistic(words, table=(length, ratios)))
-    return found
+            tables.append(Statistic(words, table=(length, ratios)))
+    return tables
 
 
 def _best(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
     """Returns the threshold, and the sides of it, that tell most of a statistic."""
-    without, with_it = (np.sort(statistic.of(side)) for side in sides)
-    runs = len(without)
+    without_reward, with_reward = (np.sort(statistic.of(side)) for side in sides)
+    runs = len(without_reward)
     rule = rule._replace(runs=runs)
-    for below, above, likelier in ((without, with_it, 1), (with_it, without, 0)):
+    for below, above, likelier in ((without_reward, with_reward, 1), (with_reward, without_reward, 0)):
         if below[-1] < above[0]:
             middle = float(below[-1] / 2 + above[0] / 2)
             return Event(statistic, middle, True, likelier, math.inf)
     quantiles = np.linspace(0.0, 1.0, 41)
     grid = np.concatenate(
-        [np.quantile(without, quantiles), np.quantile(with_it, quantiles), [0.0, 1.0]]
+        [np.quantile(without_reward, quantiles), np.quantile(with_reward, quantiles), [0.0, 1.0]]
     )
     if statistic.table is not None:
         grid = np.unique(statistic.table[1])
     elif statistic.centre is not None:
         # Thresholds close to the centre are tried as well.
-        grid = np.concatenate([grid, np.quantile(without, [1e-4, 1e-3, 0.01])])
-    reached = np.stack([runs - np.searchsorted(side, grid, "left") for side in (without, with_it)])
+        grid = np.concatenate([grid, np.quantile(without_reward, [1e-4, 1e-3, 0.01])])
+    reached = np.stack([runs - np.searchsorted(side, grid, "left") for side in (without_reward, with_reward)])
     # [below, likelier, threshold]
-    more = np.stack([reached, runs - reached])
-    bound = _estimate(more, more[:, ::-1], rule)
+    happened = np.stack([reached, runs - reached])
+    bound = _estimate(happened, happened[:, ::-1], rule)
     best = int(np.argmax(bound))
     side, likelier, place = map(int, np.unravel_index(best, bound.shape))
     return Event(statistic, float(grid[place]), not side, likelier, float(bound.flat[best]))
 
 
-def _estimate(more: Any, less: Any, rule: Rule) -> Any:
+def _estimate(high_count: Any, low_count: Any, rule: Rule) -> Any:
     """Returns `bound_epsilon`, about, at a hundredth of the price: to choose events by."""
     from scipy.special import ndtri
 
     wide, runs = -ndtri(rule.tail), rule.runs
-    low = more - wide * np.sqrt(more * (1.0 - more / runs) + 1.0) - rule.delta * runs
-    high = less + wide * np.sqrt(less * (1.0 - less / runs) + 1.0) + wide**2 / 2
+    low = high_count - wide * np.sqrt(high_count * (1.0 - high_count / runs) + 1.0) - rule.delta * runs
+    high = low_count + wide * np.sqrt(low_count * (1.0 - low_count / runs) + 1.0) + wide**2 / 2
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low, 0.0)) - np.log(high)
 
 
-def bound_epsilon(more: Any, less: Any, rule: Rule) -> Any:
+def bound_epsilon(high_count: Any, low_count: Any, rule: Rule) -> Any:
     """Returns a lower bound on log((p - delta) / q) from how often either happened.
 
     Of p it takes Clopper and Pearson's lower limit, of q their upper one.
     """
-    low, _ = clopper_pearson(more, rule.runs, rule.tail)
-    _, high = clopper_pearson(less, rule.runs, rule.tail)
+    low, _ = clopper_pearson(high_count, rule.runs, rule.tail)
+    _, high = clopper_pearson(low_count, rule.runs, rule.tail)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low - rule.delta, 0.0)) - np.log(high)

@@ -83,19 +83,19 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     owner = type(algorithm)
     with asking(owner):
         rows = list(base.ledger_of(algorithm, exchange))
-        stated = base.privacy_of(algorithm, exchange)
+        epsilons = base.privacy_of(algorithm, exchange)
     privacy, ledger = (
-        next(place for place, each in enumerate(owner.__mro__) if name in vars(each))
+        next(place for place, cls in enumerate(owner.__mro__) if name in vars(cls))
         for name in ("privacy", "ledger")
     )
     # What a class inherits says nothing of what it has changed.
     if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
-    sent = [row for row in rows if row.viewer not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
-    epsilon = stated["epsilon_message" if sent else "epsilon"]
+    messages = [row for row in rows if row.viewer not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
+    epsilon = epsilons["epsilon_message" if messages else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
-        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if row in (sent or rows) else row
+        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if row in (messages or rows) else row
         for row in rows
     ]
 
@@ -129,8 +129,8 @@ def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str
         if row.viewer == ledgers.SERVER:
             return [("sums", (uploads_of,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
-    usual = View(row.viewer, 1) if row.viewer == ledgers.ANYBODY[1] else None
-    view = next((view for view in exchange.views if view.viewer == row.viewer), usual)
+    default_view = View(row.viewer, 1) if row.viewer == ledgers.ANYBODY[1] else None
+    view = next((view for view in exchange.views if view.viewer == row.viewer), default_view)
     if view is None:
         return [("", "nothing in the exchange tells what that is")]
     if view.over == 1:

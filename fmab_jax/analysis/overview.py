@@ -166,24 +166,24 @@ def overview(
     if sort is not None:
         key = _key("sort", sort, sort, keys)
         # NaN, where there are less than two seeds, has no place in an order: it comes last.
-        known = [row for row in rows if row[key] == row[key]]
-        unknown = [row for row in rows if row[key] != row[key]]
-        known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
-        rows = known + unknown
+        finite_rows = [row for row in rows if row[key] == row[key]]
+        nan_rows = [row for row in rows if row[key] != row[key]]
+        finite_rows.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
+        rows = finite_rows + nan_rows
     for condition in _listed("where", where):
         fulfils = _condition(condition, keys)
         rows = [row for row in rows if fulfils(row)]
-    shown = _columns(rows, table, asked_numbers(data))
+    table_columns = _columns(rows, table, asked_numbers(data))
     if columns is not None:
-        names = {name: name for name, *_ in shown}
+        names = {name: name for name, *_ in table_columns}
         chosen = [_key("columns", name, name, names) for name in _listed("columns", columns)]
-        shown = [column for name in dict.fromkeys(chosen) for column in shown if column[0] == name]
+        table_columns = [column for name in dict.fromkeys(chosen) for column in table_columns if column[0] == name]
     level = table.attrs["level"]
     ledger = table.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
-        headings=tuple(heading for _, heading, _ in shown),
-        rows=tuple(zip(*(cells for *_, cells in shown), strict=True)),
+        headings=tuple(heading for _, heading, _ in table_columns),
+        rows=tuple(zip(*(cells for *_, cells in table_columns), strict=True)),
         named=tuple(
             {n: v for n, v in row.items() if n != "leak"} | {"level": level} for row in rows
         ),
@@ -221,7 +221,7 @@ def percent(row: Mapping[str, Any]) -> str:
 
 
 def _columns(
-    rows: Sequence[dict[str, Any]], table: xr.Dataset, asked: Sequence[str]
+    rows: Sequence[dict[str, Any]], table: xr.Dataset, outputs: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
     """Returns the columns that there are: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
@@ -255,7 +255,7 @@ def _columns(
         ("seeds", "seeds", [f"{row['seeds']:,}" for row in rows]),
         ("lost", f"best arm lost\n{share}", event("best_arm_lost")),
         ("worse", f"worse arm played\n{share}", event("worse_arm_played")),
-        *((name, name.replace("_", "\n", 1), asked_for(name)) for name in asked),
+        *((name, name.replace("_", "\n", 1), asked_for(name)) for name in outputs),
     ]
 
 
@@ -328,8 +328,8 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         return f" in {number:,} of {total:,} rows" * (total > 1)
 
     if empty := int((table.seeds == 0).sum()):
-        many = "configuration" + "s" * (empty > 1)
-        lines.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+        noun = "configuration" + "s" * (empty > 1)
+        lines.append(f"{empty:,} {noun} not begun yet: run the sweep's command again.")
     idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
     if number := int(idle.sum()):
         lines.append(
@@ -387,9 +387,9 @@ def _look_at(
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
             budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
-            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
-            if is_number(budget) and 0 < made < budget and share >= 0.01:
-                budgets.append((budget, made, round(100 * share)))
+            rounds, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
+            if is_number(budget) and 0 < rounds < budget and share >= 0.01:
+                budgets.append((budget, rounds, round(100 * share)))
     return budgets, unproven
 
 

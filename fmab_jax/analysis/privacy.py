@@ -132,19 +132,19 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
 
     Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
     kind come back, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the smallest and
-    the largest epsilon for each number of agents. ``where`` tells the swept values of the
+    the largest epsilon for each number of agents. ``conditions`` tells the swept values of the
     configurations that a row is about, where others of this title have another.
     """
-    alike: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
     for title, labels, rows in cells:
         for row in rows:
             key = (
                 title,
                 *(row.get(name) for name in ("viewer", "observation", "why", "source", "law")),
             )
-            alike.setdefault(key, []).append((labels, row))
+            groups.setdefault(key, []).append((labels, row))
     table = []
-    for (title, *_), group in alike.items():
+    for (title, *_), group in groups.items():
         # Shares of a noise follow in a pair: the epsilon of the whole, how many, and of how many.
         ends: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
         for epsilon, over, *shares in (leak for _, row in group for leak in row["leaks"]):
@@ -155,15 +155,15 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
             for (over, *shares), pair in sorted(ends.items())
             for epsilon, *whole in sorted({min(pair), max(pair)})
         ]
-        about, all_cells = [labels for labels, _ in group], [c[1] for c in cells if c[0] == title]
-        where = []
+        row_labels, all_cells = [labels for labels, _ in group], [c[1] for c in cells if c[0] == title]
+        conditions = []
         for name in all_cells[0]:
             values, all_values = (
-                dict.fromkeys(str(labels[name]) for labels in swept) for swept in (about, all_cells)
+                dict.fromkeys(str(labels[name]) for labels in swept) for swept in (row_labels, all_cells)
             )
-            where += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
+            conditions += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
         waits = any(row.get("waits", False) for _, row in group)
-        more = {"leaks": leaks, "waits": waits, "where": ", ".join(where)}
+        more = {"leaks": leaks, "waits": waits, "where": ", ".join(conditions)}
         table.append({"title": title, **group[0][1], **more})
     return table
 
@@ -175,13 +175,13 @@ def lines(ledger: str, delta: float = DELTA) -> list[str]:
     for title in dict.fromkeys(row["title"] for row in table):
         text += [title] * bool(title)
         for row in (row for row in table if row["title"] == title):
-            seen = (
+            heading = (
                 f"{row['viewer']}, {row['observation']}"
                 if row["observation"] != "actions"
                 else row["viewer"]
             )
-            where, source = (f" ({row[name]})" * bool(row[name]) for name in ("where", "source"))
-            text += _wrapped(f"{seen}{where}: {row['epsilon']}", "  ")
+            condition, source = (f" ({row[name]})" * bool(row[name]) for name in ("where", "source"))
+            text += _wrapped(f"{heading}{condition}: {row['epsilon']}", "  ")
             text += _wrapped(f"{row['why']}{source}", "    ")
     return text + _notes(ledger)
 
@@ -212,7 +212,7 @@ def _notes(ledger: str) -> list[str]:
     covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
     # Files of older versions do not say whether an epoch fixes its pulls.
     units = [row for row in covered if row.get("fixed") is not None]
-    about = {
+    groups = {
         _SLOT: units,
         _TWICE: [row for row in units if row["fixed"]],
         _ONCE: [row for row in units if not row["fixed"]],
@@ -223,7 +223,7 @@ def _notes(ledger: str) -> list[str]:
     if any(leak[1] > 1 or len(leak) > 2 for row in table for leak in row["leaks"]):
         notes = [_UP_TO, _MORE]
     all_titles = {row.get("title", "") for row in covered}
-    for note, group in about.items():
+    for note, group in groups.items():
         titles = dict.fromkeys(row.get("title", "") for row in group)
         whose = "" if len(titles) == len(all_titles) else f"{', '.join(titles)}: "
         notes += [whose + note] * bool(group)

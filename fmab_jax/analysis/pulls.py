@@ -47,10 +47,10 @@ class Releases:
 
     def streams(self) -> list[Stream]:
         """Returns one reward, and several."""
-        several = f"{UPLOADS} released rewards, the last differs"
+        title = f"{UPLOADS} released rewards, the last differs"
         return [
             Stream("one released reward", -1, 0, (0,)),
-            Stream(several, -1, UPLOADS - 1, tuple(range(UPLOADS))),
+            Stream(title, -1, UPLOADS - 1, tuple(range(UPLOADS))),
         ]
 
     def draw(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
@@ -108,15 +108,15 @@ class _Given(Law):
 
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
         """Returns the arm's reward, or the changed one where the uniform number is its own."""
-        usual, number, changed = parameters
-        return jnp.where(u == number, changed, usual)
+        base, number, value = parameters
+        return jnp.where(u == number, value, base)
 
     def total(self, k0: Array, k1: Array, lane: Array, pulls: Array, *parameters: Array) -> Array:
         """Returns the arm's rewards: in the epoch of these words 1 more, or 1 less of all 1."""
-        usual, first, second = parameters
-        here = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
-        changed = jnp.where(usual < 1.0, 1.0, -1.0)
-        return pulls * usual + jnp.where(here & (lane == jnp.uint32(self.lane)), changed, 0.0)
+        base, first, second = parameters
+        is_changed = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
+        step = jnp.where(base < 1.0, 1.0, -1.0)
+        return pulls * base + jnp.where(is_changed & (lane == jnp.uint32(self.lane)), step, 0.0)
 
 
 class _Data(NamedTuple):
@@ -151,12 +151,12 @@ class Actions:
 
     def draw(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
         """Returns how many agents pulled the second arm in each slot."""
-        place, changed = data
-        words = (self.root, np.uint32(2 * place + changed), np.uint32(batch * self.size))
+        place, is_changed = data
+        words = (self.root, np.uint32(2 * place + is_changed), np.uint32(batch * self.size))
         base, when, value = self.data[place]
-        drawn = _Data(np.array(base), np.int64(when if changed else 0), np.float64(value))
+        neighbour = _Data(np.array(base), np.int64(when if is_changed else 0), np.float64(value))
         grid = np.unique([self.slots - 1, self.slots])
-        regret = np.asarray(_regret(self.trial, words, drawn, grid, size=self.size))
+        regret = np.asarray(_regret(self.trial, words, neighbour, grid, size=self.size))
         before, after = (np.searchsorted(grid, at) for at in (self.slots - 1, self.slots))
         return regret[:, after] - regret[:, before]
 
@@ -208,12 +208,12 @@ def slots_of(
     trial = algorithm.bind(events.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
-    values = [(reward, other) for reward in (0.0, 1.0) for other in (0.0, 0.5, 1.0)]
+    values = [(reward, base) for reward in (0.0, 1.0) for base in (0.0, 0.5, 1.0)]
     return Actions(
         *(row, replace(trial, law=_Given()), root, max(1, events.BATCH // exchange.agents)),
         slots=np.arange(1, _SLOTS + 1),
         names=tuple(f"slot {t}" for t in range(1, _SLOTS + 1)),
-        data=tuple(_Data((other, reward), first, 1.0 - reward) for reward, other in values),
+        data=tuple(_Data((base, reward), first, 1.0 - reward) for reward, base in values),
         words=f"arms pulled in {_SLOTS} slots, reward of slot {ARM + 1}",
     )
 
@@ -225,26 +225,26 @@ def rounds_of(
     if exchange.alone:
         exchange = algorithm.exchange(1)
     trial, rounds, decisive = _decisive(algorithm, exchange, events.HORIZON)
-    bare = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged)
-    if bare and math.isinf(row.epsilon):
+    sees_waits = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged)
+    if sees_waits and math.isinf(row.epsilon):
         return "agents that wait act on rewards without noise, which nothing covers"
 
     def slots() -> np.ndarray:
         """Returns the first slot after each round, or of a wait."""
-        number = np.arange(1, 2 if bare else decisive[-1] + 2)
+        number = np.arange(1, 2 if sees_waits else decisive[-1] + 2)
         pulls = rounds.pulls[: len(number)].astype(np.int64)
-        return ARMS * pulls + int(exchange.wait) * (number - bare) + 1
+        return ARMS * pulls + int(exchange.wait) * (number - sees_waits) + 1
 
-    if bare or decisive:
+    if sees_waits or decisive:
         # A shorter horizon has shorter epochs, so all of them fit into it.
         trial, rounds, decisive = _decisive(algorithm, exchange, int(slots()[-1]))
-    if not (bare or decisive):
+    if not (sees_waits or decisive):
         return "no arm can leave in the first rounds"
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
     trial = replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM)))
     start = row, trial, root, max(1, events.BATCH // trial.elements()), slots()
-    if bare:
+    if sees_waits:
         # One reward turns what its agent pulls.
         data = (_Data((0.5 / float(rounds.pulls[0]), 0.0), 1),)
         return Actions(*start, ("first wait",), data, "arms pulled in a wait, reward of round {}")
@@ -287,9 +287,9 @@ def _near_decisions(
             terms *= at + 1 if algorithm.remembers else 1
             gammas = [rng.standard_gamma(2.0 * terms, 10**6) for _ in range(2)]
             noise = rounds.scale[at] * (gammas[0] - gammas[1])
-        held = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
+        pulls = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
         for chance in _CHANCES if trial.draws.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
-            lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / held
+            lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / pulls
             data.append(_Data((min(max(lead, 0.0), 1.0), 0.0), at + 1))
     return tuple(data)

@@ -73,9 +73,9 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     return question
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Returns the names in which two questions differ, as far as both say so."""
-    return [name for name in one if name in other and one[name] != other[name]]
+    return [name for name in first if name in second and first[name] != second[name]]
 
 
 def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -196,16 +196,16 @@ class Comparison:
             for run in self.participants
         ]
         text = _both(leaks) + f" ({shared})" * (shared not in ("", NOTHING))
-        one, other = first.leak_number, second.leak_number
-        if one == other or (first.bounded and second.bounded and not shared):
+        first_leak, second_leak = first.leak_number, second.leak_number
+        if first_leak == second_leak or (first.bounded and second.bounded and not shared):
             return f"leak {text}"
-        return f"{first.label} leaks {'less' if one < other else 'more'}: {text}"
+        return f"{first.label} leaks {'less' if first_leak < second_leak else 'more'}: {text}"
 
     @property
     def _links(self) -> str:
         links = [run.links for run in self.participants]
-        known = all(map(math.isfinite, links))
-        return f"links {_both([*map(words.short, links)])}" if known else ""
+        is_known = all(map(math.isfinite, links))
+        return f"links {_both([*map(words.short, links)])}" if is_known else ""
 
     @property
     def _trusts(self) -> str:
@@ -222,7 +222,7 @@ class Comparison:
         Leaks are told with what is seen, but for the ``view`` that the table names.
         """
         leaks = [with_view(run.leak, run, view) for run in self.participants]
-        known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
+        percent_is_known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
         ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
         return {
             "at": self.at,
@@ -233,8 +233,8 @@ class Comparison:
             "regret, second": words.short(self.participants[1].mean),
             "difference": _signed(self.difference),
             "interval": f"[{_signed(self.lower)}, {_signed(self.upper)}]",
-            "per cent": f"{self.percent:+.3g} %" if known[0] else "–",
-            "interval of it": ends if known[1] else "–",
+            "per cent": f"{self.percent:+.3g} %" if percent_is_known[0] else "–",
+            "interval of it": ends if percent_is_known[1] else "–",
             "p-value": p_text(self.p_value),
             "p-value, Holm": p_text(self.adjusted),
         }
@@ -243,9 +243,9 @@ class Comparison:
 def tally(comparisons: Sequence[Comparison]) -> str:
     """Counts verdicts, for a heading: "3 comparisons: more regret 2, less 0, not shown 1"."""
     number = Counter(pair.verdict for pair in comparisons)
-    many = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
-    shown = f"more regret {number['more']}, less {number['less']}"
-    return f"{many}: {shown}, no difference shown {number['not shown']}"
+    heading = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
+    verdicts = f"more regret {number['more']}, less {number['less']}"
+    return f"{heading}: {verdicts}, no difference shown {number['not shown']}"
 
 
 def p_text(value: float) -> str:
@@ -276,7 +276,7 @@ def _signed(value: float) -> str:
 
 
 def _both(texts: Sequence[str]) -> str:
-    one, other = texts
-    if one == other:
-        return f"{one} each"
-    return f"{one} and {other.removeprefix('ε = ') if one.startswith('ε') else other}"
+    first, second = texts
+    if first == second:
+        return f"{first} each"
+    return f"{first} and {second.removeprefix('ε = ') if first.startswith('ε') else second}"

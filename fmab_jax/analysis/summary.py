@@ -153,8 +153,8 @@ def merge(first: Moments, second: Moments) -> Moments:
     seeds = first.seeds + second.seeds
     gap = (second.anchor - first.anchor) + (second.offset - first.offset)
     share = second.seeds / seeds
-    between = np.multiply.outer(gap, gap) if first.scatter.ndim == 2 else gap * gap
-    scatter = first.scatter + second.scatter + between * (first.seeds * share)
+    shift = np.multiply.outer(gap, gap) if first.scatter.ndim == 2 else gap * gap
+    scatter = first.scatter + second.scatter + shift * (first.seeds * share)
     return Moments(seeds, first.anchor, first.offset + gap * share, scatter)
 
 

@@ -78,18 +78,18 @@ def final_table(
     if "slot" not in data.coords and horizon not in (None, last):
         remedy = "leave out no slots: what is kept of a seed is that at the horizon"
         refuse("data.time", last, f"up to {horizon}, the horizon", remedy)
-    both = price("server_price", server_price), price("peer_price", peer_price)
+    prices_pair = price("server_price", server_price), price("peer_price", peer_price)
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     look_level = 1 - (1 - level) / looks if looks else level
-    dims, shape, asked = list(data.seeds.dims), data.seeds.shape, asked_numbers(data)
+    dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, asked_numbers(data)
     rows = []
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         row: dict[str, Any] = {"leak_epsilon": exposure_of(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
-            row |= _final_row(cell, row["seeds"], both, look_level, asked)
+            row |= _final_row(cell, row["seeds"], prices_pair, look_level, outputs)
             for name in EVENTS:
                 ends = lost_interval(row[name], row["seeds"], level)
                 row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
@@ -99,7 +99,7 @@ def final_table(
         missing = 0 if name in _COUNTS else np.nan
         return np.array([row.get(name, missing) for row in rows]).reshape(shape)
 
-    names = ["regret", "cost", "rounds_made", *asked]
+    names = ["regret", "cost", "rounds_made", *outputs]
     names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon", *_COUNTS]
     names += [f"{name}{end}" for name in EVENTS for end in _ENDS]
     unknown = np.full(data.sizes["meter"], np.nan)
@@ -116,35 +116,35 @@ def final_table(
         share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
         description = f"{100 * level:.6g} % simultaneous band at T {share}"
     arrays = {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
-    attrs = {**data.attrs, "level": level, "server_price": both[0], "peer_price": both[1]}
+    attrs = {**data.attrs, "level": level, "server_price": prices_pair[0], "peer_price": prices_pair[1]}
     attrs["description"] = description
     return xr.Dataset(arrays, axes, attrs)
 
 
 def _final_row(
-    cell: xr.Dataset, seeds: int, both: tuple[float, float], level: float, asked: Sequence[str]
+    cell: xr.Dataset, seeds: int, prices_pair: tuple[float, float], level: float, outputs: Sequence[str]
 ) -> dict[str, Any]:
     """Returns what one configuration ends with, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
     band = {}
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *EVENTS, *asked]
+        names = ["links", "regret", "rounds_made", "chosen_arm", *EVENTS, *outputs]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
-        series = {name: last[name] for name in ("regret", "rounds_made", *asked)}
+        series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
         summary.refuse_huge("data.regret", np.asarray(last.regret, np.float64))
-        series["cost"] = communication_cost(last, *both)
+        series["cost"] = communication_cost(last, *prices_pair)
         moments = {name: _moments_of(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in EVENTS}
         counts["undecided"] = int((last.chosen_arm.values < 0).sum())
     else:
-        names = ["rounds_made", *asked]
+        names = ["rounds_made", *outputs]
         moments = {n: (float(cell[f"{n}_mean"]), float(cell[f"{n}_variance"])) for n in names}
         mean, covariance = cell.regret_mean.values, cell.regret_covariance.values
         moments["regret"] = float(mean[-1]), float(covariance[-1, -1])
         links = np.asarray(cell.links_mean.isel(time=-1), np.float64)
-        cost = float(links @ prices(cell, *both).values)
+        cost = float(links @ prices(cell, *prices_pair).values)
         # Every link is built by a completed round.
         rounds, variance = moments["rounds_made"]
         scale = cost / rounds if rounds else 0.0
@@ -186,18 +186,18 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
         return data
     number, study = data.sizes["seed"], said(data, "study")
     dims = {*map(str, data.sizes)} - {"seed", "time", "meter", "row", "agent", "arm"}
-    seeds, there = data.get("seeds"), None
+    seeds, is_there = data.get("seeds"), None
     joined = seeds is None and number > study.get("seeds", math.inf)
     if seeds is not None:
         joined = "seed" in seeds.dims  # each seed with the number of its run
         seeds = seeds.isel(seed=0, drop=True) if joined else seeds
         if "regret" in data and (seeds.isnull().any() or int(seeds.max()) < number):
             # Joined, or of a sweep whose other configurations have more: count regrets.
-            there = np.isfinite(data.regret.isel(time=-1))
-            joined = joined or bool(there.sum("seed").max() > seeds.max())
-            seeds = seeds.copy(data=there.sum("seed").transpose(*seeds.dims).values)
-    apart = dims - {*study.get("axes", ())}
-    if study and (apart or joined):
+            is_there = np.isfinite(data.regret.isel(time=-1))
+            joined = joined or bool(is_there.sum("seed").max() > seeds.max())
+            seeds = seeds.copy(data=is_there.sum("seed").transpose(*seeds.dims).values)
+    join_axes = dims - {*study.get("axes", ())}
+    if study and (join_axes or joined):
         data = data.copy()
         for name in ("ledger", "epsilon", "epsilon_message"):
             data.attrs.pop(name, None)
@@ -209,8 +209,8 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     if seeds is None:
         return data if dims else data.assign(seeds=number)
     if (
-        there is not None
-        and (there != (xr.DataArray(np.arange(number), dims="seed") < seeds)).any()
+        is_there is not None
+        and (is_there != (xr.DataArray(np.arange(number), dims="seed") < seeds)).any()
     ):
         remedy = "join runs of the same seeds, or keep them apart"
         refuse(f"{field}.seed", "not in all runs", "the same in all runs", remedy)

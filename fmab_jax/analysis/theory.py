@@ -198,12 +198,12 @@ def closed_form(
     # Epochs per halving of the target; endless where it never shrinks, and the budget ends them.
     with np.errstate(divide="ignore"):
         halving = np.divide(R, np.log2(1 / model.schedule_gap)) if math.isfinite(R) else 1.0
-    last = np.minimum(np.ceil(np.log2(2 / bad) * halving), R)
-    log = np.log(8 * K * last**2 * T)
+    last_epoch = np.minimum(np.ceil(np.log2(2 / bad) * halving), R)
+    log = np.log(8 * K * last_epoch**2 * T)
     reward = 32 * log / (N * rho**2 * bad**2)
-    privacy = 16 * last * np.sqrt(2 * log) / (N**1.5 * model.epsilon * rho * bad)
-    exploration = M * float(bad @ (np.maximum(reward, privacy) + last))
-    most = float(last.max(initial=0))
+    privacy = 16 * last_epoch * np.sqrt(2 * log) / (N**1.5 * model.epsilon * rho * bad)
+    exploration = M * float(bad @ (np.maximum(reward, privacy) + last_epoch))
+    most = float(last_epoch.max(initial=0))
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
     waiting = M * exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
@@ -250,23 +250,23 @@ def _parts(
     """Returns regret by each slot on the good event: of exploration, waiting and commitment."""
     gaps, table, last = model.gaps, model.table, model.last
     K, M, wait = len(gaps), model.exchange.agents, model.exchange.wait
-    none = np.zeros_like(slots)
+    zeros = np.zeros_like(slots)
     if not gaps.any() or not model.trusted:
-        return none, none, none
+        return zeros, zeros, zeros
 
     # The first epoch pulls all arms alike; then the largest gaps come first.
     first = table.most_pulls[0]
     order = np.argsort(-gaps)
-    later = (table.most_pulls[np.minimum(last, len(table.radius)) - 1] - first)[order]
-    knots = np.cumsum(np.concatenate([[0.0, K * first], later]))
-    values = np.cumsum(np.concatenate([[0.0, gaps.sum() * first], gaps[order] * later]))
+    later_pulls = (table.most_pulls[np.minimum(last, len(table.radius)) - 1] - first)[order]
+    knots = np.cumsum(np.concatenate([[0.0, K * first], later_pulls]))
+    values = np.cumsum(np.concatenate([[0.0, gaps.sum() * first], gaps[order] * later_pulls]))
     exploration = M * np.interp(slots, knots, values)
 
     # Waiting after epoch r, an agent may play any arm that can still be active.
     explored = _explored(table, K, wait)
     begun = np.arange(1, len(explored) + 1) <= np.max(last, where=gaps > 0, initial=0)
     starts = explored[begun & (explored <= model.horizon)]
-    waiting = none
+    waiting = zeros
     if wait and len(starts):
         worst = np.sort(gaps)[table.arms[: len(starts)] - 1]
         knots = np.stack([starts, starts + wait], axis=1).ravel()
@@ -274,7 +274,7 @@ def _parts(
         waiting = M * np.interp(slots, knots, values)
 
     # Budget spent: the largest aggregate belongs to an active arm with a gap below 2 C(R).
-    commitment = none
+    commitment = zeros
     if len(explored) == model.rounds:
         possible = (last > len(explored)) & (gaps < 2 * table.radius[-1])
         rate = M * float(np.max(gaps, where=possible, initial=0))
@@ -294,7 +294,7 @@ def _assembled(
         exploration = waiting = commitment = 0.0
     failure = model.bad_event * model.largest_rate * T
     copies = exchange.agents if exchange.alone else 1
-    lost = copies * (len(model.gaps) - 1) * model.pair
+    loss_chance = copies * (len(model.gaps) - 1) * model.pair
     return Bounds(
         regret=min(exploration + waiting + commitment + failure, model.largest_rate * T),
         regret_exploration=exploration,
@@ -305,6 +305,6 @@ def _assembled(
         rounds_surely=surely,
         links={meter.name: rounds * number for meter, number in exchange.links},
         bad_event=min(1.0, copies * model.bad_event),
-        best_arm_lost=min(1.0, lost) if model.trusted else 1.0,
+        best_arm_lost=min(1.0, loss_chance) if model.trusted else 1.0,
         epsilon_message=exchange.reporting * model.epsilon,
     )

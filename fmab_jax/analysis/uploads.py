@@ -61,12 +61,12 @@ class Uploads:
 
     def streams(self) -> list[Stream]:
         """Returns single rounds, and all of them with the reward in the first or in the last."""
-        (one, several), last = self.words, self.rounds - 1
-        result = [Stream(f"one {one}", -1, 0, (0,))]
+        (single, plural), last = self.words, self.rounds - 1
+        result = [Stream(f"one {single}", -1, 0, (0,))]
         if last:
-            whole, words = tuple(range(self.rounds)), f"{self.rounds} {several}, reward of round"
-            changed = (0, last) if self.view == "messages" else (last,)
-            result += [Stream(f"{words} {r + 1}", -1, r, whole) for r in changed]
+            whole, words = tuple(range(self.rounds)), f"{self.rounds} {plural}, reward of round"
+            places = (0, last) if self.view == "messages" else (last,)
+            result += [Stream(f"{words} {r + 1}", -1, r, whole) for r in places]
         if last > 1 and self.skips:
             words = "uploads of rounds 1 and 3, reward of round"
             result += [Stream(f"{words} {r + 1}", -1, r, (0, 2)) for r in (0, 1)]
@@ -78,8 +78,8 @@ class Uploads:
         if data >= 0:
             added[data, :: self.agents, ARM] = 1.0
         seed = events.seed_of(data, batch)
-        sent: Messages = jax.device_get(_messages(self.trial, self.problem, self.root, seed, added))
-        return sent
+        messages: Messages = jax.device_get(_messages(self.trial, self.problem, self.root, seed, added))
+        return messages
 
     def show(self, stream: Stream, batch: Messages) -> Numbers:
         """Returns the sums of rewards and noise of each epoch."""
@@ -131,10 +131,10 @@ def _messages(
         fresh = draws.sample(arms, now)
         fresh["rewards"] = fresh["rewards"] + added.T
         sums = {name: before[name] + x for name, x in fresh.items()}
-        kept, length = (sums, now.pulls) if draws.remembers else (fresh, now.fresh)
-        sent = kept["rewards"] + kept.get("noise", 0.0)
+        sums_sent, length = (sums, now.pulls) if draws.remembers else (fresh, now.fresh)
+        message = sums_sent["rewards"] + sums_sent.get("noise", 0.0)
         state = state._replace(number=now.number, pulls=now.pulls)
-        return (state, sums), Messages(sent.T / length, length)
+        return (state, sums), Messages(message.T / length, length)
 
     sums = {name: jnp.zeros((ARMS, *shape)) for name, shape in draws.sums.items()}
     return jax.lax.scan(round_of, (state, sums), added)[1]
@@ -143,8 +143,8 @@ def _messages(
 def _start(trial: EliminationTrial, instance: Instance) -> tuple[EliminationTrial, accounts.State]:
     """Returns a trial with the values of an instance, and its run before the first epoch."""
     trial = replace(trial, params=trial.algorithm.settled(trial.params, instance))
-    none = jnp.zeros(0, jnp.int64)
-    return trial, accounts.start_run(trial, instance.gaps, none, jnp.float64(1.0))
+    slots = jnp.zeros(0, jnp.int64)
+    return trial, accounts.start_run(trial, instance.gaps, slots, jnp.float64(1.0))
 
 
 class Schedule(NamedTuple):
@@ -188,7 +188,7 @@ def uploads_of(
     row: Seen,
     root: np.uint32,
     over: int = 1,
-    inside: bool = False,
+    is_member: bool = False,
 ) -> Uploads:
     """Returns what shows messages, or sums over so many agents, of which the viewer may be one."""
     problem = events.unrewarded(exchange.agents)
@@ -203,14 +203,14 @@ def uploads_of(
     elif secure:
         words, agents = ("sum over agents", "sums over agents"), 1
     elif over > 1:
-        less = " less its own message" * inside
-        words, agents = (f"sum over {over} agents{less}", f"sums over {over}{less}"), over
+        note = " less its own message" * is_member
+        words, agents = (f"sum over {over} agents{note}", f"sums over {over}{note}"), over
         weights = np.ones(over)
         if over == exchange.agents:
             # The agent whose reward differs, and the one that looks, have the largest weights.
             weights = np.sort(np.asarray(exchange.weights, np.float64))[::-1]
             weights = weights / weights[0]
-        if inside:
+        if is_member:
             weights[1] = 0.0
     size = events.BATCH if agents <= 2 else max(1, 4 * events.BATCH // agents)
     draws = by_agent(trial.draws, agents * size, secure)

@@ -117,8 +117,8 @@ def privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
     if any(map(_is_unstated, rows)):
         return UNSTATED
     # A class of one's own may state a ledger, and leave its `privacy` that of no noise.
-    stated = any(leak[0] for row in rows for leak in row["leaks"])
-    return "privacy as in the ledger" if stated else "no noise"
+    has_ledger = any(leak[0] for row in rows for leak in row["leaks"])
+    return "privacy as in the ledger" if has_ledger else "no noise"
 
 
 def _is_unstated(row: Mapping[str, Any]) -> bool:
@@ -151,11 +151,11 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     follows = "symbol" not in data.coords.get("epsilon_message", xr.DataArray()).attrs
     message: Any = single.pop("epsilon_message", None) if follows else None
     varied = set(varied)
-    settings, titles, others = _settings(data)
-    known = {name: value for name, value in (data.attrs | single).items() if name not in varied}
-    title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
+    settings, titles, owner_texts = _settings(data)
+    values = {name: value for name, value in (data.attrs | single).items() if name not in varied}
+    title = titles or next((str(values[n]) for n in ("title", "algorithm") if n in values), "")
     lines = [title] if title else []
-    epsilon: Any = known.get("epsilon")
+    epsilon: Any = values.get("epsilon")
     ledger = read_rows(data.attrs.get("ledger"))
     if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
@@ -168,13 +168,13 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
             lines[-1] += f" ({_exact(message)} per message)"
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])
-    sizes = [size for size in _SIZES if is_number(known.get(size[0]))]
-    lines += [quantity(symbol, known[name], noun) for name, symbol, noun in sizes]
+    sizes = [size for size in _SIZES if is_number(values.get(size[0]))]
+    lines += [quantity(symbol, values[name], noun) for name, symbol, noun in sizes]
     done = {"epsilon", *(name for name, _, _ in sizes), *_DERIVED}
-    for name in (name for name in single if name in known and name not in done):
+    for name in (name for name in single if name in values and name not in done):
         settings[name] = told(data[name], single[name])
     lines += [words for name, words in settings.items() if name not in {*varied, *done}]
-    lines += others
+    lines += owner_texts
     if data.attrs.get("root_seed", 0):
         lines.append(f"root seed {data.attrs['root_seed']}")
     return [shortened(line) for line in lines]
@@ -187,27 +187,27 @@ def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
     their owner: "CDP-MAB, DDP-MAB (ring)". Of a title that all have there is none, "".
     """
     settings = said(data, "settings")
-    titles, others = "", []
+    titles, owner_texts = "", []
     for dim, by_label in said(data, "settings_by").items():
         labels = map(str, data[dim].values.reshape(-1)) if dim in data.coords else ()
         left = {label: dict(by_label[label]) for label in labels if label in by_label} or by_label
-        for name in dict.fromkeys(name for own in left.values() for name in own):
-            words = {own.get(name) for own in left.values()}
+        for name in dict.fromkeys(name for settings_of_label in left.values() for name in settings_of_label):
+            words = {settings_of_label.get(name) for settings_of_label in left.values()}
             if len(words) == 1 and name != "title":
                 settings[name] = words.pop() or ""
-                for own in left.values():
-                    del own[name]
-        names = [own.pop("title", "") for own in left.values()]
+                for settings_of_label in left.values():
+                    del settings_of_label[name]
+        names = [settings_of_label.pop("title", "") for settings_of_label in left.values()]
         titled = any(names)
         if len(set(names)) < len(names):
             names = list(left)
-        owned = list(zip(names, left.values(), strict=True))
-        listed = [f"{name} ({', '.join(own.values())})" if own else name for name, own in owned]
+        pairs = list(zip(names, left.values(), strict=True))
+        texts = [f"{name} ({', '.join(settings_of_label.values())})" if settings_of_label else name for name, settings_of_label in pairs]
         if titled:
-            titles = ", ".join(listed)
+            titles = ", ".join(texts)
         else:
-            others += [text for text, (_, own) in zip(listed, owned, strict=True) if own]
-    return settings, titles, others
+            owner_texts += [text for text, (_, settings_of_label) in zip(texts, pairs, strict=True) if settings_of_label]
+    return settings, titles, owner_texts
 
 
 def _exact(number: float) -> str:

@@ -33,10 +33,10 @@ def swept(finals: xr.Dataset) -> list[str]:
 
 def arrays(finals: xr.Dataset, names: Iterable[str], dims: Sequence[str]) -> list[np.ndarray]:
     """Returns variables of a table over these parameters; of others the first value's."""
-    rest = {name: 0 for name in swept(finals) if name not in dims}
+    first_values = {name: 0 for name in swept(finals) if name not in dims}
     everywhere = xr.DataArray(np.zeros([finals.sizes[name] for name in dims]), dims=list(dims))
-    chosen = (finals[name].isel(rest, missing_dims="ignore") for name in names)
-    return [xr.broadcast(each, everywhere)[0].transpose(*dims).values for each in chosen]
+    selected = (finals[name].isel(first_values, missing_dims="ignore") for name in names)
+    return [xr.broadcast(variable, everywhere)[0].transpose(*dims).values for variable in selected]
 
 
 def axis_label(coordinate: xr.DataArray) -> str:
@@ -55,8 +55,8 @@ def seeds_of(run: xr.Dataset) -> str:
 
 def seeds_per_cell(finals: xr.Dataset) -> str:
     """Writes how many seeds the configurations of a table have: "200 to 3000 seeds"."""
-    several = any(finals.sizes[name] > 1 for name in swept(finals))
-    return spread(finals.seeds.values) + " per configuration" * several
+    has_several = any(finals.sizes[name] > 1 for name in swept(finals))
+    return spread(finals.seeds.values) + " per configuration" * has_several
 
 
 def spread(seeds: Any) -> str:
@@ -84,13 +84,13 @@ def describe_points(finals: xr.Dataset) -> Sentence:
 
 def describe_failures(sentences: Sequence[str], tables: Iterable[xr.Dataset]) -> Sentence:
     """Returns sentences on what went wrong as one; the short one says how often in all."""
-    tables, found = list(tables), list[str]()
+    tables, texts = list(tables), list[str]()
     for event, words in EVENTS.items():
         recorded = [table for table in tables if event in table]
         bad = sum(int(table[event].sum()) for table in recorded)
         seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in recorded)
-        found += [f"{_share(bad, seeds)}{'' if found else ' seeds'} {words}"] if bad else []
-    return (". ".join(sentences), *[", ".join(found)] * bool(found))
+        texts += [f"{_share(bad, seeds)}{'' if texts else ' seeds'} {words}"] if bad else []
+    return (". ".join(sentences), *[", ".join(texts)] * bool(texts))
 
 
 def meters(data: xr.Dataset) -> str:
@@ -99,16 +99,16 @@ def meters(data: xr.Dataset) -> str:
     if links is None or not {"side", "priced", "counts"} <= set(data.coords):
         return ""
     over = [dim for dim in links.dims if dim != "meter"]
-    chosen = ((data.side == "peer") & data.priced & (links.max(over) > 0)).values
-    pairs = zip(data.meter.values[chosen], data.counts.values[chosen], strict=True)
-    return " + ".join(f"meter {name}: {told}" for name, told in pairs)
+    is_counted = ((data.side == "peer") & data.priced & (links.max(over) > 0)).values
+    pairs = zip(data.meter.values[is_counted], data.counts.values[is_counted], strict=True)
+    return " + ".join(f"meter {name}: {noun}" for name, noun in pairs)
 
 
 def cells_of(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
     """Returns the configurations of a result or of a table, the last parameter varying first."""
     # A parameter of one value may still be a dimension.
-    others = {*data.dims} - {*dims, "seed", "time", "meter"}
-    data = data.squeeze([name for name in others if data.sizes[name] == 1])
+    single = {*data.dims} - {*dims, "seed", "time", "meter"}
+    data = data.squeeze([name for name in single if data.sizes[name] == 1])
     places = np.ndindex(*(data.sizes[name] for name in dims))
     return [data.isel(dict(zip(dims, place, strict=True))) for place in places]
 
@@ -146,8 +146,8 @@ def exposure_of_cells(data: xr.Dataset) -> list[Sentence]:
             texts, places = np.asarray(texts.take(0, axis)), np.asarray(places.take(0, axis))
             dims.remove(name)
     words = [[told(data[name], value) for value in data[name].values.tolist()] for name in dims]
-    chosen = [cells[place] for place in places.ravel().tolist()]
-    return exposure_sentences(dict(zip(map(", ".join, product(*words)), chosen, strict=True)))
+    labelled_cells = [cells[place] for place in places.ravel().tolist()]
+    return exposure_sentences(dict(zip(map(", ".join, product(*words)), labelled_cells, strict=True)))
 
 
 def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
@@ -157,8 +157,8 @@ def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
     for event, words in EVENTS.items():
         shares = grouped({label: _befell(band, event) for label, band in bands.items()})
         whose = [f"{labels}: " * (len(shares) > 1) for labels in shares.values()]
-        listed = "; ".join(map("".join, zip(whose, shares, strict=True)))
-        sentences.append(f"Seeds that {words} ({note}): {listed}")
+        texts = "; ".join(map("".join, zip(whose, shares, strict=True)))
+        sentences.append(f"Seeds that {words} ({note}): {texts}")
     return sentences
 
 
@@ -194,9 +194,9 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
         else:
             cell = finals.isel(dict(zip(dims, worst, strict=True)))
             varied = [name for name in dims if finals.sizes[name] > 1]
-            where = ", ".join(told(finals[name], cell[name].item()) for name in varied)
+            values = ", ".join(told(finals[name], cell[name].item()) for name in varied)
             most = f"most in one configuration {_share(bad[worst], seeds[worst])}"
-            start += f", {most} ({ends}) at {where}"
+            start += f", {most} ({ends}) at {values}"
         interval = ""  # the next sentence's numbers are of the same kind
         sentences.append(start)
     return sentences
@@ -207,8 +207,8 @@ def exploring(undecided: Any, seeds: Any) -> list[str]:
 
     ``undecided`` of the ``seeds`` of each configuration still explore.
     """
-    number, of = (np.asarray(each, float).reshape(-1) for each in (undecided, seeds))
-    shares = 100 * number[of > 0] / of[of > 0]
+    number, total = (np.asarray(numbers, float).reshape(-1) for numbers in (undecided, seeds))
+    shares = 100 * number[total > 0] / total[total > 0]
     if not len(shares) or shares.max() < 1:
         return []
     low, high = (f"{end:.0f}" for end in (shares.min(), shares.max()))

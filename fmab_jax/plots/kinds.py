@@ -25,8 +25,8 @@ class Kind(NamedTuple):
         """Returns the figure; options that it does not take are passed over."""
         module, _, name = self.home.partition(".")
         function = getattr(import_module(f"{__package__}.{module}"), name)
-        own = [*self.needs, *self.takes, *["level", "server_price", "peer_price"] * self.curves]
-        return function(results, **{name: options[name] for name in own if name in options})
+        names = [*self.needs, *self.takes, *["level", "server_price", "peer_price"] * self.curves]
+        return function(results, **{name: options[name] for name in names if name in options})
 
 
 KINDS = {

@@ -80,20 +80,20 @@ def plot_parameter(
     mark = 3.0 if len(ticks.labels) <= 20 else 1.5
     for index in range(lines):
         marker = style.MARKERS[index % len(style.MARKERS)]
-        own = style.look(index) | {"marker": marker, "markersize": mark}
+        line_style = style.look(index) | {"marker": marker, "markersize": mark}
         places = ticks.places
         if ticks.scale == "categorical":
-            own["linestyle"] = "none"  # nothing lies between two names
+            line_style["linestyle"] = "none"  # nothing lies between two names
             places = places + (index - (lines - 1) / 2) * min(0.15, 0.7 / lines)
-        colour = own["color"]
+        colour = line_style["color"]
         axes.vlines(places, lower[:, index], upper[:, index], color=colour, linewidth=0.8)
         ends = np.concatenate([lower[:, index], upper[:, index]])
         axes.plot(np.tile(places, 2), ends, "_", markersize=1.5 * mark, color=colour)
-        drawn = np.array(mean[:, index])
+        heights = np.array(mean[:, index])
         if ticks.broken:
-            places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
+            places, heights = (np.insert(values, -1, np.nan) for values in (places, heights))
         label = told(finals[hue], tables.values_of(finals[hue])[index]) if hue else "mean"
-        handles += axes.plot(places, drawn, label=label, **own)
+        handles += axes.plot(places, heights, label=label, **line_style)
     _scale_parameter(axes, ticks)
     style.scale_values(axes, "y", mean)
     if axes.get_yscale() == "linear":
@@ -145,7 +145,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         for ticks in (_ticks(finals[x]), _ticks(finals[y]))
     )
     mean, lower, upper = (
-        each[np.ix_(up.order, across.order)] for each in tables.triple(finals, metric, [y, x])
+        values[np.ix_(up.order, across.order)] for values in tables.triple(finals, metric, [y, x])
     )
     height = min(max(0.26 * len(mean), 0.9), 3.2)
 
@@ -169,21 +169,21 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         power = numbers()[1]
         unit = 10.0**power
         bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value / unit)))
-        name, *rest = tables.metric_label(finals, metric, style.WIDTH).split("\n")
-        bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
+        name, *unit_lines = tables.metric_label(finals, metric, style.WIDTH).split("\n")
+        bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *unit_lines]))
 
     def caption() -> list[captions.Sentence]:
         texts, _ = numbers()
         for (row, column), value in np.ndenumerate(mean if texts else mean[:0]):
             light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
-            how: dict[str, Any] = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
-            how |= {"ha": "center", "va": "center_baseline"}
-            axes.text(column, row, texts[row][column], **how)  # type: ignore[index]
+            font: dict[str, Any] = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
+            font |= {"ha": "center", "va": "center_baseline"}
+            axes.text(column, row, texts[row][column], **font)  # type: ignore[index]
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        shown = "Colours and numbers" if texts else "Colours"
+        subject = "Colours and numbers" if texts else "Colours"
         means = (
-            f"{shown}: means over the seeds{'; numbers rounded' * bool(texts)}. "
+            f"{subject}: means over the seeds{'; numbers rounded' * bool(texts)}. "
             f"Band: {finals.attrs['description']}. Its half-width is at most {widest} of the mean",
             f"Colours: means, ± at most {widest} ({captions.band_of(finals)})",
         )
@@ -259,12 +259,12 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
 
 def _thinned(places: np.ndarray, sizes: Sequence[float]) -> list[int]:
     """Returns which labels stay, from the last one backwards, so that none touches another."""
-    kept: list[int] = []
+    places_left: list[int] = []
     for index in range(len(sizes) - 1, -1, -1):
-        need = (sizes[index] + sizes[kept[-1]]) / 2 if kept else 0.0
-        if not kept or abs(places[kept[-1]] - places[index]) >= need:
-            kept.append(index)
-    return kept[::-1]
+        need = (sizes[index] + sizes[places_left[-1]]) / 2 if places_left else 0.0
+        if not places_left or abs(places[places_left[-1]] - places[index]) >= need:
+            places_left.append(index)
+    return places_left[::-1]
 
 
 def _fit_horizontal(axes: Axes, ticks: _Ticks) -> None:
@@ -272,21 +272,21 @@ def _fit_horizontal(axes: Axes, ticks: _Ticks) -> None:
     points = np.stack([ticks.places, np.zeros(len(ticks.places))], axis=1)
     places = axes.get_xaxis_transform().transform(points)[:, 0] / axes.figure.dpi
     labels = [wrapped(label, 1.3) for label in ticks.labels]
-    kept = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
-    if len(kept) < len(labels) and ticks.scale != "categorical":
+    shown_places = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
+    if len(shown_places) < len(labels) and ticks.scale != "categorical":
         labels = [label.replace(" ", "\n") for label in ticks.labels]
-        kept = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
+        shown_places = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
     turn: dict[str, Any] = {}
-    if ticks.scale == "categorical" and len(kept) < len(labels):
+    if ticks.scale == "categorical" and len(shown_places) < len(labels):
         tall = max(text_size(label)[1] for label in labels)
         if np.diff(places).min() >= tall / math.sin(math.radians(40)):
             turn = {"rotation": 40, "ha": "right", "rotation_mode": "anchor", "va": "center"}
-            kept = list(range(len(labels)))
+            shown_places = list(range(len(labels)))
         else:
             turn = {"rotation": 90}
             labels = ticks.labels  # on one line each, so that most of them fit
-            kept = _thinned(places, [text_size(label)[1] for label in labels])
-    axes.set_xticks(ticks.places[kept], [labels[i] for i in kept], parse_math=False, **turn)
+            shown_places = _thinned(places, [text_size(label)[1] for label in labels])
+    axes.set_xticks(ticks.places[shown_places], [labels[i] for i in shown_places], parse_math=False, **turn)
 
 
 def _fit_vertical(axes: Axes, ticks: _Ticks) -> None:
@@ -295,10 +295,10 @@ def _fit_vertical(axes: Axes, ticks: _Ticks) -> None:
     places = axes.get_yaxis_transform().transform(points)[:, 1] / axes.figure.dpi
     for limit in (0.9, 1.4):  # longer lines only where names would be lost
         labels = [wrapped(label, limit) for label in ticks.labels]
-        kept = _thinned(places, [text_size(label)[1] for label in labels])
-        if len(kept) == len(labels):
+        shown_places = _thinned(places, [text_size(label)[1] for label in labels])
+        if len(shown_places) == len(labels):
             break
-    axes.set_yticks(ticks.places[kept], [labels[i] for i in kept], parse_math=False)
+    axes.set_yticks(ticks.places[shown_places], [labels[i] for i in shown_places], parse_math=False)
 
 
 def _numbers(values: np.ndarray, wide: float, tall: float) -> tuple[list[list[str]] | None, int]:

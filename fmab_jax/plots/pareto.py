@@ -63,18 +63,18 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     # An unknown leak counts as infinite.
     keys = [np.where(np.isnan(leak), np.inf, leak), np.unique(trusts, return_inverse=True)[1]]
     front = _front(cost[0], regret[0], *keys)
-    unlike = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
+    differs = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
 
     figure, (axes,) = style.panels([_HEIGHT])
     line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
-    steps = front[:0] if unlike else front
+    steps = front[:0] if differs else front
     axes.step(cost[0, steps], regret[0, steps], where="post", **line)
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), -1)
     handles = []
     for index, value in enumerate(values_of(finals[hue]) if hue else [None]):
-        mine = np.flatnonzero(places[dims.index(hue)] == index) if hue else np.arange(len(leak))
+        members = np.flatnonzero(places[dims.index(hue)] == index) if hue else np.arange(len(leak))
         label = told(finals[hue], value) if hue else "mean"
-        handles.append(_draw_points(axes, cost, regret, mine, front, index, label))
+        handles.append(_draw_points(axes, cost, regret, members, front, index, label))
     axes.margins(0.12)
     style.scale_values(axes, "x", cost[0])
     style.scale_values(axes, "y", regret[0])
@@ -85,23 +85,23 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
 
     def caption() -> list[captions.Sentence]:
         varied = [name for name in dims if finals.sizes[name] > 1]
-        shown = [name for name in varied if name != hue] or varied
+        label_names = [name for name in varied if name != hue] or varied
         texts = []
         # Equal points lie on one spot and share one label.
         stacked = np.stack([cost[0], regret[0], *keys])[:, front]
         _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
-        for cell, others in zip(front[first], equal - 1, strict=True):
-            at = {name: values_of(finals[name])[places[dims.index(name), cell]] for name in shown}
+        for cell, duplicates in zip(front[first], equal - 1, strict=True):
+            at = {name: values_of(finals[name])[places[dims.index(name), cell]] for name in label_names}
             words = [told(finals[name], value) for name, value in at.items()]
             lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
-            texts.append("\n".join(lines) + f"\n(+ {others} equal)" * int(others > 0))
+            texts.append("\n".join(lines) + f"\n(+ {duplicates} equal)" * int(duplicates > 0))
         points = np.stack([cost[0], regret[0]])
-        number = label_points(axes, points, front[first].tolist(), texts, _LABELLED * bool(shown))
+        number = label_points(axes, points, front[first].tolist(), texts, _LABELLED * bool(label_names))
         meaning = "no more cost and no more regret"
-        if unlike:
+        if differs:
             meaning = "the same trust, no more cost, no more regret and no more leak"
         counts = f"{len(front)} of {quantity('', len(leak), 'configuration')}, {number} labelled"
-        front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * unlike
+        front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * differs
         sentences = [
             captions.describe_points(finals),
             (f"Filled points: {front_of}; {counts}", f"Filled: {front_of}"),
@@ -153,9 +153,9 @@ def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray, trust: np.nda
     order = np.lexsort(points.T[::-1])
     front: list[int] = []
     for index in order:
-        kept = points[[each for each in front if trust[each] == trust[index]]]
-        beaten = (kept <= points[index]).all(axis=1) & (kept < points[index]).any(axis=1)
+        rivals = points[[cell for cell in front if trust[cell] == trust[index]]]
+        beaten = (rivals <= points[index]).all(axis=1) & (rivals < points[index]).any(axis=1)
         if not beaten.any():
             front.append(int(index))
-    found = np.array(front, int)
-    return found[np.lexsort([found, cost[found]])]
+    cells = np.array(front, int)
+    return cells[np.lexsort([cells, cost[cells]])]

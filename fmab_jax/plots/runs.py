@@ -101,15 +101,15 @@ def plot_runs(
     figure, (regret, links) = style.panels(heights)
     handles = []
     for index, (label, band) in enumerate(bands.items()):
-        own = style.look(index)
+        line_style = style.look(index)
         time, lower, mean, upper = (
             _from(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
         )
-        regret.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
-        handles += regret.plot(time, mean, label=label, **own)
+        regret.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
+        handles += regret.plot(time, mean, label=label, **line_style)
         if label in bounds:
             thin: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
-            regret.plot(band.time.values, bounds[label], color=own["color"], **thin)
+            regret.plot(band.time.values, bounds[label], color=line_style["color"], **thin)
     _draw_links(links, runs, prices, begin)
 
     regret.set_ylim(bottom=0)
@@ -208,8 +208,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
         figure.savefig(temporary, format=ending[1:], dpi=300, metadata=metadata)
         for text in texts:
-            with whole_file(text) as beside:
-                beside.write_bytes(words)
+            with whole_file(text) as caption_file:
+                caption_file.write_bytes(words)
     return path
 
 
@@ -254,21 +254,21 @@ def _draw_links(
     """Draws the lower panel: a line per run and side of its links, or per run its cost."""
     paid = prices != (1.0, 1.0)
     totals: list[float] = []
-    shown: set[str] = set()
+    sides: set[str] = set()
     for index, data in enumerate(runs.values()):
         series = {side: values for side, values in _links(data).items() if values[-1] > 0}
         if paid:
             price_of = dict(zip(_SIDES, prices, strict=True))
             costs = [price_of[side] * values for side, values in series.items()]
             series = {"cost": np.sum([np.zeros(data.sizes["time"]), *costs], axis=0)}
-        shown |= set(series)
+        sides |= set(series)
         for name, values in (series or {"none": np.zeros(data.sizes["time"])}).items():
             totals.append(float(values[-1]))
             # Runs, and the two sides, are marked at different slots.
-            every = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
-            own = style.look(index) | _SIDES.get(name, {})
+            mark_spacing = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
+            line_style = style.look(index) | _SIDES.get(name, {})
             time = _from(begin, data.time.values)
-            axes.plot(time, _from(begin, values), markevery=every, **own)
+            axes.plot(time, _from(begin, values), markevery=mark_spacing, **line_style)
     positive = [total for total in totals if total > 0]
     if not positive:
         axes.set_ylim(-0.04, 1)
@@ -283,7 +283,7 @@ def _draw_links(
     entries = [
         Line2D([], [], color="0.3", linestyle="none", label=f"{side} links", **mark)
         for side, mark in _SIDES.items()
-        if side in shown
+        if side in sides
     ]
     if entries:
         # In the gap over the panel, on the side without the factor of ten.
@@ -313,12 +313,12 @@ def _caption(
         label: [*words.facts(data, leaks=not plain), captions.seeds_of(data)]
         for label, data in runs.items()
     }
-    first, *others = facts.values()
-    shared = [fact for fact in first if all(fact in other for other in others)]
+    first, *remaining = facts.values()
+    shared = [fact for fact in first if all(fact in facts_of_run for facts_of_run in remaining)]
     differing = {}
-    for label, own in facts.items():
-        known = {_bare(part) for part in (label, *label.split(", "), *shared)}
-        differing[label] = ", ".join(fact for fact in own if _bare(fact) not in known)
+    for label, run_facts in facts.items():
+        label_facts = {_bare(part) for part in (label, *label.split(", "), *shared)}
+        differing[label] = ", ".join(fact for fact in run_facts if _bare(fact) not in label_facts)
     groups = words.grouped(differing).items()
     note = "Nε: what a message leaks of one reward" * any("Nε" in label for label in runs)
     band = next(iter(bands.values()))
@@ -330,15 +330,15 @@ def _caption(
             [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
-    numbers = {own[-1] for own in facts.values()}
+    numbers = {run_facts[-1] for run_facts in facts.values()}
     seeds = captions.spread([int(band.seeds) for band in bands.values()])
-    drawn = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
+    lines = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
     return [
         captions.describe_setting([*shared, *[seeds] * (len(numbers) > 1)], seeds),
         "; ".join(f"{labels}: {text}" for text, labels in groups if text),
         note,
         *exposures,
-        (drawn, f"Lines: means; shaded: {captions.band_of(band)}"),
+        (lines, f"Lines: means; shaded: {captions.band_of(band)}"),
         captions.describe_failures(captions.events_of_runs(bands), bands.values()),
         *exploring,
         *cost,

@@ -64,8 +64,8 @@ def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list
     FigureCanvasAgg(figure)
     ratios = {"height_ratios": list(heights)}
     axes = figure.subplots(len(heights), sharex=True, squeeze=False, gridspec_kw=ratios)
-    for each in axes.flat:
-        dress(each)
+    for panel in axes.flat:
+        dress(panel)
     return figure, list(axes.flat)
 
 
@@ -88,19 +88,19 @@ def wide_range(values: np.ndarray) -> bool:
     return positive.size > 0 and bool(positive.max() > 20 * positive.min())
 
 
-def scale_linear(axes: Axes, which: Literal["x", "y"]) -> None:
+def scale_linear(axes: Axes, side: Literal["x", "y"]) -> None:
     """Has a linear axis count few, short numbers, with a common power of ten if need be."""
-    axes.locator_params(axis=which, nbins=4)
-    axes.ticklabel_format(axis=which, style="sci", scilimits=(-3, 4), useMathText=True)
+    axes.locator_params(axis=side, nbins=4)
+    axes.ticklabel_format(axis=side, style="sci", scilimits=(-3, 4), useMathText=True)
 
 
-def scale_values(axes: Axes, which: Literal["x", "y"], values: np.ndarray) -> None:
+def scale_values(axes: Axes, side: Literal["x", "y"], values: np.ndarray) -> None:
     """Makes an axis logarithmic where the values span more than a factor of 20."""
     if not wide_range(values):
-        return scale_linear(axes, which)
-    axis = axes.xaxis if which == "x" else axes.yaxis
+        return scale_linear(axes, side)
+    axis = axes.xaxis if side == "x" else axes.yaxis
     low, high = float(values[values > 0].min()), float(values.max())
-    set_scale = axes.set_xscale if which == "x" else axes.set_yscale
+    set_scale = axes.set_xscale if side == "x" else axes.set_yscale
     if values.min() > 0:
         set_scale("log")
         axis.set_major_locator(log_locator(low, high))
@@ -108,7 +108,7 @@ def scale_values(axes: Axes, which: Literal["x", "y"], values: np.ndarray) -> No
         # A plain logarithmic axis would hide points of cost 0.
         set_scale("symlog", linthresh=low, linscale=0.5)
         # Room for the markers at both ends, and no ticks below 0.
-        set_limits = axes.set_xlim if which == "x" else axes.set_ylim
+        set_limits = axes.set_xlim if side == "x" else axes.set_ylim
         set_limits(-0.7 * low, max(1.5 * high, float(axis.get_view_interval()[1])))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
@@ -205,12 +205,12 @@ def finish(
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, "", va="bottom", **font)
 
-    def measure(chosen: Sequence[str]) -> float:
-        text.set_text(wrapped(_join_sentences(chosen), wide - 2 * PAD))
+    def measure(sentences_tried: Sequence[str]) -> float:
+        text.set_text(wrapped(_join_sentences(sentences_tried), wide - 2 * PAD))
         return 2 * PAD + text.get_window_extent().height / figure.dpi
 
-    def fits(chosen: Sequence[str]) -> bool:
-        below = measure(chosen)
+    def fits(sentences_tried: Sequence[str]) -> bool:
+        below = measure(sentences_tried)
         return below <= SHARE * (below + tall + above)
 
     below = measure(_fit_sentences(sentences, fits))
@@ -229,16 +229,16 @@ def _fit_sentences(
     sentences: Sequence[tuple[str, ...]], fits: Callable[[Sequence[str]], bool]
 ) -> list[str]:
     """Returns as much as fits: first what has short forms, in the shortest; then all, in turn."""
-    chosen = [""] * len(sentences)
+    texts = [""] * len(sentences)
     shortest = [forms[1:][-1:] for forms in sentences]
     for stage in (shortest, sentences):
         for place, forms in enumerate(stage):
             for form in forms:
-                trial = [*chosen[:place], form, *chosen[place + 1 :]]
+                trial = [*texts[:place], form, *texts[place + 1 :]]
                 if fits(trial):
-                    chosen = trial
+                    texts = trial
                     break
-    return chosen
+    return texts
 
 
 def caption_of(figure: Figure) -> tuple[list[str], str]:
@@ -249,13 +249,13 @@ def caption_of(figure: Figure) -> tuple[list[str], str]:
 def svg(figure: Figure) -> bytes:
     """Returns a finished figure as SVG without its caption; the same bytes for the same figure."""
     (caption,) = figure.texts
-    shown, whole = caption.get_visible(), io.BytesIO()
+    is_visible, file = caption.get_visible(), io.BytesIO()
     caption.set_visible(False)
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     with rc_context({"svg.hashsalt": "fmab_jax", "svg.fonttype": "path"}):
-        figure.savefig(whole, format="svg", bbox_inches="tight", pad_inches=PAD, metadata=metadata)
-    caption.set_visible(shown)
-    return whole.getvalue()
+        figure.savefig(file, format="svg", bbox_inches="tight", pad_inches=PAD, metadata=metadata)
+    caption.set_visible(is_visible)
+    return file.getvalue()
 
 
 def _legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:

@@ -18,7 +18,7 @@ from fmab_jax.plots.style import text_size, wrapped
 _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 
 
-def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
+def check(finals: xr.Dataset, metrics: Sequence[str], parameters: dict[str, str | None]) -> None:
     """Refuses what is not a complete table of final values, and unknown names."""
     for metric in metrics:
         choice("metric", metric, _VARIABLES, "choose one of these")
@@ -40,15 +40,15 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         if bad := int((~np.isfinite(finals[name].values.astype(float))).sum()):
             remedy = "complete the sweep, with 2 seeds or more"
             refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
-    names = [name for name in chosen.values() if name is not None]
-    for field, parameter in chosen.items():
-        known = isinstance(parameter, str) and parameter in dims
-        if not known and (parameter is not None or field != "hue"):
+    names = [name for name in parameters.values() if name is not None]
+    for field, parameter in parameters.items():
+        is_swept = isinstance(parameter, str) and parameter in dims
+        if not is_swept and (parameter is not None or field != "hue"):
             allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
             refuse(field, parameter, allowed, did_you_mean(parameter, dims, "sweep it first"))
     if len(set(names)) < len(names):
-        refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
-    hue = chosen.get("hue")
+        refuse(" and ".join(parameters), names[0], "two parameters", "choose another one")
+    hue = parameters.get("hue")
     if hue and finals.sizes[hue] > style.MOST:
         allowed = f"a parameter of at most {style.MOST} values"
         refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
@@ -100,10 +100,10 @@ def caption_of(
 
 def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     """Refuses several values of a parameter that the figure does not show."""
-    others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
-    if others:
-        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)
-        name = others[0]
+    varied = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
+    if varied:
+        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in varied)
+        name = varied[0]
         example = finals[name].values.tolist()[0]
         allowed = f"one value of every parameter except {', '.join(dims)}"
         remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"

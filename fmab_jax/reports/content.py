@@ -46,7 +46,7 @@ class Source(NamedTuple):
     def settings(self) -> list[tuple[str, str]]:
         """Names and values of its settings."""
         seeds, prefix = self.data.seeds.values, self.start
-        number = " to ".join(f"{each:,}" for each in sorted({int(seeds.min()), int(seeds.max())}))
+        number = " to ".join(f"{limit:,}" for limit in sorted({int(seeds.min()), int(seeds.max())}))
         number += " per configuration" * (seeds.size > 1)
         rows = [("seeds", f"{number}, root seed {self.data.attrs.get('root_seed', 0)}")]
         rows.append(("recorded slots", f"{self.data.sizes['time']:,}"))
@@ -178,9 +178,9 @@ def gather(
     }
     values = {axes[name]: ", ".join(filter(None, ticks[name])) for name in axes}
     compared, notes = _compared(sources, cells, level)
-    about = {source.start: str(source.table.attrs["description"]) for source in sources}
-    if len({*about.values()}) == 1:
-        about = {"": about.popitem()[1]}
+    intervals = {source.start: str(source.table.attrs["description"]) for source in sources}
+    if len({*intervals.values()}) == 1:
+        intervals = {"": intervals.popitem()[1]}
     names = dict.fromkeys(words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
     return Content(
         title=title or f"Regret of {_listed([*names])}",
@@ -199,7 +199,7 @@ def gather(
         notes=notes,
         events=[source.start + line for source in sources for line in _events(source)],
         level=level,
-        interval="; ".join(map("".join, about.items())),
+        interval="; ".join(map("".join, intervals.items())),
         prices=prices,
     )
 
@@ -217,8 +217,8 @@ def _cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterator[Cell]:
     reference = {str(name): questions.reference(data[name]) for name in data.seeds.dims}
     places = np.ndindex(data.seeds.shape)
     for place, row in zip(places, rows_of(source.table, data), strict=True):
-        where = dict(zip(map(str, data.seeds.dims), place, strict=True))
-        cell = data.isel(where)
+        position = dict(zip(map(str, data.seeds.dims), place, strict=True))
+        cell = data.isel(position)
         if "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         if "slot" in cell.coords:
@@ -227,8 +227,8 @@ def _cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterator[Cell]:
         yield Cell(
             label or next(iter(words.facts(data)), "the run"),
             source.label,
-            {name: _tick(cell, axis, name in where) for name, axis in swept.items()},
-            {name: at == reference[name] for name, at in where.items()},
+            {name: _tick(cell, axis, name in position) for name, axis in swept.items()},
+            {name: at == reference[name] for name, at in position.items()},
             cell,
             row,
             questions.question_of(cell),
@@ -248,18 +248,18 @@ def _compared(
     sources: Sequence[Source], cells: Sequence[Cell], level: float
 ) -> tuple[list[Comparison], list[str]]:
     complete = {cell.label: cell.data for cell in cells if cell.complete}
-    unlike = False
+    has_unlike = False
     if len(sources) > 1:
-        found, unlike = comparisons.of_runs(complete, level)
+        compared, has_unlike = comparisons.of_runs(complete, level)
     else:
-        found = comparisons.compare_all(sources[0].data, level=level)
-    notes = [questions.UNLIKE] * (unlike and bool(found))
+        compared = comparisons.compare_all(sources[0].data, level=level)
+    notes = [questions.UNLIKE] * (has_unlike and bool(compared))
     if len(cells) > len(complete):
         notes.append(f"{len(cells) - len(complete)} configurations have no seeds yet")
-    if len(found) > _MOST_COMPARED:
-        notes.append(f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones")
-        found = comparisons.holm(found[:_MOST_COMPARED])
-    return found, notes
+    if len(compared) > _MOST_COMPARED:
+        notes.append(f"{_MOST_COMPARED} of {len(compared)} comparisons are made, the first ones")
+        compared = comparisons.holm(compared[:_MOST_COMPARED])
+    return compared, notes
 
 
 def _events(source: Source) -> list[str]:
@@ -317,14 +317,14 @@ def finals(source: Source) -> Iterator[Picture]:
     table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
     if not table.seeds.ndim or int(table.seeds.min()) < 2:
         return
-    x, *others = sorted(table.seeds.dims, key=lambda name: _weight(table[name]))
-    hue, rest = (others[0], others[1:]) if others else (None, [])
-    places = [*np.ndindex(*(table.sizes[name] for name in rest))]
+    x, *names = sorted(table.seeds.dims, key=lambda name: _weight(table[name]))
+    hue, panel_names = (names[0], names[1:]) if names else (None, [])
+    places = [*np.ndindex(*(table.sizes[name] for name in panel_names))]
     if len(places) > _MOST_PANELS:
-        places = [tuple(questions.reference(table[name]) for name in rest)]
+        places = [tuple(questions.reference(table[name]) for name in panel_names)]
     for place in places:
-        panel = table.isel(dict(zip(rest, place, strict=True)))
-        title = [source.label, *(words.told(table[name], panel[name].item()) for name in rest)]
+        panel = table.isel(dict(zip(panel_names, place, strict=True)))
+        title = [source.label, *(words.told(table[name], panel[name].item()) for name in panel_names)]
         yield _picture(parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title)))
 
 

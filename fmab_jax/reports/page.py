@@ -150,27 +150,27 @@ def _result(item: Any, allowed: str) -> xr.Dataset:
     return item
 
 
-def page(made: Content) -> str:
+def page(report: Content) -> str:
     """Returns the page as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
-    cells = [cell for cell in made.cells[:_MOST_ROWS] if cell.complete]
+    cells = [cell for cell in report.cells[:_MOST_ROWS] if cell.complete]
     template = _templates().get_template("page.html.j2")
     return template.render(
-        made=made,
+        made=report,
         version=__version__,
-        percent=f"{100 * made.level:.6g} %",
+        percent=f"{100 * report.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
-        best=_best(made),
-        headlines=_headlines(made.compared),
-        drawn=content.curves(made),
-        ends=[picture for source in made.sources for picture in content.finals(source)],
-        finals=_finals(made),
-        compared=_comparisons(made),
-        tally=statements.tally(made.compared),
+        best=_best(report),
+        headlines=_headlines(report.compared),
+        drawn=content.curves(report),
+        ends=[picture for source in report.sources for picture in content.finals(source)],
+        finals=_finals(report),
+        compared=_comparisons(report),
+        tally=statements.tally(report.compared),
         all_pairs=questions.ALL_PAIRS,
-        ledgers=_ledgers(made),
-        wrong=_wrong(made, cells),
+        ledgers=_ledgers(report),
+        wrong=_wrong(report, cells),
         unlucky=any(cell.row[event] for cell in cells for event in captions.EVENTS),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         script=script,
@@ -178,10 +178,10 @@ def page(made: Content) -> str:
     )
 
 
-def _best(made: Content) -> list[str]:
+def _best(report: Content) -> list[str]:
     """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
-    whole = made.complete
-    for name in set(questions.QUESTIONS) & {*made.axes}:
+    whole = report.complete
+    for name in set(questions.QUESTIONS) & {*report.axes}:
         # A smaller problem is less regret, no better run.
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
     if any(questions.differences(whole[0].asked, cell.asked) for cell in whole):
@@ -191,20 +191,20 @@ def _best(made: Content) -> list[str]:
         # Leaks in unlike views are no sizes of one thing.
         view = cell.cost.view if cell.cost.bounded else ""
         groups.setdefault((cell.cost.trust, view), []).append(cell)
-    return [_least(made, cells, len(groups) > 1) for cells in groups.values()]
+    return [_least(report, cells, len(groups) > 1) for cells in groups.values()]
 
 
-def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
+def _least(report: Content, cells: Sequence[Cell], has_groups: bool) -> str:
     """Returns what is said of the smallest regret, and the smallest leak, of one trust."""
 
     def number(cell: Cell) -> str:
         regret = short(cell.row["regret"])
-        return f"{regret} {_interval(cell.row)} ({100 * made.level:.6g} %): {cell.label}"
+        return f"{regret} {_interval(cell.row)} ({100 * report.level:.6g} %): {cell.label}"
 
     best, safest = cells[0], min(cells, key=lambda cell: cell.cost.leak)
-    trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if several else "The"
-    unlike = len({cell.leak for cell in cells}) > 1
-    takes = f", which leaks {best.leak}" * (unlike or (several and best.cost.bounded))
+    trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if has_groups else "The"
+    differs = len({cell.leak for cell in cells}) > 1
+    takes = f", which leaks {best.leak}" * (differs or (has_groups and best.cost.bounded))
     many = f"smallest mean regret at the horizon, of {len(cells):,} configurations,"
     start = many if len(cells) > 1 else "mean regret at the horizon"
     sentence = f"{trust} {start} is {number(best)}{takes}."
@@ -217,51 +217,51 @@ def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
     """Returns a few comparisons to begin with: all, or the largest differences."""
     if len(compared) <= _HEADLINES:
         return list(compared)
-    known = [each for each in compared if math.isfinite(each.percent)]
-    return sorted(known, key=lambda each: -abs(each.percent))[:_HEADLINES]
+    finite = [comparison for comparison in compared if math.isfinite(comparison.percent)]
+    return sorted(finite, key=lambda each: -abs(each.percent))[:_HEADLINES]
 
 
-def _finals(made: Content) -> Table:
+def _finals(report: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
-    heads = _places(made)
-    first, several = len(heads), len(made.cells) > 1
-    view = costs.shared_view(cell.cost for cell in made.cells)
-    heads += [costs.leak_heading(view), "regret", f"interval, {100 * made.level:.6g} %", "± %"]
-    heads += ["rounds", *(f"links, {name}" for name in made.meters), "cost", "seeds"]
+    heads = _places(report)
+    first, has_several = len(heads), len(report.cells) > 1
+    view = costs.shared_view(cell.cost for cell in report.cells)
+    heads += [costs.leak_heading(view), "regret", f"interval, {100 * report.level:.6g} %", "± %"]
+    heads += ["rounds", *(f"links, {name}" for name in report.meters), "cost", "seeds"]
     rows = []
-    for cell in made.cells[:_MOST_ROWS]:
-        row, where = cell.row, _place(made, cell)
+    for cell in report.cells[:_MOST_ROWS]:
+        row, place = cell.row, _place(report, cell)
         if not cell.complete:
-            rows.append([*where, "no seeds yet"] + [""] * (len(heads) - first - 1))
+            rows.append([*place, "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
-        keys = [f"links_{name}" for name in made.meters]
+        keys = [f"links_{name}" for name in report.meters]
         links = [short(row[key]) if key in row else "" for key in keys]
-        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row)]
+        place += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row)]
         ends = [short(row["cost"]), f"{int(row['seeds']):,}"]
-        rows.append([*where, percent(row), short(row["rounds_made"]), *links, *ends])
-    caption = "Final values" + ", a row for each configuration" * several
-    return Table(caption, heads, rows, first, "sortable" * several)
+        rows.append([*place, percent(row), short(row["rounds_made"]), *links, *ends])
+    caption = "Final values" + ", a row for each configuration" * has_several
+    return Table(caption, heads, rows, first, "sortable" * has_several)
 
 
-def _places(made: Content) -> list[str]:
+def _places(report: Content) -> list[str]:
     """Returns the headings of the columns that name a configuration."""
-    return ["result"] * (len(made.sources) > 1) + [*made.axes.values()] or ["configuration"]
+    return ["result"] * (len(report.sources) > 1) + [*report.axes.values()] or ["configuration"]
 
 
-def _place(made: Content, cell: Cell) -> list[str]:
+def _place(report: Content, cell: Cell) -> list[str]:
     """Returns the texts that name a configuration in a table, a text for each heading."""
-    ticks = [cell.ticks[name] or "–" for name in made.axes]
-    return [cell.source] * (len(made.sources) > 1) + ticks or [cell.label]
+    ticks = [cell.ticks[name] or "–" for name in report.axes]
+    return [cell.source] * (len(report.sources) > 1) + ticks or [cell.label]
 
 
-def _comparisons(made: Content) -> Table:
-    names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
+def _comparisons(report: Content) -> Table:
+    names = ["at"] * any(comparison.at for comparison in report.compared) + ["first", "second"]
     numbers = ["leaks ε", "regret, first", "regret, second", "difference", "interval", "per cent"]
     numbers += ["interval of it", "p-value", "p-value, Holm"]
-    view = costs.shared_view(each for pair in made.compared for each in pair.participants)
+    view = costs.shared_view(comparison for pair in report.compared for comparison in pair.participants)
     rows = []
-    for each in made.compared:
-        row = each.cells(view)
+    for comparison in report.compared:
+        row = comparison.cells(view)
         # Minus signs of numbers, as people write them.
         texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
         rows.append([*(row[name] for name in names), *texts])
@@ -269,10 +269,10 @@ def _comparisons(made: Content) -> Table:
     return Table("Differences of mean regret at the horizon", heads, rows, len(names))
 
 
-def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
+def _ledgers(report: Content) -> list[tuple[Table, list[str]]]:
     """Returns the privacy ledger of each result, with its notes."""
-    found = []
-    for source in made.sources:
+    tables = []
+    for source in report.sources:
         if not (ledger := source.data.attrs.get("ledger")):
             continue
         rows, notes = privacy.rows(ledger)
@@ -281,30 +281,30 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
         columns |= {"viewer": "viewer", "observation": "what they see"}
         columns |= {"where": "of which runs"} if any(row["where"] for row in rows) else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
-        listed = [[row[name] for name in columns] for row in rows]
+        texts = [[row[name] for name in columns] for row in rows]
         caption = "What is told of one reward, and to whom"
         caption += f": {source.label}" * bool(source.label)
-        found.append((Table(caption, [*columns.values()], listed, 1 + titles, "words"), notes))
-    return found
+        tables.append((Table(caption, [*columns.values()], texts, 1 + titles, "words"), notes))
+    return tables
 
 
-def _wrong(made: Content, cells: Sequence[Cell]) -> Table:
+def _wrong(report: Content, cells: Sequence[Cell]) -> Table:
     """Returns the table of seeds that went wrong."""
-    heads = _places(made)
+    heads = _places(report)
     first = len(heads)
-    view = costs.shared_view(cell.cost for cell in made.cells)
+    view = costs.shared_view(cell.cost for cell in report.cells)
     heads += [costs.leak_heading(view), "seeds"]
-    for what in captions.EVENTS.values():
-        heads += [what, f"share, {100 * made.level:.6g} %"]
+    for event_text in captions.EVENTS.values():
+        heads += [event_text, f"share, {100 * report.level:.6g} %"]
     heads.append("still exploring")
     rows = []
     for cell in cells:
         row = cell.row
         values = [costs.leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
         for event in captions.EVENTS:
-            low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
+            low, high = lost_interval(int(row[event]), int(row["seeds"]), report.level)
             values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
-        rows.append([*_place(made, cell), *values, f"{int(row['undecided']):,}"])
+        rows.append([*_place(report, cell), *values, f"{int(row['undecided']):,}"])
     return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
 
 
