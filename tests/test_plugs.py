@@ -885,9 +885,9 @@ def test_the_source_of_ones_own_is_told():
     """Would catch two versions of a plug-in that make the same caption and heading."""
     made = fmab.simulate(plugs.Geometric(first=16, branches=2), PROBLEM, 50, 2, times=2)
     digest = plugs.Geometric(first=16, branches=2).describe()["code"]
-    assert f"code {digest[:8]}" in words.facts(made)
+    assert f"code {digest[:8]}" in words.list_facts(made)
     ours = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), 50, 2, times=2)
-    assert not any(fact.startswith("code") for fact in words.facts(ours))
+    assert not any(fact.startswith("code") for fact in words.list_facts(ours))
 
 
 HELPED = "from fmab_test_helper import factor\n" + COMPLETE

@@ -28,7 +28,7 @@ _SURE = 700.0
 _CLOSEST, _FARTHEST, _STEPS = math.log(1e-300), math.log(750.0), 2**17
 
 
-def checked_delta(value: float) -> float:
+def check_delta(value: float) -> float:
     """Returns a delta in [1e-12, 1), or refuses it."""
     return real("delta", value, LEAST_DELTA, 1.0, "give a chance such as 1e-6", open_high=True)
 
@@ -52,7 +52,7 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     """
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
     scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
-    return epsilon_at(1.0 / scale, agents, checked_delta(delta))
+    return epsilon_at(1.0 / scale, agents, check_delta(delta))
 
 
 def epsilon_at(
@@ -88,16 +88,18 @@ def epsilon_at(
     """
     if math.isinf(epsilon) and shares is not None:
         whole, left, number = shares
-        return _share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
+        return (
+            _compute_share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
+        )
     if math.isinf(epsilon) or epsilon == 0.0 or not over:
         return float(epsilon)
     if law == BITS:
-        return _bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
-    return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
+        return _compute_bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
+    return _compute_sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
 
 
 @functools.lru_cache(maxsize=4096)
-def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
+def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
     """Returns the epsilon of one of so many bits in their sum.
 
     The hockey-stick divergence is jointly convex, so it is largest where all rewards are 0 or 1; it
@@ -121,12 +123,14 @@ def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
     reward_one, reward_zero = (np.stack(side) for side in zip(*laws, strict=True))
 
     def divergence(level: float) -> float:
-        return float(np.max(np.sum(np.maximum(reward_one - math.exp(level) * reward_zero, 0.0), axis=1)))
+        return float(
+            np.max(np.sum(np.maximum(reward_one - math.exp(level) * reward_zero, 0.0), axis=1))
+        )
 
-    return min(_solve(divergence, delta, epsilon), epsilon)
+    return min(_solve_divergence(divergence, delta, epsilon), epsilon)
 
 
-def _solve(divergence: Callable[[float], float], delta: float, high: float) -> float:
+def _solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:
     """Returns where a falling divergence is delta; 0 where it is smaller there."""
     from scipy.optimize import brentq
 
@@ -138,11 +142,11 @@ def _solve(divergence: Callable[[float], float], delta: float, high: float) -> f
 
 
 @functools.lru_cache(maxsize=4096)
-def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
+def _compute_sum_epsilon(terms: int, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of the sum of standard Laplace variables."""
     from scipy.optimize import brentq
 
-    density, tail = _laplace_sum(terms)
+    density, tail = _build_log_laplace_sum(terms)
 
     # Where the density at x is e^epsilon times that at x + shift, everything above x is in A.
     def chance(x: float) -> float:
@@ -166,7 +170,7 @@ def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
     return min(max(epsilon, 0.0), shift)
 
 
-def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
+def _build_log_laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Returns the logarithms of density and upper tail, x added to both, at x >= 0.
 
     The sum is the difference of two waiting times for the n-th event. With chance w_m the first is
@@ -189,7 +193,7 @@ def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float]
 
 
 @functools.lru_cache(maxsize=256)
-def _share_epsilon(shape: float, shift: float, delta: float) -> float:
+def _compute_share_epsilon(shape: float, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of a variance-gamma variable of shape at most 1.
 
     Its density has a pole at 0, or falls fastest there. So the integral is over log |x|.
@@ -220,4 +224,4 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     high = max(1.0, shift)
     while divergence(high) > delta:
         high *= 2.0
-    return _solve(divergence, delta, high)
+    return _solve_divergence(divergence, delta, high)

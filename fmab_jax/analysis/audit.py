@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
 from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
-from fmab_jax.analysis.exposures import Unseen, exposed
+from fmab_jax.analysis.exposures import Unseen, list_exposures
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
@@ -42,13 +42,13 @@ class Histogram(NamedTuple):
 
     Attributes:
         edges: [bin + 1] of the bins, in rewards.
-        without: [bin] runs where the reward is 0.
-        with_it: [bin] runs where it is 1.
+        without_reward: [bin] runs where the reward is 0.
+        with_reward: [bin] runs where it is 1.
     """
 
     edges: Float[np.ndarray, " edge"]
-    without: Int[np.ndarray, " bin"]
-    with_it: Int[np.ndarray, " bin"]
+    without_reward: Int[np.ndarray, " bin"]
+    with_reward: Int[np.ndarray, " bin"]
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ class Finding:
     most: float = math.inf
 
     @property
-    def contradicted(self) -> bool:
+    def is_contradicted(self) -> bool:
         """Whether the claim is wrong."""
         return math.isfinite(self.claim) and self.lower > self.claim
 
     @property
-    def out_of_reach(self) -> bool:
+    def is_out_of_reach(self) -> bool:
         """Whether the claim is one that no bound from so many runs can contradict."""
-        return math.isfinite(self.claim) and self.claim >= self.most and not self.contradicted
+        return math.isfinite(self.claim) and self.claim >= self.most and not self.is_contradicted
 
     @property
     def share(self) -> float:
@@ -105,9 +105,9 @@ class Finding:
         """The finding in a few words."""
         if math.isinf(self.claim):
             return "none claimed"
-        if self.out_of_reach:
+        if self.is_out_of_reach:
             return f"out of reach: so many runs show {self.most:.3g} at most"
-        return "contradicted" if self.contradicted else "within the claim"
+        return "contradicted" if self.is_contradicted else "within the claim"
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ class Audit:
     unseen: tuple[Unseen, ...] = ()
 
     @property
-    def contradicted(self) -> bool:
+    def is_contradicted(self) -> bool:
         """Whether any claim is wrong."""
-        return any(finding.contradicted for finding in self.findings)
+        return any(finding.is_contradicted for finding in self.findings)
 
 
 def audit(
@@ -208,42 +208,46 @@ def audit(
     # What is said of the algorithm beside its findings; nothing of it goes with the arms.
     check_statements(algorithm, exchange, 2)
     with own_settings():
-        exposures, unseen = exposed(algorithm, exchange, root, VIEWS if view is None else (view,))
-        number = sum(1 if each.compete else len(each.streams()) for each in exposures)
+        exposures, unseen = list_exposures(
+            algorithm, exchange, root, VIEWS if view is None else (view,)
+        )
+        number = sum(1 if x.compete else len(x.streams()) for x in exposures)
         if not number:
             reason = f": {unseen[0].why}" if unseen else ""
             allowed = f"one that {algorithm.name} lets anybody see"
             refuse("view", view, allowed, f"choose another view{reason}")
         # Two limits for each finding.
         rule = Rule(runs, level / (2 * number), delta)
-        findings = [finding for exposure in exposures for finding in _findings(exposure, rule)]
+        findings = [
+            finding for exposure in exposures for finding in _measure_findings(exposure, rule)
+        ]
     return Audit(
         algorithm, exchange.agents, runs, level, tuple(findings), rule.most, delta, tuple(unseen)
     )
 
 
-def _findings(exposure: Any, rule: Rule) -> list[Finding]:
+def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
     """Chooses data and an event for each thing that is seen, and counts it on other runs."""
     streams, first = exposure.streams(), 0
     if exposure.compete:
-        pilots = _pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
+        pilots = _draw_pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
         streams = [streams[int(np.argmax([choose_event(pilot, rule).bound for pilot in pilots]))]]
         first = -(-_TRIAL // exposure.size)
-    pilots = _pilots(exposure, streams, min(_PILOT, rule.runs), first)
+    pilots = _draw_pilots(exposure, streams, min(_PILOT, rule.runs), first)
     first += -(-_PILOT // exposure.size)
     events = [choose_event(pilot, rule) for pilot in pilots]
     edges = []
     for pilot, event in zip(pilots, events, strict=True):
-        mixed = np.concatenate([event.statistic.of(side.values) for side in pilot])
+        mixed = np.concatenate([event.statistic.evaluate(side.values) for side in pilot])
         low, high = np.quantile(mixed, [0.003, 0.997])
         edges.append(np.linspace(low, high if high > low else low + 1.0, _BINS + 1))
     happened = np.zeros((len(streams), 2), np.int64)
     binned = np.zeros((len(streams), 2, _BINS), np.int64)
     for batch in range(-(-rule.runs // exposure.size)):
         used = min(exposure.size, rule.runs - batch * exposure.size)
-        for place, side, numbers in _sides(exposure, streams, first + batch):
+        for place, side, numbers in _draw_sides(exposure, streams, first + batch):
             event = events[place]
-            x = event.statistic.of(numbers.values[:used])
+            x = event.statistic.evaluate(numbers.values[:used])
             happened[place, side] += np.sum((x >= event.threshold) == event.above)
             binned[place, side] += np.histogram(x, edges[place])[0]
     row, findings = exposure.row, []
@@ -268,11 +272,11 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
     return findings
 
 
-def _sides(
+def _draw_sides(
     exposure: Any, streams: Sequence[Stream], batch: int
 ) -> Iterator[tuple[int, int, Numbers]]:
     """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
-    sides = [(stream.without, stream.with_it) for stream in streams]
+    sides = [(stream.without_reward, stream.with_reward) for stream in streams]
     for data in sorted({data for pair in sides for data in pair}):
         runs = exposure.draw(data, batch)
         for place, stream in enumerate(streams):
@@ -280,11 +284,13 @@ def _sides(
                 yield place, sides[place].index(data), exposure.show(stream, runs)
 
 
-def _pilots(exposure: Any, streams: Sequence[Stream], runs: int, first: int) -> list[list[Numbers]]:
+def _draw_pilots(
+    exposure: Any, streams: Sequence[Stream], runs: int, first: int
+) -> list[list[Numbers]]:
     """Returns what is seen of some runs, by stream and side."""
     parts: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in streams]
     for batch in range(-(-runs // exposure.size)):
-        for place, side, numbers in _sides(exposure, streams, first + batch):
+        for place, side, numbers in _draw_sides(exposure, streams, first + batch):
             parts[place][side].append(numbers)
     return [
         [part[0]._replace(values=np.concatenate([x.values for x in part])[:runs]) for part in pair]

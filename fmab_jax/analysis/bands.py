@@ -36,7 +36,7 @@ _CHUNK = 1 << 23
 _AT_ONCE = 4
 
 
-def checked_band(level: Any, kind: Any) -> float:
+def check_band(level: Any, kind: Any) -> float:
     """Returns the level of a band; refuses one that is none, and another kind than there is."""
     choice("kind", kind, KINDS, 'use "simultaneous"')
     return real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
@@ -101,11 +101,11 @@ def confidence_band(
         >>> bool((fmab.confidence_band(data.regret, kind="pointwise").upper <= band.upper).all())
         True
     """
-    level = checked_band(level, kind)
+    level = check_band(level, kind)
     resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
     seed = count("seed", seed, 0, 2**32 - 1, "use 0")
     if isinstance(values, xr.Dataset):
-        return _summary_band(values, level, kind, resamples, seed)
+        return _compute_summary_band(values, level, kind, resamples, seed)
     dims = getattr(values, "dims", ())
     if "seed" not in dims:
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
@@ -122,17 +122,17 @@ def confidence_band(
         curve: _Curve = ordered.variable[index]
         if curve.ndim == 1 or curve.size <= _CHUNK:
             curve = np.asarray(curve).reshape(len(curve), -1)
-        mean, deviation = _moments(curve)
+        mean, deviation = _compute_moments(curve)
         if kind == "quantile":
             ends = [(1 - level) / 2, (1 + level) / 2, 0.5]
-            blocks = (np.asarray(curve[:, block]) for block in _blocks(len(mean), seeds))
+            blocks = (np.asarray(curve[:, block]) for block in _cut_blocks(len(mean), seeds))
             parts = [np.quantile(block, ends, axis=0) for block in blocks]
             rows = [mean, *np.concatenate(parts, axis=1)]
         else:
             critical = student_quantile(seeds - 1, level)
             if kind == "simultaneous":
-                root = _root_of_curve(curve, mean, deviation)
-                critical = max(critical, _largest(root, seeds, level, resamples, seed))
+                root = _factor_correlation(curve, mean, deviation)
+                critical = max(critical, _sample_critical(root, seeds, level, resamples, seed))
             half = critical * deviation / np.sqrt(seeds)
             rows = [mean, mean - half, mean + half]
         out[(slice(None), *index)] = rows
@@ -146,10 +146,10 @@ def confidence_band(
         for event in EVENTS
         if event in per_seed
     }
-    return _complete(xr.Dataset(arrays), xr.DataArray(seeds), counts, level, kind)
+    return _add_events(xr.Dataset(arrays), xr.DataArray(seeds), counts, level, kind)
 
 
-def describe(level: float, kind: str) -> str:
+def describe_band(level: float, kind: str) -> str:
     """Returns the phrase for a caption."""
     return f"{100 * level:.6g} % {KINDS[kind]}"
 
@@ -195,7 +195,7 @@ def paired_difference(
     shared = {*first.dims} & {*second.dims}
     for dim in ("seed", "time", *sorted(shared - {"seed", "time"}, key=str)):
         same = first.sizes.get(dim) == second.sizes.get(dim)
-        first_labels, second_labels = (_labels(x, str(dim)) for x in (first, second))
+        first_labels, second_labels = (_read_labels(x, str(dim)) for x in (first, second))
         if same and first_labels is not None and second_labels is not None:
             same = bool((first_labels == second_labels).all())
         if not same:
@@ -206,7 +206,9 @@ def paired_difference(
     difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
     for event in EVENTS:
         if event in first.coords and event in second.coords:
-            first_labels, second_labels = (x[event].astype(bool).reset_coords(drop=True) for x in (first, second))
+            first_labels, second_labels = (
+                x[event].astype(bool).reset_coords(drop=True) for x in (first, second)
+            )
             if {*first_labels.dims, *second_labels.dims} <= set(difference.dims):
                 difference = difference.assign_coords({event: first_labels | second_labels})
     if slots is not None and set(slots.dims) <= set(difference.dims):
@@ -216,7 +218,7 @@ def paired_difference(
     return confidence_band(difference, level, kind, **options)
 
 
-def _labels(values: xr.DataArray, dim: str) -> xr.DataArray | None:
+def _read_labels(values: xr.DataArray, dim: str) -> xr.DataArray | None:
     """Returns the labels along a dimension, if they are known."""
     # Curves on grids of their own have their slots in a coordinate of this name.
     name = "slot" if dim == "time" and "slot" in values.coords else dim
@@ -229,7 +231,7 @@ def _check_numbers(field: str, values: xr.DataArray) -> None:
         refuse(f"{field}.dtype", str(values.dtype), "a real number type", "pass data.regret")
 
 
-def _summary_band(
+def _compute_summary_band(
     data: xr.Dataset, level: float, kind: str, resamples: int, seed: int
 ) -> xr.Dataset:
     if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
@@ -244,13 +246,13 @@ def _summary_band(
     half = np.empty(means.shape)
     for place in np.ndindex(means.shape[:-1]):
         moments = int(data.seeds.values[place]), means.values[place], covariances[place]
-        _, half[place] = moments_band(*moments, level, kind, resamples=resamples, seed=seed)
+        _, half[place] = compute_moments_band(*moments, level, kind, resamples=resamples, seed=seed)
     band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
     counts = {event: data[event] for event in EVENTS if event in data}
-    return _complete(band, data.seeds, counts, level, kind)
+    return _add_events(band, data.seeds, counts, level, kind)
 
 
-def _complete(
+def _add_events(
     band: xr.Dataset,
     seeds: xr.DataArray,
     counts: Mapping[str, xr.DataArray],
@@ -264,11 +266,11 @@ def _complete(
         ends = clopper_pearson(number.values, seeds.values, (1 - level) / 2)
         for name, end in zip(("lower", "upper"), ends, strict=True):
             band[f"{event}_{name}"] = number.copy(data=end)
-    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
+    band.attrs = {"level": level, "kind": kind, "description": describe_band(level, kind)}
     return band
 
 
-def moments_band(
+def compute_moments_band(
     seeds: int,
     mean: np.ndarray,
     covariance: np.ndarray,
@@ -286,8 +288,8 @@ def moments_band(
     critical = student_quantile(seeds - 1, level)
     if kind == "simultaneous":
         scale = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=deviation > 0)
-        root = _root(covariance * scale * scale[:, None])
-        critical = max(critical, _largest(root, seeds, level, resamples, seed))
+        root = _factor_gram(covariance * scale * scale[:, None])
+        critical = max(critical, _sample_critical(root, seeds, level, resamples, seed))
     return mean, critical * deviation / np.sqrt(seeds)
 
 
@@ -344,7 +346,7 @@ def fieller(
     return (b - root) / a, (b + root) / a
 
 
-def _blocks(length: int, row: int) -> list[slice]:
+def _cut_blocks(length: int, row: int) -> list[slice]:
     """Cuts ``length`` rows of ``row`` numbers into slices of at most _CHUNK numbers."""
     step = max(1, _CHUNK // max(1, row))
     return [slice(start, start + step) for start in range(0, length, step)]
@@ -366,10 +368,10 @@ def _sum_blocks(summand: Callable[[np.ndarray], np.ndarray], curve: _Curve) -> n
 
     lanes = min(cores(), _AT_ONCE) if isinstance(curve, np.ndarray) else 1
     with ThreadPoolExecutor(lanes) as pool:
-        return functools.reduce(operator.add, pool.map(find, _blocks(*curve.shape)))
+        return functools.reduce(operator.add, pool.map(find, _cut_blocks(*curve.shape)))
 
 
-def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
+def _compute_moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time]."""
     # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
     # the mean is exactly their value and the deviation exactly 0.
@@ -387,7 +389,7 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(squares / (len(curve) - 1))
 
 
-def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+def _factor_correlation(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """Returns a matrix [rank, time] whose Gram matrix is the empirical correlation of the slots."""
     seeds, times = curve.shape
     scale = np.divide(1.0, deviation, out=np.zeros(times), where=deviation > 0)
@@ -399,21 +401,23 @@ def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np
         standard = (values - mean) * scale
         return standard.T @ standard
 
-    return _root(_sum_blocks(correlate, curve))
+    return _factor_gram(_sum_blocks(correlate, curve))
 
 
-def _root(correlation: np.ndarray) -> np.ndarray:
+def _factor_gram(correlation: np.ndarray) -> np.ndarray:
     """Returns a matrix whose Gram matrix over its rows is ``correlation``."""
     values, vectors = np.linalg.eigh(correlation)
     return (vectors * np.sqrt(np.maximum(values, 0))).T
 
 
-def _largest(root: np.ndarray, seeds: int, level: float, resamples: int, seed: int) -> float:
+def _sample_critical(
+    root: np.ndarray, seeds: int, level: float, resamples: int, seed: int
+) -> float:
     """Returns the ``level`` quantile of max_t abs(Z_t), given a root [rank, time] of Z's law."""
     rng = np.random.default_rng(seed)
     chi = np.sqrt(rng.chisquare(seeds - 1, resamples) / (seeds - 1))
     largest = np.empty(resamples)
-    for block in _blocks(resamples, root.shape[1] + len(root)):
+    for block in _cut_blocks(resamples, root.shape[1] + len(root)):
         normals = rng.standard_normal((len(largest[block]), len(root)))
         largest[block] = np.abs(normals @ root).max(axis=1)
     return float(np.quantile(largest / chi, level, method="higher"))

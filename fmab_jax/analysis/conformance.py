@@ -69,7 +69,7 @@ def check_algorithm(
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
     _check_value(algorithm)
-    bound, run = partial(bind, algorithm, problem, horizon), partial(_run, seeds)
+    bound, run = partial(bind, algorithm, problem, horizon), partial(_run_seeds, seeds)
     same = partial(_check_same, algorithm)
     # Every slot, which also shows that regret is exact wherever it is recorded.
     slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
@@ -108,7 +108,9 @@ def check_algorithm(
     ]
 
 
-def _run(seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]) -> Outcome:
+def _run_seeds(
+    seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]
+) -> Outcome:
     """Runs seeds in batches, in turn of each configuration."""
     order = np.arange(seeds, dtype=np.int32) % len(configs)
     trials = batches.Trials(configs, order, np.arange(seeds), 0)
@@ -140,7 +142,9 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
     over = outcome.regret > most[None, :] * (1 + _ROUNDING) + _ROUNDING
     if over.any() and np.isfinite(problem.rewards.sensitivity):
         seed, slot = (int(i) for i in np.argwhere(over)[0])
-        violation = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
+        violation = (
+            f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
+        )
         broken(algorithm, "grows", violation)
 
 

@@ -207,7 +207,7 @@ def plan_epochs(
 ) -> Schedule:
     """Returns the schedule of checked arguments; these are as in `epochs`."""
     remedy = "subtract every global mean from the largest"
-    array = numbers_by_arm("gap", gaps, remedy)
+    array = check_arm_values("gap", gaps, remedy)
     if array.min() >= TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
     array = np.where(array < TIE, 0.0, array)
@@ -233,28 +233,30 @@ def plan_epochs(
         ratio = schedule.shrink_ratio(jnp.float64(schedule_gap), jnp.float64(budget))
         target = np.asarray(jax.vmap(schedule.target_gap, (None, 0))(ratio, jnp.asarray(r)))
         start = np.zeros_like(r)
-        fewest = _grown(_by_epoch(schedule.pulls_per_arm, common, fewest_arms, r, target, start), r)
+        fewest = _grow_pulls(
+            _map_epochs(schedule.pulls_per_arm, common, fewest_arms, r, target, start), r
+        )
         radius_of = schedule.confidence_radius
-        rewards = np.asarray(_by_epoch(radius_of, noise_free, most_arms, r, fewest))
-        noise = np.asarray(_by_epoch(radius_of, common, most_arms, r, fewest)) - rewards
+        rewards = np.asarray(_map_epochs(radius_of, noise_free, most_arms, r, fewest))
+        noise = np.asarray(_map_epochs(radius_of, common, most_arms, r, fewest)) - rewards
         # The rewards' part is at most Dt/4 however many arms are active.
         radius = np.minimum(target / 4, rewards) + noise
         # An arm with a gap of 4 C(r) or more is gone after epoch r.
         surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
         arms = np.concatenate([[K], surviving[:-1]])
         active = np.maximum(arms, fewest_arms)
-        most = _grown(_by_epoch(schedule.pulls_per_arm, common, active, r, target, start), r)
+        most = _grow_pulls(_map_epochs(schedule.pulls_per_arm, common, active, r, target, start), r)
     table = Epochs(*(row[:number] for row in (target, arms, fewest, most, radius)))
     return Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
 
 
 @partial(jax.jit, static_argnums=0)
-def _by_epoch(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
+def _map_epochs(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
     """Returns what an equation of `schedule` gives in every epoch."""
     return jax.vmap(partial(equation, setting=common))(*rows)
 
 
-def _grown(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
+def _grow_pulls(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
     """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
     return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch
 
@@ -327,7 +329,7 @@ def private_lower_bound(
         >>> [round(theory.private_lower_bound(given[0], e, *given[1:])) for e in (None, 4, 1, 0.1)]
         [27, 27, 42, 359]
     """
-    array = numbers_by_arm("mean", means, "give one mean per arm, the same for all agents")
+    array = check_arm_values("mean", means, "give one mean per arm, the same for all agents")
     level = privacy("epsilon", epsilon)
     T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
@@ -342,7 +344,7 @@ def private_lower_bound(
     return float((gaps[worse] / divergence).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
-def numbers_by_arm(noun: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
+def check_arm_values(noun: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
     """Returns a number in [0, 1] for each arm."""
     try:
         array = np.asarray(values, np.float64)

@@ -33,8 +33,8 @@ class Stream(NamedTuple):
     """Something that is seen of two data sets."""
 
     words: str  # what is seen, and which reward differs
-    without: Any  # names the data set without the reward, for ``draw``
-    with_it: Any  # names the neighbouring one
+    without_reward: Any  # names the data set without the reward, for ``draw``
+    with_reward: Any  # names the neighbouring one
     rounds: tuple[int, ...] = ()  # or slots, of which something is seen; none for whole runs
 
 
@@ -48,12 +48,12 @@ class Numbers(NamedTuple):
     counts: bool = False  # whether the numbers are counts of pulls, in the order of time
 
 
-def unrewarded(agents: int) -> Problem:
+def make_zero_problem(agents: int) -> Problem:
     """Returns the problem in which every reward is 0."""
     return Problem([0.0] * ARMS, agents)
 
 
-def seed_of(data: int, batch: int) -> np.uint32:
+def make_seed(data: int, batch: int) -> np.uint32:
     """Returns the seed of a batch in which the reward of a round, or slot, differs; -1 for none."""
     return np.uint32(batch * (UPLOADS + 1) + data + 1)
 
@@ -89,16 +89,16 @@ class Statistic(NamedTuple):
     centre: float | None = None
     table: tuple[int, pd.Series] | None = None  # length, and log likelihood ratios by sequence
 
-    def of(self, values: _Values) -> Float[np.ndarray, " run"]:
+    def evaluate(self, values: _Values) -> Float[np.ndarray, " run"]:
         """Returns its value of each run; 0 for a sequence that the table does not have."""
         if self.table is not None:
             length, ratios = self.table
-            return ratios.reindex(_codes(values[:, :length]), fill_value=0.0).to_numpy()
+            return ratios.reindex(_hash_sequences(values[:, :length]), fill_value=0.0).to_numpy()
         x = values @ self.weights
         return x if self.centre is None else np.abs(x - self.centre)
 
 
-def _codes(values: _Values) -> Int[np.ndarray, " run"]:
+def _hash_sequences(values: _Values) -> Int[np.ndarray, " run"]:
     """Returns a number for each sequence; two sequences may share one, which weakens an event."""
     odd: Any = 2 * np.random.default_rng(1).integers(-(2**61), 2**61, size=values.shape[1]) + 1
     # Agents that explore share a slot: halves. Sums are taken modulo 2^64.
@@ -135,23 +135,28 @@ def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
     """
     first, sides = pilot[0], [side.values for side in pilot]
     half = len(first.values) // 2
-    tables = _tables(first.names, [side[:half] for side in sides]) if first.counts else []
-    simple = _simple(first)
+    tables = _tabulate_ratios(first.names, [side[:half] for side in sides]) if first.counts else []
+    simple = _list_statistics(first)
     few = [side[:_SCREENED] for side in sides]
-    winner = max((_best(statistic, few, rule) for statistic in simple), key=lambda e: e.bound)
+    winner = max(
+        (_choose_threshold(statistic, few, rule) for statistic in simple), key=lambda e: e.bound
+    )
     best = simple[first.first]
-    close = [] if first.counts else [_distance(best, centre) for centre in (0.0, 1.0)]
+    close = [] if first.counts else [_measure_distance(best, centre) for centre in (0.0, 1.0)]
     # What was learned on one half is judged on the other.
     judged_sides = [side[half:] for side in sides] if tables else sides
-    events = (_best(each, judged_sides, rule) for each in (best, *close, winner.statistic, *tables))
+    events = (
+        _choose_threshold(candidate, judged_sides, rule)
+        for candidate in (best, *close, winner.statistic, *tables)
+    )
     return max(events, key=lambda event: event.bound)
 
 
-def _distance(statistic: Statistic, centre: float) -> Statistic:
+def _measure_distance(statistic: Statistic, centre: float) -> Statistic:
     return statistic._replace(words=f"distance of {statistic.words} from {centre:g}", centre=centre)
 
 
-def _simple(numbers: Numbers) -> list[Statistic]:
+def _list_statistics(numbers: Numbers) -> list[Statistic]:
     """Returns single numbers, their distances from a reward, pulls so far, and pairs of numbers.
 
     Pairs are sums and differences of two sums, or of two means.
@@ -164,7 +169,9 @@ def _simple(numbers: Numbers) -> list[Statistic]:
             Statistic(f"pulls of arm 2, {names[0]} to {names[i]}", so_far[i])
             for i in range(1, len(names))
         ]
-    statistics = single + [_distance(statistic, centre) for statistic in single for centre in (0.0, 1.0)]
+    statistics = single + [
+        _measure_distance(statistic, centre) for statistic in single for centre in (0.0, 1.0)
+    ]
     if len(names) > _FEW_NUMBERS:
         return statistics
     for i, j in zip(*np.triu_indices(len(names), 1), strict=True):
@@ -176,11 +183,11 @@ def _simple(numbers: Numbers) -> list[Statistic]:
     return statistics
 
 
-def _tables(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
+def _tabulate_ratios(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
     """Returns log likelihood ratios of sequences of pulls, by how many numbers they have."""
     numbers, tables = len(names), []
     for length in sorted({min(numbers, 2**n) for n in range(numbers.bit_length() + 1)}):
-        counts = [pd.Series(_codes(side[:, :length])).value_counts() for side in sides]
+        counts = [pd.Series(_hash_sequences(side[:, :length])).value_counts() for side in sides]
         table = pd.concat(counts, axis=1, keys=[0, 1]).fillna(0)
         table = table[table.sum(axis=1) >= _OFTEN]
         if len(table):
@@ -190,12 +197,15 @@ def _tables(names: Sequence[str], sides: Sequence[_Values]) -> list[Statistic]:
     return tables
 
 
-def _best(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
+def _choose_threshold(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
     """Returns the threshold, and the sides of it, that tell most of a statistic."""
-    without_reward, with_reward = (np.sort(statistic.of(side)) for side in sides)
+    without_reward, with_reward = (np.sort(statistic.evaluate(side)) for side in sides)
     runs = len(without_reward)
     rule = rule._replace(runs=runs)
-    for below, above, likelier in ((without_reward, with_reward, 1), (with_reward, without_reward, 0)):
+    for below, above, likelier in (
+        (without_reward, with_reward, 1),
+        (with_reward, without_reward, 0),
+    ):
         if below[-1] < above[0]:
             middle = float(below[-1] / 2 + above[0] / 2)
             return Event(statistic, middle, True, likelier, math.inf)
@@ -208,21 +218,27 @@ def _best(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
     elif statistic.centre is not None:
         # Thresholds close to the centre are tried as well.
         grid = np.concatenate([grid, np.quantile(without_reward, [1e-4, 1e-3, 0.01])])
-    reached = np.stack([runs - np.searchsorted(side, grid, "left") for side in (without_reward, with_reward)])
+    reached = np.stack(
+        [runs - np.searchsorted(side, grid, "left") for side in (without_reward, with_reward)]
+    )
     # [below, likelier, threshold]
     happened = np.stack([reached, runs - reached])
-    bound = _estimate(happened, happened[:, ::-1], rule)
+    bound = _estimate_bound(happened, happened[:, ::-1], rule)
     best = int(np.argmax(bound))
     side, likelier, place = map(int, np.unravel_index(best, bound.shape))
     return Event(statistic, float(grid[place]), not side, likelier, float(bound.flat[best]))
 
 
-def _estimate(high_count: Any, low_count: Any, rule: Rule) -> Any:
+def _estimate_bound(high_count: Any, low_count: Any, rule: Rule) -> Any:
     """Returns `bound_epsilon`, about, at a hundredth of the price: to choose events by."""
     from scipy.special import ndtri
 
     wide, runs = -ndtri(rule.tail), rule.runs
-    low = high_count - wide * np.sqrt(high_count * (1.0 - high_count / runs) + 1.0) - rule.delta * runs
+    low = (
+        high_count
+        - wide * np.sqrt(high_count * (1.0 - high_count / runs) + 1.0)
+        - rule.delta * runs
+    )
     high = low_count + wide * np.sqrt(low_count * (1.0 - low_count / runs) + 1.0) + wide**2 / 2
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low, 0.0)) - np.log(high)

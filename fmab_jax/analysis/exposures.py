@@ -18,9 +18,9 @@ from fmab_jax.algorithms.base import Algorithm, Seen
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis.events import VIEWS, unrewarded
-from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
-from fmab_jax.analysis.uploads import Uploads, uploads_of
+from fmab_jax.analysis.events import VIEWS, make_zero_problem
+from fmab_jax.analysis.pulls import Actions, Releases, expose_releases, expose_rounds, expose_slots
+from fmab_jax.analysis.uploads import Uploads, expose_uploads
 from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.run.contract import asking
@@ -47,7 +47,7 @@ class Unseen(NamedTuple):
     why: str
 
 
-def exposed(
+def list_exposures(
     algorithm: Algorithm, exchange: Exchange, root: int, views: Sequence[str]
 ) -> tuple[list[Exposure], list[Unseen]]:
     """Returns what shows the rows of an algorithm's ledger in some views, and what nothing shows.
@@ -58,8 +58,10 @@ def exposed(
     unseen = []
     of_a_family = _is_of_a_family(algorithm, exchange)
     # Of two rows about the same, the smaller epsilon is the stronger claim.
-    for row in sorted(_claims(algorithm, exchange), key=lambda row: row.epsilon):
-        ways = _ways(algorithm, exchange, row) if of_a_family else [("", "its loop is its own")]
+    for row in sorted(_list_claims(algorithm, exchange), key=lambda row: row.epsilon):
+        ways = (
+            _list_views(algorithm, exchange, row) if of_a_family else [("", "its loop is its own")]
+        )
         for view, way in ways:
             if way in exposures or view not in ("", *views):
                 continue
@@ -71,10 +73,10 @@ def exposed(
                 unseen.append(Unseen(row.viewer, row.observation, float(row.epsilon), exposure))
             else:
                 exposures[way] = exposure
-    return sorted(exposures.values(), key=lambda each: VIEWS.index(each.view)), unseen
+    return sorted(exposures.values(), key=lambda exposure: VIEWS.index(exposure.view)), unseen
 
 
-def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
+def _list_claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     """Returns the ledger; of a class that states none, with what its `privacy` states.
 
     That is of messages, and of actions only where nothing else is seen: a message's epsilon says
@@ -95,7 +97,9 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     epsilon = epsilons["epsilon_message" if messages else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
-        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if row in (messages or rows) else row
+        row._replace(epsilon=min(row.epsilon, epsilon), why=why)
+        if row in (messages or rows)
+        else row
         for row in rows
     ]
 
@@ -104,30 +108,30 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     """Tells whether the loop is one whose rewards can be given."""
     if not isinstance(algorithm, (Elimination, Episodes, index.IndexPolicy)):
         return False
-    trial = algorithm.bind(unrewarded(exchange.agents), 32, exchange=exchange)
+    trial = algorithm.bind(make_zero_problem(exchange.agents), 32, exchange=exchange)
     return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
-def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
+def _list_views(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
     """Returns the views of a row: who shows it, and with which details; or why nobody does."""
     if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):
-            return [("actions", (slots_of,))]
+            return [("actions", (expose_slots,))]
         # The actions of an agent that is alone follow from its noisy sums.
-        return [("messages", (uploads_of,))] * exchange.alone + [("actions", (rounds_of,))]
+        return [("messages", (expose_uploads,))] * exchange.alone + [("actions", (expose_rounds,))]
     if isinstance(algorithm, index.IndexPolicy):
         if (
             type(algorithm).release is not index.IndexPolicy.release
             and row.viewer in ledgers.ANYBODY
         ):
-            return [("messages", (releases_of,))]
+            return [("messages", (expose_releases,))]
         return [("messages", "a policy does not say which part of its state it sends")]
     if isinstance(algorithm, Episodes):
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
         if row.viewer == ledgers.SERVER:
-            return [("sums", (uploads_of,))]
+            return [("sums", (expose_uploads,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
     default_view = View(row.viewer, 1) if row.viewer == ledgers.ANYBODY[1] else None
     view = next((view for view in exchange.views if view.viewer == row.viewer), default_view)
@@ -136,9 +140,9 @@ def _ways(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str
     if view.over == 1:
         if view.observation != View("", 1).observation and row.observation == view.observation:
             return [("messages", "weighted sums of single messages, which leak no more than these")]
-        return [("messages", (uploads_of,))]
+        return [("messages", (expose_uploads,))]
     if algorithm.shares_arms:
         return [("sums", "who pulls an arm differs from round to round; single messages are shown")]
     if exchange.reporting < exchange.agents and not row.observation.startswith("one round"):
         return [("sums", "other agents are drawn in each round; one round's sum is shown")]
-    return [("sums", (uploads_of, view.over, view.is_member))]
+    return [("sums", (expose_uploads, view.over, view.is_member))]

@@ -21,10 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
-from fmab_jax.analysis.accountant import DELTA, checked_delta
+from fmab_jax.analysis.accountant import DELTA, check_delta
 from fmab_jax.analysis.accountant import epsilon_at as epsilon_at
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.ledgers import LAPLACE, read_rows
 from fmab_jax.errors import count, refuse
@@ -32,16 +32,18 @@ from fmab_jax.run.configs import exchange_of
 from fmab_jax.run.contract import asking
 
 _WIDTH = 80
-_TWICE = "One pull changed, arm and reward, counts twice, δ too."
-_ONCE = "A changed arm may shift later rewards and is not covered."
+_CHANGED_PULL = "One pull changed, arm and reward, counts twice, δ too."
+_CHANGED_ARM = "A changed arm may shift later rewards and is not covered."
 _SLOT = (
     "All rewards that one agent could get in one slot may differ; rewards of other slots and "
     "agents are fixed, later arms adapt."
 )
-_MANY = "Without δ, n rewards of an agent count n times."
-_MORE = "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
+_GROUP_PURE = "Without δ, n rewards of an agent count n times."
+_GROUP_APPROXIMATE = (
+    "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
+)
 _UP_TO = "Up to δ: the hockey-stick divergence at ε is at most δ."
-_CUT = "Rounds that the horizon cuts in their wait have sent their data, too."
+_CUT_ROUNDS = "Rounds that the horizon cuts in their wait have sent their data, too."
 
 
 class LedgerRow(NamedTuple):
@@ -112,7 +114,7 @@ def privacy_ledger(
     if not isinstance(algorithm, Algorithm):
         refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
-    delta = checked_delta(delta)
+    delta = check_delta(delta)
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
     exchange = exchange_of(algorithm, agents)
@@ -127,7 +129,9 @@ def privacy_ledger(
     return table
 
 
-def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> list[dict[str, Any]]:
+def merge_ledgers(
+    cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]],
+) -> list[dict[str, Any]]:
     """Returns one ledger of several configurations: what all say alike is said once.
 
     Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
@@ -155,22 +159,26 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
             for (over, *shares), pair in sorted(ends.items())
             for epsilon, *whole in sorted({min(pair), max(pair)})
         ]
-        row_labels, all_cells = [labels for labels, _ in group], [c[1] for c in cells if c[0] == title]
+        row_labels, all_cells = (
+            [labels for labels, _ in group],
+            [c[1] for c in cells if c[0] == title],
+        )
         conditions = []
         for name in all_cells[0]:
             values, all_values = (
-                dict.fromkeys(str(labels[name]) for labels in swept) for swept in (row_labels, all_cells)
+                dict.fromkeys(str(labels[name]) for labels in swept)
+                for swept in (row_labels, all_cells)
             )
             conditions += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
         waits = any(row.get("waits", False) for _, row in group)
-        more = {"leaks": leaks, "waits": waits, "where": ", ".join(conditions)}
-        table.append({"title": title, **group[0][1], **more})
+        fields = {"leaks": leaks, "waits": waits, "where": ", ".join(conditions)}
+        table.append({"title": title, **group[0][1], **fields})
     return table
 
 
-def lines(ledger: str, delta: float = DELTA) -> list[str]:
-    """Writes the ledger of a result, lines of at most 80 characters; arguments as in `rows`."""
-    table, _ = rows(ledger, delta)
+def write_lines(ledger: str, delta: float = DELTA) -> list[str]:
+    """Writes the ledger of a result in lines of at most 80 letters; see `write_table`."""
+    table, _ = write_table(ledger, delta)
     text = ["Privacy of one reward, over the whole run where nothing else is said:"]
     for title in dict.fromkeys(row["title"] for row in table):
         text += [title] * bool(title)
@@ -180,17 +188,19 @@ def lines(ledger: str, delta: float = DELTA) -> list[str]:
                 if row["observation"] != "actions"
                 else row["viewer"]
             )
-            condition, source = (f" ({row[name]})" * bool(row[name]) for name in ("where", "source"))
-            text += _wrapped(f"{heading}{condition}: {row['epsilon']}", "  ")
-            text += _wrapped(f"{row['why']}{source}", "    ")
-    return text + _notes(ledger)
+            condition, source = (
+                f" ({row[name]})" * bool(row[name]) for name in ("where", "source")
+            )
+            text += _wrap(f"{heading}{condition}: {row['epsilon']}", "  ")
+            text += _wrap(f"{row['why']}{source}", "    ")
+    return text + _write_notes(ledger)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent="    ")
 
 
-def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
+def write_table(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
     """Returns the attribute ``ledger`` of a result as a table: rows of texts, and notes below it.
 
     Rows have the ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
@@ -199,14 +209,14 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
     names = ("title", "viewer", "observation", "where", "why", "source")
     table = []
     for row in read_rows(ledger):
-        leaks = [(math.inf if e is None else e, *more) for e, *more in row["leaks"]]
-        epsilon = _range(leaks, delta, row.get("law", LAPLACE))
+        leaks = [(math.inf if e is None else e, *shares) for e, *shares in row["leaks"]]
+        epsilon = _write_epsilons(leaks, delta, row.get("law", LAPLACE))
         table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
-    note = " ".join(" ".join(_notes(ledger)).split())
+    note = " ".join(" ".join(_write_notes(ledger)).split())
     return table, [note] if note else []
 
 
-def _notes(ledger: str) -> list[str]:
+def _write_notes(ledger: str) -> list[str]:
     """Writes what an epsilon counts for, and with which titles where they differ."""
     table = read_rows(ledger)
     covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
@@ -214,14 +224,14 @@ def _notes(ledger: str) -> list[str]:
     units = [row for row in covered if row.get("fixed") is not None]
     groups = {
         _SLOT: units,
-        _TWICE: [row for row in units if row["fixed"]],
-        _ONCE: [row for row in units if not row["fixed"]],
-        _MANY: units,
-        _CUT: [row for row in covered if row.get("waits", False)],
+        _CHANGED_PULL: [row for row in units if row["fixed"]],
+        _CHANGED_ARM: [row for row in units if not row["fixed"]],
+        _GROUP_PURE: units,
+        _CUT_ROUNDS: [row for row in covered if row.get("waits", False)],
     }
     notes = []
     if any(leak[1] > 1 or len(leak) > 2 for row in table for leak in row["leaks"]):
-        notes = [_UP_TO, _MORE]
+        notes = [_UP_TO, _GROUP_APPROXIMATE]
     all_titles = {row.get("title", "") for row in covered}
     for note, group in groups.items():
         titles = dict.fromkeys(row.get("title", "") for row in group)
@@ -230,17 +240,17 @@ def _notes(ledger: str) -> list[str]:
     return [line for note in notes for line in textwrap.wrap(note, _WIDTH)]
 
 
-def _range(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
+def _write_epsilons(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
     # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
-    ends = [epsilon_at(e, over, delta, law, tuple(more) or None) for e, over, *more in leaks]
+    ends = [epsilon_at(e, over, delta, law, tuple(shares) or None) for e, over, *shares in leaks]
     if math.isinf(min(ends)):
         return "no bound"
     pure = [leak[0] for leak in leaks]
     text = "no bound without δ" if math.isinf(min(pure)) else f"ε = {write_range(pure)}"
-    if all(over <= 1 and not more for _, over, *more in leaks):
+    if all(over <= 1 and not shares for _, over, *shares in leaks):
         return text
-    return f"{text}, and {write_range(ends)} up to δ = {written(delta)}"
+    return f"{text}, and {write_range(ends)} up to δ = {write_number(delta)}"
 
 
 def write_range(epsilons: Sequence[float]) -> str:

@@ -18,7 +18,7 @@ from fmab_jax.algorithms.families.elimination import Elimination, EliminationTri
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, UPLOADS, Numbers, Stream
-from fmab_jax.analysis.uploads import Schedule, budget, instance_of, schedule
+from fmab_jax.analysis.uploads import Schedule, count_rounds, make_instance, plan_rounds
 from fmab_jax.core import keys
 from fmab_jax.core.backend import traced_here
 from fmab_jax.core.exchanges import Exchange
@@ -56,7 +56,9 @@ class Releases:
     def draw(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
         """Returns a batch of runs in which the reward of one slot, -1 for none, is 1."""
         means = (np.arange(UPLOADS) == data).astype(np.float64)
-        return np.asarray(_released(self.trial, self.root, events.seed_of(data, batch), means))
+        return np.asarray(
+            _draw_releases(self.trial, self.root, events.make_seed(data, batch), means)
+        )
 
     def show(self, stream: Stream, batch: Float[np.ndarray, "slot run"]) -> Numbers:
         """Returns what is released in some slots."""
@@ -67,7 +69,7 @@ class Releases:
 
 @jax.jit
 @traced_here
-def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
+def _draw_releases(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
     key = keys.seed_key(root, seed)
     arm = jnp.zeros(trial.room, jnp.int32)
 
@@ -81,17 +83,17 @@ def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array
     return jnp.stack([slot(mean, number) for mean, number in zip(means, numbers, strict=True)])
 
 
-def releases_of(
+def expose_releases(
     algorithm: index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Releases:
     """Returns what shows released rewards."""
-    problem, size = events.unrewarded(exchange.agents), events.BATCH
+    problem, size = events.make_zero_problem(exchange.agents), events.BATCH
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange)
     return Releases(row, replace(trial, room=size, shared=False), root, size)
 
 
 @dataclass(frozen=True)
-class _Given(Law):
+class _FixedRewards(Law):
     """Rewards as they are given: the same from an arm always, but for one.
 
     Parameters are the arm's reward; and what the random numbers of the one reward are known by,
@@ -156,7 +158,7 @@ class Actions:
         base, when, value = self.data[place]
         neighbour = _Data(np.array(base), np.int64(when if is_changed else 0), np.float64(value))
         grid = np.unique([self.slots - 1, self.slots])
-        regret = np.asarray(_regret(self.trial, words, neighbour, grid, size=self.size))
+        regret = np.asarray(_run_regret(self.trial, words, neighbour, grid, size=self.size))
         before, after = (np.searchsorted(grid, at) for at in (self.slots - 1, self.slots))
         return regret[:, after] - regret[:, before]
 
@@ -167,7 +169,7 @@ class Actions:
 
 @partial(jax.jit, static_argnames="size")
 @traced_here
-def _regret(
+def _run_regret(
     trial: Any, words: Any, data: _Data, grid: Int[Array, " time"], *, size: int
 ) -> Float[Array, "run time"]:
     """Returns the regret of whole runs, numbered from the last of three words on."""
@@ -175,9 +177,9 @@ def _regret(
 
     def run_of(number: Array) -> tuple[Instance, Array]:
         key = jax.random.fold_in(keys.seed_key(root, side), number)
-        marks = _marks(trial, key, *data[1:])
+        marks = _mark_reward(trial, key, *data[1:])
         parameters = (data.base[None, :], *(jnp.broadcast_to(x, (1, ARMS)) for x in marks))
-        return instance_of(data.base, parameters), key
+        return make_instance(data.base, parameters), key
 
     instance, key = jax.vmap(run_of)(first + jnp.arange(size, dtype=jnp.uint32))
     if not isinstance(trial, EliminationTrial):
@@ -188,7 +190,7 @@ def _regret(
     return trials.run_batch(instance, slots, key).regret
 
 
-def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
+def _mark_reward(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
     """Returns two numbers that mark the changed reward; epoch or slot 0 marks none."""
     if isinstance(trial, index_trial.IndexTrial):
         words = keys.stream_key(key, 0, keys.REWARD)
@@ -199,18 +201,18 @@ def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Ar
     return words.k0.astype(jnp.float64), words.k1.astype(jnp.float64)
 
 
-def slots_of(
+def expose_slots(
     algorithm: Episodes | index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Actions:
     """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    trial = algorithm.bind(events.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
+    trial = algorithm.bind(events.make_zero_problem(exchange.agents), _SLOTS, exchange=exchange)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
     values = [(reward, base) for reward in (0.0, 1.0) for base in (0.0, 0.5, 1.0)]
     return Actions(
-        *(row, replace(trial, law=_Given()), root, max(1, events.BATCH // exchange.agents)),
+        *(row, replace(trial, law=_FixedRewards()), root, max(1, events.BATCH // exchange.agents)),
         slots=np.arange(1, _SLOTS + 1),
         names=tuple(f"slot {t}" for t in range(1, _SLOTS + 1)),
         data=tuple(_Data((base, reward), first, 1.0 - reward) for reward, base in values),
@@ -218,13 +220,13 @@ def slots_of(
     )
 
 
-def rounds_of(
+def expose_rounds(
     algorithm: Elimination, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Actions | str:
     """Returns what shows the actions of elimination: who leaves, or what un-noised waits pull."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    trial, rounds, decisive = _decisive(algorithm, exchange, events.HORIZON)
+    trial, rounds, decisive = _find_decisive_rounds(algorithm, exchange, events.HORIZON)
     sees_waits = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.merged)
     if sees_waits and math.isinf(row.epsilon):
         return "agents that wait act on rewards without noise, which nothing covers"
@@ -237,12 +239,12 @@ def rounds_of(
 
     if sees_waits or decisive:
         # A shorter horizon has shorter epochs, so all of them fit into it.
-        trial, rounds, decisive = _decisive(algorithm, exchange, int(slots()[-1]))
+        trial, rounds, decisive = _find_decisive_rounds(algorithm, exchange, int(slots()[-1]))
     if not (sees_waits or decisive):
         return "no arm can leave in the first rounds"
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
-    trial = replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM)))
+    trial = replace(trial, draws=replace(trial.draws, law=_FixedRewards(row_of * ARMS + ARM)))
     start = row, trial, root, max(1, events.BATCH // trial.elements()), slots()
     if sees_waits:
         # One reward turns what its agent pulls.
@@ -251,23 +253,23 @@ def rounds_of(
     return Actions(
         *start,
         names=tuple(f"after round {r}" for r in range(1, decisive[-1] + 2)),
-        data=_near_decisions(algorithm, exchange, trial, rounds, decisive),
+        data=_build_near_decisions(algorithm, exchange, trial, rounds, decisive),
         words=f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
     )
 
 
-def _decisive(
+def _find_decisive_rounds(
     algorithm: Elimination, exchange: Exchange, horizon: int
 ) -> tuple[EliminationTrial, Schedule, list[int]]:
     """Returns a trial, its rounds, and the first of these in which an arm can leave."""
-    trial = algorithm.bind(events.unrewarded(exchange.agents), horizon, exchange=exchange)
-    number = int(min(_MOST_ROUNDS, budget(algorithm, trial)))
-    rounds: Schedule = jax.device_get(schedule(trial, rounds=number))
+    trial = algorithm.bind(events.make_zero_problem(exchange.agents), horizon, exchange=exchange)
+    number = int(min(_MOST_ROUNDS, count_rounds(algorithm, trial)))
+    rounds: Schedule = jax.device_get(plan_rounds(trial, rounds=number))
     near = np.flatnonzero(2.0 * rounds.radius <= _FAR_ENOUGH)[:_DECISIONS]
     return trial, rounds, near.tolist()
 
 
-def _near_decisions(
+def _build_near_decisions(
     algorithm: Elimination,
     exchange: Exchange,
     trial: EliminationTrial,

@@ -23,11 +23,11 @@ QUESTIONS = (
 )
 """Parameters whose values are different questions, not better or worse answers."""
 
-UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
+DIFFERENT_QUESTIONS = "Runs of other horizons, sizes or problems are not compared with each other"
 """What is said where runs answer different questions."""
 
 
-def reference(coordinate: xr.DataArray) -> int:
+def find_reference(coordinate: xr.DataArray) -> int:
     """Returns the place of the value that others are compared with: none, the largest, the first.
 
     Args:
@@ -42,7 +42,7 @@ def reference(coordinate: xr.DataArray) -> int:
     return 0
 
 
-def question_of(data: xr.Dataset) -> dict[str, Any]:
+def read_question(data: xr.Dataset) -> dict[str, Any]:
     """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
 
     A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
@@ -73,19 +73,19 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     return question
 
 
-def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Returns the names in which two questions differ, as far as both say so."""
     return [name for name in first if name in second and first[name] != second[name]]
 
 
-def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def list_contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Returns the places of the configurations that are compared, in pairs.
 
     Args:
         data: Results with ``seeds`` over the swept parameters.
     """
     dims = [str(name) for name in data.seeds.dims]
-    base = tuple(reference(data[name]) for name in dims)
+    base = tuple(find_reference(data[name]) for name in dims)
     still = [i for i, name in enumerate(dims) if name in QUESTIONS]
     if data.seeds.size <= ALL_PAIRS:
         pairs = combinations(list(np.ndindex(*(data.sizes[name] for name in dims))), 2)
@@ -99,7 +99,7 @@ def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]
     ]
 
 
-def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None = None) -> str:
+def write_label(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None = None) -> str:
     """Writes the swept values of a configuration, such as "ε = 0.1, p = 0.4".
 
     Args:
@@ -110,4 +110,4 @@ def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None
     dims = [str(name) for name in data.seeds.dims]
     names = [name for name in dims if data.sizes[name] > 1] if names is None else names
     at = dict(zip(dims, place, strict=True))
-    return ", ".join(words.told(data[n], data[n].values.tolist()[at[n]]) for n in names)
+    return ", ".join(words.format_value(data[n], data[n].values.tolist()[at[n]]) for n in names)

@@ -80,7 +80,7 @@ class Moments(NamedTuple):
         return self.scatter / (self.seeds - 1)
 
 
-def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Moments:
+def compute_moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Moments:
     """Returns the moments of ``curves`` [seed, time], at least one, finite.
 
     Args:
@@ -98,7 +98,7 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
 
     def scattered(start: int) -> np.ndarray:
         block = np.ascontiguousarray(curves[start : start + ROWS], np.float64) - anchor - offset
-        return products(block, _square) if full else np.square(block).sum(0)
+        return multiply_exactly(block, _square) if full else np.square(block).sum(0)
 
     scatter = np.zeros((times, times) if full else times)
     starts = range(0, seeds, ROWS)
@@ -108,7 +108,7 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
     return Moments(seeds, anchor, offset, scatter)
 
 
-def products(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
+def multiply_exactly(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
     """Returns block.T @ block of at most ROWS rows, the same bytes whoever multiplies.
 
     A library of matrices adds up in an order of its own, by threads and processor. Each column is
@@ -158,15 +158,15 @@ def merge(first: Moments, second: Moments) -> Moments:
     return Moments(seeds, first.anchor, first.offset + gap * share, scatter)
 
 
-def merged(parts: Iterable[Moments]) -> Moments:
+def merge_all(parts: Iterable[Moments]) -> Moments:
     """Returns the moments of all parts, merged in the order given."""
     return reduce(merge, parts)
 
 
-def bins(values: np.ndarray) -> np.ndarray:
+def find_bins(values: np.ndarray) -> np.ndarray:
     """Returns the histogram bin of each value: 0 for 0, else the place of its logarithm.
 
-    Bin b > 0 holds values in [low, high) of `bin_edges`, whose ratio is 1 + BIN_WIDTH; a value
+    Bin b > 0 holds values in [low, high) of `find_bin_edges`, whose ratio is 1 + BIN_WIDTH; a value
     below 1e-12 counts as 0.
     """
     positive = values >= 1e-12
@@ -175,13 +175,13 @@ def bins(values: np.ndarray) -> np.ndarray:
     return np.where(positive, 1 + np.floor(logs / _LOG_WIDTH).astype(np.int64), 0)
 
 
-def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the lower and upper edges of histogram bins."""
     low = np.where(place > 0, 1e-12 * np.exp((place - 1) * _LOG_WIDTH), 0.0)
     return low, np.where(place > 0, low * (1 + BIN_WIDTH), 1e-12 * (place == 0))
 
 
-def tallied(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def count_values(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the distinct whole numbers among ``values`` and how often each occurs."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct.astype(np.int64), counts.astype(np.int64)
@@ -196,7 +196,7 @@ def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     return distinct, total
 
 
-def quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def read_quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Returns quantiles read from a histogram, within a relative error of BIN_WIDTH.
 
     Args:
@@ -204,7 +204,7 @@ def quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.n
         counts: How many values lie in each.
         levels: Probabilities; the smallest value whose share of values at or below reaches it.
     """
-    low, high = bin_edges(place)
+    low, high = find_bin_edges(place)
     # A share, correctly rounded, equals the level that is written alike; 0.07 x 100 is above 7.
     reached = np.searchsorted(np.cumsum(counts) / counts.sum(), levels, "left")
     reached = np.minimum(reached, len(place) - 1)

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
-from fmab_jax.analysis.bands import EVENTS, lost_interval, moments_band, student_quantile
-from fmab_jax.analysis.costs import communication_cost, exposure_of, prices
+from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
+from fmab_jax.analysis.costs import communication_cost, list_prices, read_exposure
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import said
 
@@ -19,13 +19,13 @@ _ENDS = ("_lower", "_upper")
 _COUNTS = ("seeds", *EVENTS, "undecided")
 
 
-def look_band(
+def compute_look_band(
     seeds: int, mean: np.ndarray, covariance: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and half-width of the band of one look of a sweep with a precision."""
     # A look's level lies far out: the quantile needs draws beyond it.
     resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
-    return moments_band(seeds, mean, covariance, level, resamples=resamples)
+    return compute_moments_band(seeds, mean, covariance, level, resamples=resamples)
 
 
 def final_table(
@@ -73,7 +73,7 @@ def final_table(
     ):
         allowed = "the Dataset of simulate or of a sweep"
         refuse("data", type(data).__name__, allowed, "pass it unchanged")
-    data = held(data)
+    data = check_result(data)
     last, horizon = int(data.time.values.reshape(-1)[-1]), data.attrs.get("horizon")
     if "slot" not in data.coords and horizon not in (None, last):
         remedy = "leave out no slots: what is kept of a seed is that at the horizon"
@@ -83,13 +83,13 @@ def final_table(
     level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     look_level = 1 - (1 - level) / looks if looks else level
-    dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, asked_numbers(data)
+    dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, list_scalar_outputs(data)
     rows = []
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: dict[str, Any] = {"leak_epsilon": exposure_of(cell).leak, "seeds": int(cell.seeds)}
+        row: dict[str, Any] = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
-            row |= _final_row(cell, row["seeds"], prices_pair, look_level, outputs)
+            row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
             for name in EVENTS:
                 ends = lost_interval(row[name], row["seeds"], level)
                 row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
@@ -116,13 +116,22 @@ def final_table(
         share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
         description = f"{100 * level:.6g} % simultaneous band at T {share}"
     arrays = {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
-    attrs = {**data.attrs, "level": level, "server_price": prices_pair[0], "peer_price": prices_pair[1]}
+    attrs = {
+        **data.attrs,
+        "level": level,
+        "server_price": prices_pair[0],
+        "peer_price": prices_pair[1],
+    }
     attrs["description"] = description
     return xr.Dataset(arrays, axes, attrs)
 
 
-def _final_row(
-    cell: xr.Dataset, seeds: int, prices_pair: tuple[float, float], level: float, outputs: Sequence[str]
+def _compute_final_row(
+    cell: xr.Dataset,
+    seeds: int,
+    prices_pair: tuple[float, float],
+    level: float,
+    outputs: Sequence[str],
 ) -> dict[str, Any]:
     """Returns what one configuration ends with, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
@@ -135,7 +144,7 @@ def _final_row(
         series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
         summary.refuse_huge("data.regret", np.asarray(last.regret, np.float64))
         series["cost"] = communication_cost(last, *prices_pair)
-        moments = {name: _moments_of(np.asarray(values)) for name, values in series.items()}
+        moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in EVENTS}
         counts["undecided"] = int((last.chosen_arm.values < 0).sum())
     else:
@@ -144,13 +153,13 @@ def _final_row(
         mean, covariance = cell.regret_mean.values, cell.regret_covariance.values
         moments["regret"] = float(mean[-1]), float(covariance[-1, -1])
         links = np.asarray(cell.links_mean.isel(time=-1), np.float64)
-        cost = float(links @ prices(cell, *prices_pair).values)
+        cost = float(links @ list_prices(cell, *prices_pair).values)
         # Every link is built by a completed round.
         rounds, variance = moments["rounds_made"]
         scale = cost / rounds if rounds else 0.0
         moments["cost"] = cost, variance * scale**2
         if cell.attrs.get("looks"):
-            _, half = look_band(seeds, mean, covariance, level)
+            _, half = compute_look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*EVENTS, "undecided")}
     row: dict[str, Any] = {"links": links, **counts}
@@ -160,13 +169,13 @@ def _final_row(
     return row | band
 
 
-def _moments_of(values: np.ndarray) -> tuple[float, float]:
+def _compute_moments(values: np.ndarray) -> tuple[float, float]:
     """Returns mean and variance over the seeds."""
-    part = summary.moments(values[:, None], full=False)
+    part = summary.compute_moments(values[:, None], full=False)
     return float(part.mean[0]), float(part.covariance[0])
 
 
-def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
+def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     """Returns results whose ``seeds`` counts those that are there, not those that were run.
 
     Some may have been selected, runs may have been joined, and variables left out. Where runs were
@@ -181,7 +190,7 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
         ValueError: If something in it is not as a result has it; if a seed is there twice: it would
             be counted twice; or if runs that are joined have other seeds or meters.
     """
-    _check(data, field)
+    _check_values(data, field)
     if "seed" not in data.sizes:
         return data
     number, study = data.sizes["seed"], said(data, "study")
@@ -217,7 +226,7 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     return data.assign(seeds=seeds.clip(max=number, keep_attrs=True))
 
 
-def _check(data: xr.Dataset, field: str) -> None:
+def _check_values(data: xr.Dataset, field: str) -> None:
     """Refuses seeds and slots that are no whole numbers, and regret that is no real number."""
     remedy = "use what a run gives, unchanged"
     for name in [n for n in ("seed", "time", "slot", "seeds") if n in data.variables]:
@@ -234,7 +243,7 @@ def _check(data: xr.Dataset, field: str) -> None:
             refuse(f"{field}.{name}", str(data[name].dtype), "real numbers", remedy)
 
 
-def asked_numbers(data: xr.Dataset) -> list[str]:
+def list_scalar_outputs(data: xr.Dataset) -> list[str]:
     """Returns the outputs that results were asked for and that are a number of each seed."""
     over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
     names = [text.partition(" ")[0] for text in said(data, "study").get("outputs", ())]

@@ -129,10 +129,12 @@ def bounds(
         >>> found.rounds, found.best_arm_lost < 1e-6
         (3.0, True)
     """
-    model = _model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
-    exploration, waiting, commitment = _parts(model, np.array([float(model.horizon)]))
+    model = _build_model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
+    exploration, waiting, commitment = _split_regret(model, np.array([float(model.horizon)]))
     most = float(np.max(model.last, where=model.gaps > 0, initial=0))
-    return _assembled(model, float(exploration[0]), float(waiting[0]), float(commitment[0]), most)
+    return _assemble_bounds(
+        model, float(exploration[0]), float(waiting[0]), float(commitment[0]), most
+    )
 
 
 def regret_curve(
@@ -158,11 +160,11 @@ def regret_curve(
         >>> bool(abs(curve[1] / whole - 1) < 1e-9), bool(curve[0] <= curve[1])
         (True, True)
     """
-    model = _model(gaps, exchange, horizon, epsilon, **options)
+    model = _build_model(gaps, exchange, horizon, epsilon, **options)
     slots = np.asarray(times, np.float64)
     if slots.ndim != 1 or not ((slots >= 0) & (slots <= model.horizon)).all():
         refuse("times", times, f"slots in [0, {model.horizon:,}]", "pass data.time")
-    whole = sum(_parts(model, slots)) + model.bad_event * model.largest_rate * slots
+    whole = sum(_split_regret(model, slots)) + model.bad_event * model.largest_rate * slots
     return np.minimum(whole, model.largest_rate * slots)
 
 
@@ -191,7 +193,7 @@ def closed_form(
         >>> theory.closed_form(*given).regret >= theory.bounds(*given).regret
         True
     """
-    model = _model(gaps, exchange, horizon, epsilon, **options)
+    model = _build_model(gaps, exchange, horizon, epsilon, **options)
     K, N, M = len(model.gaps), exchange.reporting, exchange.agents
     T, R, rho = model.horizon, model.rounds, model.ratio
     bad = model.gaps[model.gaps > 0]
@@ -207,10 +209,12 @@ def closed_form(
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
     waiting = M * exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
-    return _assembled(model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most)
+    return _assemble_bounds(
+        model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most
+    )
 
 
-def _model(
+def _build_model(
     gaps: Any,
     exchange: Any,
     horizon: Any,
@@ -226,7 +230,7 @@ def _model(
     K, reach = len(array), np.minimum.accumulate(4 * table.radius)
     last = len(reach) + 1 - np.searchsorted(reach[::-1], array, side="right")
     last = np.where(array > 0, last, len(reach) + 1)
-    done = _explored(table, K, exchange.wait) + exchange.wait
+    done = _find_exploration_ends(table, K, exchange.wait) + exchange.wait
     surely = int(np.count_nonzero(done <= plan.horizon)) if K > 1 else 0
     return _Model(
         **vars(plan),
@@ -238,13 +242,13 @@ def _model(
     )
 
 
-def _explored(table: Epochs, arms: int, wait: int) -> Float[np.ndarray, " epoch"]:
+def _find_exploration_ends(table: Epochs, arms: int, wait: int) -> Float[np.ndarray, " epoch"]:
     """Returns the earliest slot at which each epoch can have been explored, before its wait."""
     pulls = table.fewest_pulls
     return arms * pulls[0] + 2 * (pulls - pulls[0]) + wait * np.arange(len(pulls))
 
 
-def _parts(
+def _split_regret(
     model: _Model, slots: Float[np.ndarray, " time"]
 ) -> tuple[Float[np.ndarray, " time"], ...]:
     """Returns regret by each slot on the good event: of exploration, waiting and commitment."""
@@ -263,7 +267,7 @@ def _parts(
     exploration = M * np.interp(slots, knots, values)
 
     # Waiting after epoch r, an agent may play any arm that can still be active.
-    explored = _explored(table, K, wait)
+    explored = _find_exploration_ends(table, K, wait)
     begun = np.arange(1, len(explored) + 1) <= np.max(last, where=gaps > 0, initial=0)
     starts = explored[begun & (explored <= model.horizon)]
     waiting = zeros
@@ -282,7 +286,7 @@ def _parts(
     return exploration, waiting, commitment
 
 
-def _assembled(
+def _assemble_bounds(
     model: _Model, exploration: float, waiting: float, commitment: float, most: float
 ) -> Bounds:
     """Returns the record; where C(r) covers nothing, only what always holds."""

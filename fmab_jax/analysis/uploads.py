@@ -35,7 +35,7 @@ class Messages(NamedTuple):
         length: [round] rewards that a mean is over: S_r, or n_r where old epochs are forgotten.
     """
 
-    sent: Any
+    means: Any
     length: Any
 
 
@@ -77,15 +77,17 @@ class Uploads:
         added = np.zeros((self.rounds, self.agents * self.size, ARMS))
         if data >= 0:
             added[data, :: self.agents, ARM] = 1.0
-        seed = events.seed_of(data, batch)
-        messages: Messages = jax.device_get(_messages(self.trial, self.problem, self.root, seed, added))
+        seed = events.make_seed(data, batch)
+        messages: Messages = jax.device_get(
+            _draw_messages(self.trial, self.problem, self.root, seed, added)
+        )
         return messages
 
     def show(self, stream: Stream, batch: Messages) -> Numbers:
         """Returns the sums of rewards and noise of each epoch."""
         rounds, agents = list(stream.rounds), self.agents
         lengths = batch.length[rounds]
-        sums = (batch.sent * batch.length[:, None, None])[rounds]
+        sums = (batch.means * batch.length[:, None, None])[rounds]
         sums = sums.reshape(len(rounds), -1, agents, ARMS)
         if self.weights is not None:
             sums, agents = np.einsum("a,xrak->xrk", self.weights, sums)[:, :, None, :], 1
@@ -98,13 +100,13 @@ class Uploads:
             for k in range(ARMS)
         ]
         values = np.moveaxis(sums, 1, 0).reshape(sums.shape[1], -1)
-        first = int(np.searchsorted(rounds, stream.with_it)) * agents * ARMS + ARM
+        first = int(np.searchsorted(rounds, stream.with_reward)) * agents * ARMS + ARM
         return Numbers(values, np.repeat(lengths, agents * ARMS), names, first)
 
 
 @jax.jit
 @traced_here
-def _messages(
+def _draw_messages(
     trial: EliminationTrial, problem: Any, root: Array, seed: Array, added: Array
 ) -> Messages:
     """Draws the messages of the first rounds as a run does, while all arms stay.
@@ -120,7 +122,7 @@ def _messages(
     """
     key = keys.seed_key(root, seed)
     instance = problem.draw(key)
-    trial, state = _start(trial, instance)
+    trial, state = _start_run(trial, instance)
     draws, arm = trial.draws, jnp.arange(ARMS, dtype=jnp.uint32)
     arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.fixed(instance)}
 
@@ -140,7 +142,9 @@ def _messages(
     return jax.lax.scan(round_of, (state, sums), added)[1]
 
 
-def _start(trial: EliminationTrial, instance: Instance) -> tuple[EliminationTrial, accounts.State]:
+def _start_run(
+    trial: EliminationTrial, instance: Instance
+) -> tuple[EliminationTrial, accounts.State]:
     """Returns a trial with the values of an instance, and its run before the first epoch."""
     trial = replace(trial, params=trial.algorithm.settled(trial.params, instance))
     slots = jnp.zeros(0, jnp.int64)
@@ -158,9 +162,9 @@ class Schedule(NamedTuple):
 
 @partial(jax.jit, static_argnames="rounds")
 @traced_here
-def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
+def plan_rounds(trial: EliminationTrial, *, rounds: int) -> Schedule:
     """Returns the first rounds of a trial."""
-    trial, start = _start(trial, instance_of(jnp.zeros(ARMS), ()))
+    trial, start = _start_run(trial, make_instance(jnp.zeros(ARMS), ()))
 
     def round_of(state: accounts.State, _: None) -> tuple[accounts.State, Schedule]:
         plan = elimination.plan_epoch(trial, state, jax.random.key(0), trial.horizon)
@@ -171,18 +175,18 @@ def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
     return jax.lax.scan(round_of, start, None, length=rounds)[1]
 
 
-def instance_of(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Instance:
+def make_instance(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Instance:
     """Returns an instance whose gaps name the arms: regret then tells which one is pulled."""
     gaps = jnp.arange(ARMS, dtype=jnp.float64)
     return Instance(base[None, :], gaps, jnp.float64(1.0), parameters)
 
 
-def budget(algorithm: Elimination, trial: EliminationTrial) -> float:
+def count_rounds(algorithm: Elimination, trial: EliminationTrial) -> float:
     """Returns the most rounds that a trial makes."""
     return float(algorithm.budget({k: jnp.asarray(v) for k, v in trial.params.items()}))
 
 
-def uploads_of(
+def expose_uploads(
     algorithm: Elimination,
     exchange: Exchange,
     row: Seen,
@@ -191,7 +195,7 @@ def uploads_of(
     is_member: bool = False,
 ) -> Uploads:
     """Returns what shows messages, or sums over so many agents, of which the viewer may be one."""
-    problem = events.unrewarded(exchange.agents)
+    problem = events.make_zero_problem(exchange.agents)
     secure, shares = algorithm.sums_securely, algorithm.shares_arms
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange, sum_agents=secure or shares)
     view = "sums" if secure or over > 1 else "messages"
@@ -213,10 +217,10 @@ def uploads_of(
         if is_member:
             weights[1] = 0.0
     size = events.BATCH if agents <= 2 else max(1, 4 * events.BATCH // agents)
-    draws = by_agent(trial.draws, agents * size, secure)
+    draws = make_agent_draws(trial.draws, agents * size, secure)
     return Uploads(
         *(row, view, words, replace(trial, draws=draws), problem.bind(None), root, size),
-        rounds=int(min(events.UPLOADS, budget(algorithm, trial))),
+        rounds=int(min(events.UPLOADS, count_rounds(algorithm, trial))),
         agents=agents,
         weights=weights,
         # Agents that share the arms out are all asked in every round.
@@ -224,7 +228,7 @@ def uploads_of(
     )
 
 
-def by_agent(draws: Draws, rows: int, secure: bool) -> ByAgent:
+def make_agent_draws(draws: Draws, rows: int, secure: bool) -> ByAgent:
     """Returns draws of so many agents that have sums of their own, and are all heard.
 
     Args:

@@ -16,7 +16,7 @@ class Kind(NamedTuple):
     # Module of this room, and function: its first argument is the table of final values, the others
     # are the options that it takes, by name.
     home: str
-    about: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
+    help: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
     needs: tuple[str, ...] = ()  # options that must be given, of "x", "y" and "hue"
     takes: tuple[str, ...] = ()  # options that may be given besides: "hue", "metric" or "kind"
     curves: bool = False  # whether it is drawn from curves over time, not from final values
@@ -58,6 +58,6 @@ def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
     return kind.draw(final_table(data, level=level, **prices), options)
 
 
-def flags() -> dict[str, Kind]:
+def list_flags() -> dict[str, Kind]:
     """Returns the kinds that a flag of their name asks for."""
-    return {name: kind for name, kind in KINDS.items() if kind.about}
+    return {name: kind for name, kind in KINDS.items() if kind.help}

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.transforms import Bbox
 
-from fmab_jax.plots.style import FONT, text_size
+from fmab_jax.plots.style import FONT, measure_text
 
 # How far away from its point a label may stand, in points.
 _DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
@@ -41,19 +41,22 @@ def label_points(
     frame = axes.get_window_extent().padded(-2 * point)
     pixels = axes.transData.transform(points.T)
     # What a label had better not cover: lines, bars, and lines from other labels to their points.
-    strokes = [np.linspace(start, end, 30) for start, end in _strokes(axes)]
+    strokes = [np.linspace(start, end, 30) for start, end in _iterate_strokes(axes)]
     covers = np.concatenate([np.empty((0, 2)), *strokes])
     boxes: list[Bbox] = []
     even = np.linspace(0, len(texts) - 1, min(most, len(texts)))
     for index in sorted({round(place) for place in even.tolist()}):
         at = pixels[candidates[index]]
-        size = np.array(text_size(texts[index])) * axes.figure.dpi + 2 * point
+        size = np.array(measure_text(texts[index])) * axes.figure.dpi + 2 * point
         places = []
         for distance, turn in itertools.product(_DISTANCES, _TURNS):
             middle = at + np.array([math.cos(turn), math.sin(turn)]) * (distance * point + size / 2)
             box = Bbox([middle - size / 2, middle + size / 2])
             leader = np.linspace(at, middle, 20)
-            hidden = any(box.overlaps(box_before) or box_before.count_contains(leader) for box_before in boxes)
+            hidden = any(
+                box.overlaps(box_before) or box_before.count_contains(leader)
+                for box_before in boxes
+            )
             # No label hides a point.
             hidden |= box.padded(2 * point).count_contains(pixels) > 0
             if not hidden and frame.contains(*box.min) and frame.contains(*box.max):
@@ -73,7 +76,7 @@ def label_points(
     return len(boxes)
 
 
-def _strokes(axes: Axes) -> Iterator[Any]:
+def _iterate_strokes(axes: Axes) -> Iterator[Any]:
     """Yields both ends of each piece of a line, in pixels."""
     for line in axes.lines:
         if line.get_linestyle() != "None":

@@ -197,14 +197,14 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     # Over several, with the law of the row.
     both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in ledgers.LAWS])
     for each, found in zip(
-        privacy.rows(both)[0],
+        privacy.write_table(both)[0],
         (laplace_sum_epsilon(50, 1.0), bits_sum_epsilon(50, 1.0)),
         strict=True,
     ):
         assert each["epsilon"] == f"ε = 1, and {found:.3g} up to δ = 10⁻⁶"
     # Of several configurations each law has a row of its own.
     cells = [("t", {"bits": str(law)}, [pooled[0] | {"law": law}]) for law in ledgers.LAWS]
-    assert [row["law"] for row in privacy.merged(cells)] == list(ledgers.LAWS)
+    assert [row["law"] for row in privacy.merge_ledgers(cells)] == list(ledgers.LAWS)
 
 
 def test_sources_are_credited_with_what_they_state():
@@ -550,7 +550,7 @@ def told_of(algorithm):
 
 def lines_of(algorithm):
     """Returns what is printed of that ledger, on one line."""
-    return " ".join(" ".join(privacy.lines(told_of(algorithm))).split())
+    return " ".join(" ".join(privacy.write_lines(told_of(algorithm))).split())
 
 
 TWICE, ONCE = "One pull changed, arm and reward, counts twice", "A changed arm may shift later"
@@ -602,8 +602,8 @@ def test_the_epsilons_of_several_configurations_have_two_ends(leaks, text):
         "title": "mine",
     }
     ledger = json.dumps([{**row, "leaks": [(None if e == math.inf else e, n) for e, n in leaks]}])
-    assert privacy.rows(ledger)[0][0]["epsilon"] == text.format(low)
-    lines = " ".join(map(str.strip, privacy.lines(ledger)))
+    assert privacy.write_table(ledger)[0][0]["epsilon"] == text.format(low)
+    lines = " ".join(map(str.strip, privacy.write_lines(ledger)))
     assert f" every agent, sums: {text.format(low)} " in f"{lines} "
 
 
@@ -625,7 +625,7 @@ def test_results_tell_their_ledger(tmp_path, uncomputed):
     ]
     opened = fmab.open_sweep(store, partial=True)
     assert opened.attrs["ledger"] == swept.attrs["ledger"]
-    lines = privacy.lines(swept.attrs["ledger"])
+    lines = privacy.write_lines(swept.attrs["ledger"])
     assert max(map(len, lines)) <= 80
     assert "  every agent, single messages: ε = 1.5 to 6" in lines
     assert f"  {ACTIONS} (graph ring): no bound" in lines
@@ -633,7 +633,7 @@ def test_results_tell_their_ledger(tmp_path, uncomputed):
     assert lines[-5].startswith("All rewards that one agent could get in one slot")
     assert lines[-3].startswith(TWICE) and lines[-2].startswith("Without") and CUT in lines[-1]
     # A table says the same as the lines.
-    table, notes = privacy.rows(swept.attrs["ledger"])
+    table, notes = privacy.write_table(swept.attrs["ledger"])
     expected = [("single messages", ""), ("actions", "graph ring"), ("actions", "graph complete")]
     assert [(row["observation"], row["where"]) for row in table] == expected
     assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
@@ -642,7 +642,7 @@ def test_results_tell_their_ledger(tmp_path, uncomputed):
     assert lines[-7].startswith("Up to δ: the hockey-stick divergence")
     options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2}
     mixed = uncomputed(["ddp", "tree_ucb"], problem, **options)
-    text = " ".join(" ".join(privacy.lines(mixed.attrs["ledger"])).split())
+    text = " ".join(" ".join(privacy.write_lines(mixed.attrs["ledger"])).split())
     assert f"DDP-MAB: {TWICE}" in text and "Private UCB: A changed arm may" in text
     assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
@@ -692,7 +692,7 @@ def test_an_agent_takes_its_share_out_of_a_secure_sum(agents, expected):
     # Another law hides it than that of whole variables: no smaller epsilon follows.
     assert (agent.over, agent.epsilon_at_delta) == (0, agent.epsilon)
     told = json.dumps([{**server._asdict(), "leaks": [[agent.epsilon, 0]]}])
-    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.lines(told), ""])
+    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.write_lines(told), ""])
     one = privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1]
     assert (one.epsilon, one.viewer) == (agent.epsilon, "1 agent together")
     assert one.observation == f"sums over {agents} agents, less their own shares of the noise"
@@ -731,13 +731,13 @@ def test_results_say_what_holds_up_to_delta_alone():
     """Would catch a table that says "no bound" for one of two agents who share a noise."""
     problem, how = fmab.Problem.uniform(2, 4), {"horizon": 500, "seeds": 2, "times": 1}
     one = fmab.simulate(fmab.dist_dp_se(1.0), problem, **how)
-    text = "\n".join(privacy.lines(one.attrs["ledger"]))
+    text = "\n".join(privacy.write_lines(one.attrs["ledger"]))
     assert "  an agent: no bound without δ, and 3.47 up to δ = 10⁻⁶\n" in text
     assert "hockey-stick" in text
     several = fmab.sweep("dist_dp_se", problem, epsilon=[0.5, 2, 1], **how).attrs["ledger"]
-    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.lines(several))
+    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.write_lines(several))
     none = fmab.simulate(fmab.dist_dp_se(None), problem, **how)
-    assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
+    assert "  an agent: no bound\n" in "\n".join(privacy.write_lines(none.attrs["ledger"]))
 
 
 @pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5), (1.0, 5)])

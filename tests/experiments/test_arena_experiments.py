@@ -22,7 +22,7 @@ from experiments import (
 )
 from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 from fmab_jax.core import ledgers
 
 
@@ -814,7 +814,7 @@ def test_settings_say_whether_they_agree_with_what_is_known():
     def row(name, regret, links=0.0, T=None):
         setting = arena_settings.settings()[name]
         ends = {"regret at T": (regret, regret - 1, regret + 1), "links at T": (links,) * 3}
-        return {"algorithm": setting.who, "T": T or whole(setting.horizon), **ends}
+        return {"algorithm": setting.who, "T": T or write_count(setting.horizon), **ends}
 
     for name, regret, links, others, told in SAID:
         rows = {each: row(each, value) for each, value in others.items()}
