@@ -13,18 +13,18 @@ from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
 
 DELTA = 1e-6
-"""Delta of (epsilon, delta)-privacy, where none is given."""
+"""Default delta of (epsilon, delta)-privacy."""
 
 LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
-# Sums of more variables are treated as sums of so many, which hide no more.
+# Sums of more variables count as sums of this many: an upper bound on epsilon.
 _MOST_TERMS, _MOST_BITS = 10**6, 1000
-# Shares of a noise with a larger epsilon lose the digits of the integral.
+# Above this epsilon of the whole noise, the integral over a share loses its digits.
 _MOST_WHOLE = 1e3
 # Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
 _SURE = 700.0
-# Logarithms between which the law of a share is integrated, and the steps.
+# Range of log |x| over which the law of a share is integrated, and the number of steps.
 _CLOSEST, _FARTHEST, _STEPS = math.log(1e-300), math.log(750.0), 2**17
 
 
@@ -42,9 +42,9 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     positive mixtures of Gamma laws.
 
     Args:
-        agents: Number of variables, in [1, 1e7]; of more than 1e6 that many are used, which bounds
-            epsilon from above.
-        scale: Of each, > 0; 1 / scale is the epsilon of one, without delta.
+        agents: Number of variables, in [1, 1e7]; more than 1e6 count as 1e6, which bounds epsilon
+            from above.
+        scale: Scale of each variable, > 0; 1 / scale is the epsilon of one variable at delta 0.
         delta: In [1e-12, 1).
 
     Raises:
@@ -65,19 +65,19 @@ def epsilon_at(
     """Returns the epsilon at delta of a row of a ledger.
 
     Args:
-        epsilon: Of one noise, without delta; where it is infinite, ``shares`` may still hide
-            something up to delta.
-        over: Noises that add up; 0 where nothing is known, so that ``epsilon`` is returned.
+        epsilon: Epsilon of one noise at delta 0; where it is infinite, ``shares`` may still hide
+            the reward up to delta.
+        over: Number of noises that add up; 0 for unknown, which returns ``epsilon``.
         delta: In [1e-12, 1).
         law: Of the noises: "Laplace", or "bits", each 1 with chance 1 / (1 + e^-epsilon) where a
             reward is 1, and with 1 / (1 + e^epsilon) where it is 0. More than 1,000 bits count as
-            so many.
+            1,000.
         shares: Epsilon of one Laplace variable, how many of its equal shares hide the reward, and
             how many it has.
 
     Example:
-        One bit, and a sum of 50. Then half of a noise, of which two agents hold one half each: no
-        epsilon holds without delta.
+        One bit, and a sum of 50 bits. Then one half of a noise that two agents share: no epsilon
+        holds without delta.
 
         >>> import math
         >>> from fmab_jax.analysis.privacy import epsilon_at
@@ -100,17 +100,17 @@ def epsilon_at(
 
 @functools.lru_cache(maxsize=4096)
 def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
-    """Returns the epsilon of one of so many bits in their sum.
+    """Returns the epsilon of one bit in the sum of ``terms`` bits.
 
     The hockey-stick divergence is jointly convex, so it is largest where all rewards are 0 or 1; it
-    is the largest over how many of the other ones are 1.
+    is the largest over the number of other bits that are 1.
     """
     from scipy.stats import binom
 
     if epsilon > _SURE:
         return epsilon
     truth = 1.0 / (1.0 + math.exp(-epsilon))
-    # 1 - kept has no digits left where epsilon is large.
+    # 1 - truth would lose its digits where epsilon is large.
     lie = truth * math.exp(-epsilon)
     laws = []
     for ones in range(terms):
@@ -119,7 +119,7 @@ def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
         remainder = np.convolve(ones_law, binom.pmf(np.arange(zeros + 1), zeros, lie))
         zero_law, one_law = np.append(remainder, 0.0), np.append(0.0, remainder)
         laws.append((lie * zero_law + truth * one_law, truth * zero_law + lie * one_law))
-    # [ones, sum]; the other direction is this one with zeros and ones swapped.
+    # [ones, sum]; swapping zeros and ones gives the other direction.
     reward_one, reward_zero = (np.stack(side) for side in zip(*laws, strict=True))
 
     def divergence(level: float) -> float:
@@ -131,7 +131,7 @@ def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
 
 
 def _solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:
-    """Returns where a falling divergence is delta; 0 where it is smaller there."""
+    """Returns the epsilon at which a decreasing divergence equals delta, at least 0."""
     from scipy.optimize import brentq
 
     if divergence(0.0) <= delta:
@@ -204,7 +204,7 @@ def _compute_share_epsilon(shape: float, shift: float, delta: float) -> float:
     constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
 
     def density(x: np.ndarray) -> np.ndarray:
-        """Returns its logarithm, at x > 0."""
+        """Returns the logarithm of the density at x > 0."""
         log = np.maximum(np.log(x), _CLOSEST)
         return order * log + np.log(kve(abs(order), np.exp(log))) - x - constant
 

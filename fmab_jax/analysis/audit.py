@@ -1,11 +1,11 @@
-"""An empirical audit of the privacy that is claimed: can neighbouring data be told apart too well?
+"""Audits a privacy claim empirically: can neighbouring data be told apart too well?
 
-Two data sets differ in one reward. What an algorithm lets out for each is simulated many times, by
-the very functions that a simulation calls (`fmab_jax.analysis.exposures`), and an event is looked
-for that one of them makes far likelier. Its two chances are bounded by Clopper and Pearson's
+Two data sets differ in one reward. `fmab_jax.analysis.exposures` simulates the output of the
+algorithm for each of them many times, with the functions of a simulation. The audit looks for an
+event that is far likelier under one of them. Its two chances are bounded by Clopper and Pearson's
 limits: P > e^epsilon Q + delta contradicts a claim of (epsilon, delta), so log((P - delta) / Q) is
 a lower bound on epsilon at delta that holds whatever the mechanism is. A claim below it is wrong. A
-claim above it is not proved: what is proved is in the sources of the ledger.
+claim above it is not proved; the sources of the ledger have the proofs.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from fmab_jax.run.configs import exchange_of
 from fmab_jax.run.contract import check_statements
 
 RUNS, LEVEL = 2_000_000, 1e-6
-"""Runs of each data set, and the chance that any bound is wrong, unless told otherwise."""
+"""Default runs of each data set, and default chance that any bound is wrong."""
 
-# Runs that an event is chosen on before any is counted, and that data are chosen on before that.
+# Runs that choose the event, and runs that choose the data; neither is counted.
 _PILOT, _TRIAL = 2**18, 2**16
 _BINS = 48
 
 
 class Histogram(NamedTuple):
-    """How a number that is let out is distributed under both data sets.
+    """Distribution of one output under both data sets.
 
     Attributes:
         edges: [bin + 1] of the bins, in rewards.
@@ -53,22 +53,22 @@ class Histogram(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found for one thing that is let out.
+    """Result of the audit for one output.
 
     Attributes:
-        stream: What is seen, and which reward differs.
-        claim: Epsilon that the privacy ledger claims for it, at the audit's delta; infinity where
-            nothing is.
-        lower: Lower bound on epsilon at delta; it holds for all findings of an audit together. Runs
-            do not tell noise that is rarer than a run from none: it is ``most`` at most.
-        event: In words; chosen on runs that are not counted.
-        threshold: Of the event, in rewards, or in pulls.
-        happened: Runs in which it happened, without the reward and with it.
-        histogram: Of the number that the event is about.
+        stream: The output, and which reward differs.
+        claim: Epsilon that the privacy ledger claims at the delta of the audit; infinite for no
+            claim.
+        lower: Lower bound on epsilon at delta, at most ``most``; the bounds of all findings hold
+            together.
+        event: The event in words; chosen on runs that are not counted.
+        threshold: Threshold of the event, in rewards or in pulls.
+        happened: Number of runs with the event, without the reward and with it.
+        histogram: Distribution of the statistic of the event.
         viewer: Who sees it, as in the ledger.
         observation: What the viewer sees, as in the ledger.
         view: "messages", "sums" or "actions".
-        most: Largest bound that so many runs can show.
+        most: Largest bound that this number of runs can show.
     """
 
     stream: str
@@ -90,7 +90,7 @@ class Finding:
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether the claim is one that no bound from so many runs can contradict."""
+        """Whether the claim is too large for this number of runs to contradict."""
         return math.isfinite(self.claim) and self.claim >= self.most and not self.is_contradicted
 
     @property
@@ -119,10 +119,10 @@ class Audit:
         agents: M.
         runs: Of each data set.
         level: Chance that any of the bounds is wrong.
-        findings: One for each thing that is let out.
-        most: Largest bound that so many runs can show.
+        findings: One for each output.
+        most: Largest bound that this number of runs can show.
         delta: Of the (epsilon, delta) that is claimed and bounded; 0 for pure privacy.
-        unseen: Rows of the ledger that no run can show, and why.
+        unseen: Rows of the ledger that no run can show, with the reasons.
     """
 
     algorithm: Algorithm
@@ -205,7 +205,7 @@ def audit(
     level = real("level", level, 0.0, 0.5, remedy, open_low=True)
     root = keys.checked_seed("root_seed", root_seed)
     exchange = exchange_of(algorithm, agents)
-    # What is said of the algorithm beside its findings; nothing of it goes with the arms.
+    # These statements do not depend on the number of arms.
     check_statements(algorithm, exchange, 2)
     with own_settings():
         exposures, unseen = list_exposures(
@@ -227,7 +227,7 @@ def audit(
 
 
 def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
-    """Chooses data and an event for each thing that is seen, and counts it on other runs."""
+    """Chooses data and an event for each stream, and counts the event on other runs."""
     streams, first = exposure.streams(), 0
     if exposure.compete:
         pilots = _draw_pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
@@ -275,7 +275,7 @@ def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
 def _draw_sides(
     exposure: Any, streams: Sequence[Stream], batch: int
 ) -> Iterator[tuple[int, int, Numbers]]:
-    """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
+    """Yields (stream, side, numbers) of a batch; streams with the same data share its draws."""
     sides = [(stream.without_reward, stream.with_reward) for stream in streams]
     for data in sorted({data for pair in sides for data in pair}):
         runs = exposure.draw(data, batch)
@@ -287,7 +287,7 @@ def _draw_sides(
 def _draw_pilots(
     exposure: Any, streams: Sequence[Stream], runs: int, first: int
 ) -> list[list[Numbers]]:
-    """Returns what is seen of some runs, by stream and side."""
+    """Returns the numbers of the first ``runs`` runs, by stream and side."""
     parts: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in streams]
     for batch in range(-(-runs // exposure.size)):
         for place, side, numbers in _draw_sides(exposure, streams, first + batch):

@@ -1,7 +1,7 @@
-"""Confidence bands over seeds, and how sure one can be that few seeds are catastrophes.
+"""Confidence bands over seeds, and intervals for the chance of a catastrophe.
 
-A band of the mean says little when a few seeds are catastrophes that the sample may not even hold:
-next to it stands how many seeds lost the best arm, or play a worse one at T, with intervals.
+A band of the mean says little when a few seeds are catastrophes, which the sample may even miss.
+So a band also counts the seeds that lost the best arm, or play a worse one at T, with intervals.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ KINDS = {
 """The kinds of band and how a caption describes them, after the level in per cent."""
 
 EVENTS = ("best_arm_lost", "worse_arm_played")
-"""What is counted beside a band: coordinates that mark seeds."""
+"""Coordinates that mark seeds; a band counts them."""
 
-# Blocks of so many numbers (64 MiB) are held besides the caller's own array.
+# Numbers of a block (64 MiB): the memory that a band takes besides the caller's array.
 _CHUNK = 1 << 23
 # Blocks that are held at once.
 _AT_ONCE = 4
 
 
 def check_band(level: Any, kind: Any) -> float:
-    """Returns the level of a band; refuses one that is none, and another kind than there is."""
+    """Returns a checked level; refuses an unknown kind of band."""
     choice("kind", kind, KINDS, 'use "simultaneous"')
     return real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
 
@@ -82,7 +82,7 @@ def confidence_band(
     Returns:
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
         the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
-        each event given also how many seeds it befell, with ``_lower`` and ``_upper``
+        each event coordinate also the number of seeds with the event, with ``_lower`` and ``_upper``
         (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
         phrase for captions.
 
@@ -173,7 +173,7 @@ def paired_difference(
         options: As in `confidence_band`.
 
     Returns:
-        As `confidence_band`; an event is counted for the seeds that it befell in either.
+        As `confidence_band`; a seed counts for an event if either run has it.
 
     Raises:
         ValueError: If the two do not have the same seeds and slots.
@@ -259,7 +259,7 @@ def _add_events(
     level: float,
     kind: str,
 ) -> xr.Dataset:
-    """Returns a band with the seeds that an event befell, the interval of that, and attributes."""
+    """Adds the seeds with each event, their intervals, and the attributes to a band."""
     band["seeds"] = seeds
     for event, number in counts.items():
         band[event] = number
@@ -294,7 +294,7 @@ def compute_moments_band(
 
 
 def lost_interval(events: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
-    """Bounds the probability of an event such as a lost best arm, from how many seeds it befell.
+    """Bounds the probability of an event such as a lost best arm, from the number of seeds with it.
 
     The two-sided Clopper-Pearson interval never covers less than ``level``.
     """
@@ -352,12 +352,12 @@ def _cut_blocks(length: int, row: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, length, step)]
 
 
-# Of curves [seed, time] that are not in memory, what is indexed is read.
+# Curves [seed, time]; indexing reads those that are not in memory.
 _Curve = np.ndarray | xr.Variable
 
 
 def _sum_blocks(summand: Callable[[np.ndarray], np.ndarray], curve: _Curve) -> np.ndarray:
-    """Adds up what a function returns of each block of seeds, in the order of the seeds.
+    """Adds up a function of each block of seeds, in the order of the seeds.
 
     Only a few blocks are held in float64 besides ``curve``.
     """

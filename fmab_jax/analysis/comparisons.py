@@ -1,8 +1,8 @@
-"""How much more regret one configuration costs than another, and how sure that is.
+"""Compares the regret of configurations, with confidence intervals.
 
 Runs that share their seeds under one root seed are compared seed by seed, which takes the luck of
-the drawn instance out. Others are independent, and Welch's test compares their means. Of a summary
-single seeds are not kept: then the bound is used that holds however the two go together.
+the drawn instance out. Others are independent, and Welch's test compares their means. A summary has
+no single seeds; its bound holds for every dependence of the two runs.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fmab_jax.errors import real, refuse
 
 
 class _Run(NamedTuple):
-    """What is known of one configuration's regret at T."""
+    """Regret of one configuration at T."""
 
     data: xr.Dataset
     question: dict[str, Any]  # see `question_of`
     root_seed: int | None  # None where the results do not say it
-    looks: int  # at how many numbers of seeds it might have stopped; 0 for a fixed number
+    looks: int  # numbers of seeds at which the run could stop; 0 for a fixed number
     seeds: np.ndarray | None  # which; None where single ones are not kept
     values: np.ndarray  # their regret
     number: int  # of seeds
@@ -166,14 +166,14 @@ def adjust_p_values(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def compare_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparison], bool]:
-    """Compares runs by label; see `compare_all`. Tells too whether some are of other questions.
+    """Compares runs by label as `compare_all`; also returns whether their questions differ.
 
     Args:
         runs: Results of one configuration each.
         level: Confidence level of each interval, in (0, 1).
     """
     by_label: dict[str, _Run] = {}
-    base: dict[str, str] = {}  # by label, the first run that was asked the same
+    base: dict[str, str] = {}  # by label, the first run with the same question
     for label, data in runs.items():
         field = f"runs[{label!r}]"
         by_label[label] = run = _read_run(field, _select_single(field, data))
@@ -268,7 +268,7 @@ def _estimate_mean(values: np.ndarray) -> tuple[float, float]:
 
 
 def _match_seeds(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
-    """Returns two runs with the seeds that are compared, by which method, and a note on them."""
+    """Returns two runs with the seeds to compare, the method, and a note on the seeds."""
     unknown = None in (first.root_seed, second.root_seed)
     same_root = first.root_seed == second.root_seed
     looks = first.looks + second.looks
@@ -289,7 +289,7 @@ def _match_seeds(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
 
 
 def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: float) -> Comparison:
-    """Compares what is known of two runs."""
+    """Compares two runs."""
     from scipy.special import stdtr
 
     first, second, method, note = _match_seeds(first, second)
@@ -335,7 +335,7 @@ def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: flo
 
 
 def _combine_questions(first: _Run, second: _Run) -> Question:
-    """Returns what two runs were asked, which is the same as far as both say so."""
+    """Returns the question of two runs; they agree wherever both state a value."""
     question = second.question | first.question
     horizon = question.pop("horizon")
     if "problem" in question:  # it names the means as well

@@ -1,4 +1,4 @@
-"""The tests of the contract, for this package's algorithms and for plug-ins."""
+"""Tests the contract of an algorithm, of this package or of a plug-in."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def check_algorithm(
 def _run_seeds(
     seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]
 ) -> Outcome:
-    """Runs seeds in batches, in turn of each configuration."""
+    """Runs seeds in batches; the configurations take turns."""
     order = np.arange(seeds, dtype=np.int32) % len(configs)
     trials = batches.Trials(configs, order, np.arange(seeds), 0)
     parts = dict(batches.run_trials(trials, batch, devices))

@@ -1,4 +1,4 @@
-"""What a run's regret took: the leak, whoever sees it, the links and their price, the trust."""
+"""Reads what a run spends for its regret: leak, view, links, price and trust."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fmab_jax.errors import choice, price, refuse
 from fmab_jax.run.attributes import said, study_at
 
 NO_MESSAGES = "nothing is told"
-"""The view of a run in which nobody tells anybody anything."""
+"""The view of a run without messages."""
 
 LEAK_NOTE = (
     "Leak: ε of one reward in all that a run sends, not in actions, against whoever sees most"
 )
 """What a column of leaks says."""
 
-# What a ledger calls that of which a server sees no single message.
+# Start of an observation in which a server sees no single message.
 _SUMMED = "sums over "
 _MESSAGE = "nobody, up to the epsilon of a message"
 _SECURE = "secure aggregation: nobody sees one agent's message"
@@ -31,37 +31,37 @@ _OPEN_ACTIONS = "; without a bound, whoever sees actions"
 
 
 class Cost(NamedTuple):
-    """What a run's regret took; NaN or "" where the result does not say."""
+    """What a run spends for its regret; NaN or "" where the result does not say."""
 
     # Epsilon of pure differential privacy of one reward in what is sent, over the whole run,
-    # against whoever sees most of it; infinite for no bound. What actions tell, and who knows a
-    # share of a noise, is in the ledger.
+    # against the viewer who learns most; infinite for no bound. The ledger also covers actions and
+    # viewers who know a share of a noise.
     leak: float = math.nan
-    # What that one sees, such as "single messages"; `NO_MESSAGES` where nobody is told anything.
+    # Observation of that viewer, such as "single messages"; `NO_MESSAGES` without messages.
     view: str = ""
     links: float = math.nan  # mean number at T, on the meters that are priced
     trust: str = ""  # who is trusted with what, in a few words
 
     @property
     def is_bounded(self) -> bool:
-        """Whether something is told, and an epsilon covers it."""
+        """Whether there are messages and an epsilon covers them."""
         return math.isfinite(self.leak) and self.view != NO_MESSAGES
 
     @property
     def has_open_actions(self) -> bool:
-        """Whether actions have no bound though what is sent, if anything, has one."""
+        """Whether actions have no bound while messages, if any, have one."""
         return self.trust.endswith(_OPEN_ACTIONS)
 
 
 def read_cost(data: xr.Dataset) -> Cost:
-    """Returns what a result of one configuration took, curves or a summary, as far as it says."""
+    """Returns the cost of one configuration, from curves or a summary."""
     return read_exposure(data)._replace(links=_average_links(data))
 
 
 def read_exposure(data: xr.Dataset) -> Cost:
     """Returns leak, view and trust of `read_cost`, without the links.
 
-    Of a result of one configuration, or of a row of its table of final values.
+    ``data`` is a result of one configuration, or a row of its table of final values.
     """
     rows = _select_rows(data)
     if not rows:
@@ -93,14 +93,14 @@ def _list_epsilons(row: Mapping[str, Any]) -> set[float]:
 def _read_leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
     """Returns the epsilon of a row of the ledger for one configuration."""
     least, most = min(_list_epsilons(row)), max(_list_epsilons(row))
-    if least < most:  # of several configurations, whose epsilon their own coordinate says
+    if least < most:  # several configurations: the coordinate has the epsilon of this one
         label = _read_labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
         most = max(math.inf if label == "none" else _parse_number(label), least)
     return most
 
 
 def _parse_number(value: Any) -> float:
-    """Returns a number, NaN where a label or text is none."""
+    """Returns a label as a number; NaN for a text that is none."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -108,7 +108,7 @@ def _parse_number(value: Any) -> float:
 
 
 def _select_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
-    """Returns the rows of a ledger that are about one configuration; none where that is unknown.
+    """Returns the rows of a ledger that are about one configuration; [] where that is unknown.
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
@@ -130,7 +130,7 @@ def _read_labels(data: xr.Dataset) -> dict[str, Any]:
 
 
 def _read_algorithm(data: xr.Dataset) -> str:
-    """Returns the name of the algorithm that was swept; "" for none."""
+    """Returns the name of a swept algorithm; "" where none is swept."""
     label = _read_labels(data).get("algorithm", "")
     entry = study_at(data).get("algorithm", label) if label else ""
     return str(entry.get("algorithm", "")) if isinstance(entry, dict) else str(entry)
@@ -146,7 +146,7 @@ def _is_about(condition: str, labels: Mapping[str, Any]) -> bool | None:
     if pieces[0] or len(pieces) < 3:
         return None
     values = [part.split(" or ") for part in pieces[2::2]]
-    # Files may have made a whole number a real one.
+    # Files may store a whole number as a real one.
     return all(
         any(
             str(labels[name]) == text or _parse_number(labels[name]) == _parse_number(text)

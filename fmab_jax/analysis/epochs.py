@@ -27,7 +27,7 @@ _EPOCHS = 64
 
 
 class Epochs(NamedTuple):
-    """The schedule of epochs r = 1, 2, ..., whichever arms are active, on the good event.
+    """Schedule of epochs r = 1, 2, ... on the good event, for every set of active arms.
 
     Attributes:
         target: Dt_r.
@@ -46,7 +46,7 @@ class Epochs(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The arguments, checked, and the epochs that they give."""
+    """Checked arguments, and their epochs."""
 
     gaps: Float[np.ndarray, " arm"]
     horizon: int
@@ -224,7 +224,7 @@ def plan_epochs(
     K, T, ordered = len(array), float(horizon), np.sort(array)
     # An epoch takes at least one slot, so there are at most T epochs.
     number = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
-    # Lengths in powers of two, so that few are compiled.
+    # Lengths are powers of two, so that few programs are compiled.
     r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(number))) + 1)
     fewest_arms, most_arms = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
     with jax.enable_x64(True):
@@ -252,7 +252,7 @@ def plan_epochs(
 
 @partial(jax.jit, static_argnums=0)
 def _map_epochs(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
-    """Returns what an equation of `schedule` gives in every epoch."""
+    """Returns an equation of `schedule` in every epoch."""
     return jax.vmap(partial(equation, setting=common))(*rows)
 
 

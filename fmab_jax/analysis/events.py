@@ -1,4 +1,4 @@
-"""What is seen of two data sets that differ in one reward, and the event that tells them apart.
+"""Chooses the event that best distinguishes two data sets that differ in one reward.
 
 The two chances of the event bound epsilon.
 """
@@ -17,29 +17,29 @@ from fmab_jax.analysis.bands import clopper_pearson
 from fmab_jax.core.problems import Problem
 
 VIEWS = ("messages", "sums", "actions")
-"""What can be shown: single messages, or released rewards; sums over agents; arms pulled."""
+"""Views: single messages or released rewards; sums over agents; arms that are pulled."""
 
 BATCH = 2**16
-"""Rows of agents that are drawn in one go."""
+"""Rows of agents in one batch."""
 
 ARMS, ARM = 2, 1
-"""Arms of every data set, and that of the reward that differs: it loses ties."""
+"""Number of arms, and the arm of the reward that differs; it loses ties."""
 
 UPLOADS, HORIZON = 3, 100_000
-"""Messages that are shown, and the slots whose schedule they follow."""
+"""Number of messages in a run, and the horizon of their schedule."""
 
 
 class Stream(NamedTuple):
-    """Something that is seen of two data sets."""
+    """Output of an algorithm for two neighbouring data sets."""
 
-    words: str  # what is seen, and which reward differs
+    words: str  # the output, and which reward differs
     without_reward: Any  # names the data set without the reward, for ``draw``
     with_reward: Any  # names the neighbouring one
-    rounds: tuple[int, ...] = ()  # or slots, of which something is seen; none for whole runs
+    rounds: tuple[int, ...] = ()  # rounds or slots of the output; () for whole runs
 
 
 class Numbers(NamedTuple):
-    """What is seen in a batch of runs."""
+    """Observed numbers in a batch of runs."""
 
     values: Float[np.ndarray, "run number"]  # in rewards; or how often an arm was pulled
     lengths: Float[np.ndarray, " number"]  # rewards that each is a sum of
@@ -58,11 +58,11 @@ def make_seed(data: int, batch: int) -> np.uint32:
     return np.uint32(batch * (UPLOADS + 1) + data + 1)
 
 
-# Runs on which many simple statistics are looked through.
+# Runs that screen the simple statistics.
 _SCREENED = 2**13
-# Sums and differences of two numbers are tried where there are no more than so many.
+# With more numbers than this, sums and differences of two are not tried.
 _FEW_NUMBERS = 12
-# A sequence of pulls is told from others where it was seen so often.
+# Rarer sequences of pulls get no ratio.
 _OFTEN = 16
 # Rows are runs.
 _Values = Float[np.ndarray, "run number"]
@@ -82,7 +82,7 @@ class Rule(NamedTuple):
 
 
 class Statistic(NamedTuple):
-    """A function of what is seen: a weighted sum, its distance from a point, or a look-up."""
+    """Statistic of the numbers: a weighted sum, its distance from a point, or a table entry."""
 
     words: str
     weights: Any = None  # [number]
@@ -90,7 +90,7 @@ class Statistic(NamedTuple):
     table: tuple[int, pd.Series] | None = None  # length, and log likelihood ratios by sequence
 
     def evaluate(self, values: _Values) -> Float[np.ndarray, " run"]:
-        """Returns its value of each run; 0 for a sequence that the table does not have."""
+        """Returns the statistic of each run; 0 for a sequence that is not in the table."""
         if self.table is not None:
             length, ratios = self.table
             return ratios.reindex(_hash_sequences(values[:, :length]), fill_value=0.0).to_numpy()
@@ -107,7 +107,7 @@ def _hash_sequences(values: _Values) -> Int[np.ndarray, " run"]:
 
 
 class Event(NamedTuple):
-    """That a statistic of what is seen is at least, or below, a threshold."""
+    """Event that a statistic is at least, or below, a threshold."""
 
     statistic: Statistic
     threshold: float
@@ -123,7 +123,7 @@ class Event(NamedTuple):
 
 
 def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
-    """Returns the event that tells most, of the best one under the claim and many simple ones.
+    """Returns the event with the largest bound, among likelihood ratios and simple statistics.
 
     By Neyman and Pearson the best one has a large likelihood ratio: of messages that is a half-line
     of the first number that holds the reward, or an interval around it; of actions, a set of
@@ -143,7 +143,7 @@ def choose_event(pilot: Sequence[Numbers], rule: Rule) -> Event:
     )
     best = simple[first.first]
     close = [] if first.counts else [_measure_distance(best, centre) for centre in (0.0, 1.0)]
-    # What was learned on one half is judged on the other.
+    # One half builds the tables, the other judges them.
     judged_sides = [side[half:] for side in sides] if tables else sides
     events = (
         _choose_threshold(candidate, judged_sides, rule)
@@ -198,7 +198,7 @@ def _tabulate_ratios(names: Sequence[str], sides: Sequence[_Values]) -> list[Sta
 
 
 def _choose_threshold(statistic: Statistic, sides: Sequence[_Values], rule: Rule) -> Event:
-    """Returns the threshold, and the sides of it, that tell most of a statistic."""
+    """Returns the event of a statistic with the largest bound."""
     without_reward, with_reward = (np.sort(statistic.evaluate(side)) for side in sides)
     runs = len(without_reward)
     rule = rule._replace(runs=runs)
@@ -230,7 +230,7 @@ def _choose_threshold(statistic: Statistic, sides: Sequence[_Values], rule: Rule
 
 
 def _estimate_bound(high_count: Any, low_count: Any, rule: Rule) -> Any:
-    """Returns `bound_epsilon`, about, at a hundredth of the price: to choose events by."""
+    """Approximates `bound_epsilon` at a hundredth of its cost, to choose events."""
     from scipy.special import ndtri
 
     wide, runs = -ndtri(rule.tail), rule.runs
@@ -245,9 +245,9 @@ def _estimate_bound(high_count: Any, low_count: Any, rule: Rule) -> Any:
 
 
 def bound_epsilon(high_count: Any, low_count: Any, rule: Rule) -> Any:
-    """Returns a lower bound on log((p - delta) / q) from how often either happened.
+    """Returns a lower bound on log((p - delta) / q) from two counts.
 
-    Of p it takes Clopper and Pearson's lower limit, of q their upper one.
+    It takes Clopper and Pearson's lower limit of p and their upper limit of q.
     """
     low, _ = clopper_pearson(high_count, rule.runs, rule.tail)
     _, high = clopper_pearson(low_count, rule.runs, rule.tail)

@@ -1,9 +1,9 @@
-"""What a run lets out, drawn many times for two data sets that differ in one reward.
+"""Draws the outputs of an algorithm for two data sets that differ in one reward.
 
-An audit (`fmab_jax.analysis.audit`) asks how far the two can be told apart. This module plays the
-side of the algorithm. Each row of a privacy ledger is shown by what its reader would see: single
-messages, sums over agents less what the reader knows of them, or the arms that are pulled over a
-whole run. All of it comes from the functions that a simulation calls.
+An audit (`fmab_jax.analysis.audit`) asks how well the two can be distinguished; this module plays
+the algorithm. For each row of a privacy ledger it draws what the viewer sees: single messages, sums
+over agents without the viewer's own message, or the arms that are pulled over a whole run. It calls
+the functions of a simulation.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Unseen(NamedTuple):
     Attributes:
         viewer: Who sees it, as in the ledger.
         observation: What the viewer sees.
-        epsilon: That is claimed.
-        why: Why it cannot be shown.
+        epsilon: Epsilon that the ledger claims.
+        why: Why no run can show it.
     """
 
     viewer: str
@@ -50,7 +50,7 @@ class Unseen(NamedTuple):
 def list_exposures(
     algorithm: Algorithm, exchange: Exchange, root: int, views: Sequence[str]
 ) -> tuple[list[Exposure], list[Unseen]]:
-    """Returns what shows the rows of an algorithm's ledger in some views, and what nothing shows.
+    """Returns exposures for the rows of a ledger in some views, and the rows without one.
 
     Call it in `fmab_jax.core.scope.own_settings`.
     """
@@ -77,10 +77,10 @@ def list_exposures(
 
 
 def _list_claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
-    """Returns the ledger; of a class that states none, with what its `privacy` states.
+    """Returns the ledger; a class without one gets the epsilon of its `privacy`.
 
-    That is of messages, and of actions only where nothing else is seen: a message's epsilon says
-    nothing of an agent that acts on rewards of its own.
+    That epsilon covers messages. It covers actions only where there are no messages, since an agent
+    may act on its own rewards.
     """
     owner = type(algorithm)
     with asking(owner):
@@ -90,7 +90,7 @@ def _list_claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
         next(place for place, cls in enumerate(owner.__mro__) if name in vars(cls))
         for name in ("privacy", "ledger")
     )
-    # What a class inherits says nothing of what it has changed.
+    # An inherited ledger does not cover a changed `privacy`.
     if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
     messages = [row for row in rows if row.viewer not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
@@ -105,7 +105,7 @@ def _list_claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
 
 
 def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
-    """Tells whether the loop is one whose rewards can be given."""
+    """Tells whether the rewards of the loop can be fixed."""
     if not isinstance(algorithm, (Elimination, Episodes, index.IndexPolicy)):
         return False
     trial = algorithm.bind(make_zero_problem(exchange.agents), 32, exchange=exchange)
@@ -113,7 +113,7 @@ def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
 
 
 def _list_views(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
-    """Returns the views of a row: who shows it, and with which details; or why nobody does."""
+    """Returns the views of a row: a function and its arguments, or why no run shows it."""
     if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):
             return [("actions", (expose_slots,))]

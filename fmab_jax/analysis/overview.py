@@ -1,4 +1,4 @@
-"""What a result ends with, as a table: on the command line, in notebooks, in papers."""
+"""Builds the table of final values, for the command line, notebooks and papers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fmab_jax.run.attributes import said
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
 
-# What pdflatex lacks, or reads as a command.
+# Letters that pdflatex lacks or reads as commands.
 _COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
 _SYMBOLS = "pm varepsilon delta infty times".split()
 _LATEX: dict[str, Any] = {letter: f"\\{letter}" for letter in "&%_#${}"} | {"–": "--"}
@@ -42,16 +42,16 @@ _COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak
 
 @dataclass(frozen=True, repr=False)
 class Overview:
-    """What every configuration of a result ends with; notebooks show it as a table.
+    """Final values of every configuration of a result; notebooks show it as a table.
 
     Attributes:
-        title: What all rows share.
+        title: Settings that all rows share.
         headings: Of the columns; some have two lines.
         rows: Texts, a row for each configuration that has seeds.
         records: The same with all digits, the ends of the intervals, and names for programs.
-        legend: What the columns mean.
-        remarks: What a reader of the numbers had better know.
-        ledger: Who sees what of a reward, in lines.
+        legend: Meaning of the columns.
+        remarks: Warnings about the numbers.
+        ledger: Lines of the privacy ledger.
     """
 
     title: str
@@ -160,7 +160,7 @@ def overview(
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
     keys = _COLUMNS | {f"links_{meter}": f"links_{meter}" for meter in meters}
     keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
-    # A swept round budget is called rounds as well; then the rounds that were made are not.
+    # A swept round budget is called rounds, too; then that name is the budget's.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
     rows = [row for row in iterate_rows(table, data) if row["seeds"]]
     if sort is not None:
@@ -201,7 +201,7 @@ def overview(
 
 
 def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """Yields all that is known of a configuration, by name; ``leak`` is a `costs.Cost`."""
+    """Yields the final values of each configuration by name; ``leak`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
     scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
     message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
@@ -218,19 +218,19 @@ def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]
 
 
 def compute_half_width(row: Mapping[str, Any], name: str = "regret") -> float:
-    """Returns half of the interval of a number in a row."""
+    """Returns half the width of an interval in a row."""
     return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
 
 
 def write_percent(row: Mapping[str, Any]) -> str:
-    """Writes half of the interval of regret in per cent of it."""
+    """Writes the half-width of the interval of regret in per cent of regret."""
     return f"{100 * compute_half_width(row) / row['regret']:.2g}" if row["regret"] else "0"
 
 
 def _build_columns(
     rows: Sequence[dict[str, Any]], table: xr.Dataset, outputs: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
-    """Returns the columns that there are: name, heading and cells."""
+    """Returns all columns: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
     view = costs.find_shared_view(row["leak"] for row in rows)
     share = f"{100 * table.attrs['level']:.6g} %"
@@ -273,7 +273,7 @@ _TESTS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt,
 
 
 def _parse_condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
-    """Returns whether a row fulfils a condition; what is unknown fulfils none."""
+    """Returns a predicate of rows; an unknown value fulfils no condition."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     bound = number_of(match[3]) if match else None
     if match is None or bound is None or bound != bound:
@@ -380,7 +380,7 @@ def write_remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
 def _find_remarks(
     cells: Iterable[xr.Dataset],
 ) -> tuple[list[tuple[float, float, float]], dict[str, list[tuple[str, str]]]]:
-    """Returns budgets that do not fit, and values that no theorem covers, by parameter.
+    """Returns round budgets that do not fit, and values without a theorem, by parameter.
 
     A budget has the rounds made and the per cent of seeds that still explore; a value, the remedy.
     """
@@ -406,7 +406,7 @@ def _find_remarks(
 def _has_heterogeneous_agents(table: xr.Dataset, data: xr.Dataset) -> Any:
     """Tells where the means of agents differ."""
     if "spread" in table.coords:
-        # A label of one's own does not tell the number: then agents may differ.
+        # A label without a number may stand for any spread.
         spread = table.spread
         return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1

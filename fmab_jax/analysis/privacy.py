@@ -1,4 +1,4 @@
-"""What an algorithm tells of a reward, and to whom: the privacy ledger, computed and in words.
+"""Computes and writes the privacy ledger: what each viewer learns about one reward.
 
 A ledger is about one changed reward of one agent, of whatever size its range allows, over a whole
 run. Neighbouring data differ in the K rewards, one of each arm, that one agent could get in one
@@ -47,7 +47,7 @@ _CUT_ROUNDS = "Rounds that the horizon cuts in their wait have sent their data, 
 
 
 class LedgerRow(NamedTuple):
-    """What somebody sees of one agent's rewards, and what it tells of one of them.
+    """What a viewer sees, and how much it leaks about one reward of one agent.
 
     Attributes:
         viewer: Who sees it.
@@ -56,8 +56,8 @@ class LedgerRow(NamedTuple):
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
             noise of several agents adds up, or where shares of one noise bound no ratio. For every
             event A, P(A) is at most e^epsilon times its chance with the other reward, plus delta.
-        delta: The delta of the latter.
-        over: Noises of ``law`` that add up; 0 where none are known to.
+        delta: Delta of ``epsilon_at_delta``.
+        over: Number of noises of ``law`` that add up; 0 for unknown.
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
         law: Of the noises, `fmab_jax.core.ledgers.LAPLACE` or ``BITS``.
@@ -132,7 +132,7 @@ def privacy_ledger(
 def merge_ledgers(
     cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]],
 ) -> list[dict[str, Any]]:
-    """Returns one ledger of several configurations: what all say alike is said once.
+    """Returns one ledger of several configurations; equal rows are joined.
 
     Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
     kind come back, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the smallest and
@@ -217,7 +217,7 @@ def write_table(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]]
 
 
 def _write_notes(ledger: str) -> list[str]:
-    """Writes what an epsilon counts for, and with which titles where they differ."""
+    """Writes what an epsilon covers, by title where the titles differ."""
     table = read_rows(ledger)
     covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
     # Files of older versions do not say whether an epoch fixes its pulls.
@@ -242,7 +242,7 @@ def _write_notes(ledger: str) -> list[str]:
 
 def _write_epsilons(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
-    # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
+    # Epsilon at delta grows with epsilon, so the ends suffice.
     ends = [epsilon_at(e, over, delta, law, tuple(shares) or None) for e, over, *shares in leaks]
     if math.isinf(min(ends)):
         return "no bound"

@@ -1,4 +1,4 @@
-"""Arms that are pulled, and rewards that policies release, drawn many times for an audit."""
+"""Draws pulled arms and released rewards for an audit."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.rewards import Law
 from fmab_jax.draws import ByAgent
 
-# Actions of index policies and of episodes are those of so many slots; elimination decides in one
-# of its first rounds in which a mean can be far enough behind.
+# Slots of a run of index policies or episodes. Elimination decides in one of its first rounds in
+# which the gap can exceed the radius.
 _SLOTS, _MOST_ROUNDS, _DECISIONS = 32, 30, 2
 _FAR_ENOUGH = 0.95
-# How often noise leads to a decision, in the data sets that are tried.
+# Chances of an elimination in the data sets.
 _CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 
 
@@ -61,7 +61,7 @@ class Releases:
         )
 
     def show(self, stream: Stream, batch: Float[np.ndarray, "slot run"]) -> Numbers:
-        """Returns what is released in some slots."""
+        """Returns the released rewards of some slots."""
         values = batch[list(stream.rounds)].T
         names = [f"slot {t + 1}" for t in stream.rounds]
         return Numbers(values, np.ones(len(names)), names, len(names) - 1)
@@ -86,7 +86,7 @@ def _draw_releases(trial: Any, root: Array, seed: Array, means: Array) -> Float[
 def expose_releases(
     algorithm: index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Releases:
-    """Returns what shows released rewards."""
+    """Returns the exposure of released rewards."""
     problem, size = events.make_zero_problem(exchange.agents), events.BATCH
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange)
     return Releases(row, replace(trial, room=size, shared=False), root, size)
@@ -94,11 +94,10 @@ def expose_releases(
 
 @dataclass(frozen=True)
 class _FixedRewards(Law):
-    """Rewards as they are given: the same from an arm always, but for one.
+    """Fixed rewards: an arm always gives the same one, except one changed reward.
 
-    Parameters are the arm's reward; and what the random numbers of the one reward are known by,
-    with its value. Those of an epoch, or of an episode, are the words of its key, a slot's is its
-    uniform number.
+    Parameters are the reward of the arm and two marks of the changed reward: the two words of the
+    key of its epoch or episode, or its uniform number and its value.
     """
 
     name: ClassVar[str] = "given"
@@ -109,12 +108,12 @@ class _FixedRewards(Law):
         return (parameters[0], *(jnp.zeros_like(parameters[0]),) * 6)
 
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
-        """Returns the arm's reward, or the changed one where the uniform number is its own."""
+        """Returns the reward of the arm, or the changed one where ``u`` is its mark."""
         base, number, value = parameters
         return jnp.where(u == number, value, base)
 
     def total(self, k0: Array, k1: Array, lane: Array, pulls: Array, *parameters: Array) -> Array:
-        """Returns the arm's rewards: in the epoch of these words 1 more, or 1 less of all 1."""
+        """Returns the sum of the rewards; in the marked epoch one reward is flipped."""
         base, first, second = parameters
         is_changed = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
         step = jnp.where(base < 1.0, 1.0, -1.0)
@@ -122,7 +121,7 @@ class _FixedRewards(Law):
 
 
 class _Data(NamedTuple):
-    """Two neighbouring data sets, of which one number tells which of them it is."""
+    """Two neighbouring data sets; ``when`` is 0 in the one without the change."""
 
     base: Any  # reward of each arm
     when: Any  # epoch, episode, or slot, of the reward that differs; 0 for none
@@ -131,16 +130,16 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Actions:
-    """How often the second arm is pulled in some slots of a whole run."""
+    """Pulls of the second arm in some slots of a whole run."""
 
     row: Seen
-    trial: Any  # whose rewards are given
+    trial: Any  # with fixed rewards
     root: np.uint32  # seed
     size: int  # runs of a batch
-    slots: Any  # that are looked at
-    names: tuple[str, ...]  # of each of them
-    data: tuple[_Data, ...]  # that are tried
-    words: str  # what is seen
+    slots: Any  # observed slots
+    names: tuple[str, ...]  # a name for each slot
+    data: tuple[_Data, ...]  # candidates
+    words: str  # name of the stream
     view: ClassVar[str] = "actions"
     compete: ClassVar[bool] = True
 
@@ -204,7 +203,7 @@ def _mark_reward(trial: Any, key: Array, when: Array, value: Array) -> tuple[Arr
 def expose_slots(
     algorithm: Episodes | index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Actions:
-    """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
+    """Returns the exposure of actions by slot; of one agent where all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
     trial = algorithm.bind(events.make_zero_problem(exchange.agents), _SLOTS, exchange=exchange)
@@ -223,7 +222,7 @@ def expose_slots(
 def expose_rounds(
     algorithm: Elimination, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Actions | str:
-    """Returns what shows the actions of elimination: who leaves, or what un-noised waits pull."""
+    """Returns the exposure of the actions of elimination: which arm leaves, or pulls in waits."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
     trial, rounds, decisive = _find_decisive_rounds(algorithm, exchange, events.HORIZON)
@@ -247,7 +246,7 @@ def expose_rounds(
     trial = replace(trial, draws=replace(trial.draws, law=_FixedRewards(row_of * ARMS + ARM)))
     start = row, trial, root, max(1, events.BATCH // trial.elements()), slots()
     if sees_waits:
-        # One reward turns what its agent pulls.
+        # One reward changes which arm its agent pulls.
         data = (_Data((0.5 / float(rounds.pulls[0]), 0.0), 1),)
         return Actions(*start, ("first wait",), data, "arms pulled in a wait, reward of round {}")
     return Actions(
@@ -261,7 +260,7 @@ def expose_rounds(
 def _find_decisive_rounds(
     algorithm: Elimination, exchange: Exchange, horizon: int
 ) -> tuple[EliminationTrial, Schedule, list[int]]:
-    """Returns a trial, its rounds, and the first of these in which an arm can leave."""
+    """Returns a trial, its rounds, and the first rounds in which an arm can leave."""
     trial = algorithm.bind(events.make_zero_problem(exchange.agents), horizon, exchange=exchange)
     number = int(min(_MOST_ROUNDS, count_rounds(algorithm, trial)))
     rounds: Schedule = jax.device_get(plan_rounds(trial, rounds=number))
@@ -276,7 +275,7 @@ def _build_near_decisions(
     rounds: Schedule,
     decisive: list[int],
 ) -> tuple[_Data, ...]:
-    """Returns data in which noise, or the reward that differs, decides who stays.
+    """Returns data in which noise, or the changed reward, decides which arm stays.
 
     The first arm is better by so much that noise lets the second one leave with some chance.
     """

@@ -1,4 +1,4 @@
-"""Which configurations are compared with which: those of one question, and what they are called."""
+"""Selects the configurations to compare, which have one question, and labels them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fmab_jax.analysis import words
 from fmab_jax.run.attributes import study_at
 
 ALL_PAIRS = 5
-"""So many configurations are compared each with each; of more, one parameter at a time."""
+"""Up to this number, all pairs are compared; beyond it, one parameter varies at a time."""
 
 QUESTIONS = (
     *("horizon", "agents", "arms", "problem", "spread", "instance_gap"),
@@ -24,11 +24,11 @@ QUESTIONS = (
 """Parameters whose values are different questions, not better or worse answers."""
 
 DIFFERENT_QUESTIONS = "Runs of other horizons, sizes or problems are not compared with each other"
-"""What is said where runs answer different questions."""
+"""Warning about runs with different questions."""
 
 
 def find_reference(coordinate: xr.DataArray) -> int:
-    """Returns the place of the value that others are compared with: none, the largest, the first.
+    """Returns the index of the reference value: "none", else the largest, else the first.
 
     Args:
         coordinate: Of a swept parameter.
@@ -43,7 +43,7 @@ def find_reference(coordinate: xr.DataArray) -> int:
 
 
 def read_question(data: xr.Dataset) -> dict[str, Any]:
-    """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
+    """Returns the question of a run from its study: values by names of `QUESTIONS`.
 
     A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
     its seeds. ``means`` is a digest of the fixed means that come along.
@@ -74,12 +74,12 @@ def read_question(data: xr.Dataset) -> dict[str, Any]:
 
 
 def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
-    """Returns the names in which two questions differ, as far as both say so."""
+    """Returns the names that both questions state with different values."""
     return [name for name in first if name in second and first[name] != second[name]]
 
 
 def list_contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Returns the places of the configurations that are compared, in pairs.
+    """Returns the pairs of configurations to compare, by their indices.
 
     Args:
         data: Results with ``seeds`` over the swept parameters.

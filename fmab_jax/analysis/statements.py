@@ -1,8 +1,7 @@
-"""Two runs' regret at the horizon as numbers, and the one sentence that is made of them.
+"""Comparison of the regret of two runs at the horizon, as numbers and as one sentence.
 
-A `Comparison` says who took part and who did not, on which question, at which trust and leak, how
-large the difference is, how sure, and by which rule. Text, cells and HTML are made of it, here and
-nowhere else.
+A `Comparison` holds the participants, the question, trust and leak, the difference with its
+interval, and the method. Only this module writes it as text or as cells.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from fmab_jax.analysis.costs import NO_MESSAGES, Cost, add_view, write_leak
 
 
 class Question(NamedTuple):
-    """What was asked of all that are compared.
+    """Question of all runs of a comparison.
 
     Attributes:
         horizon: T, in slots; None where it is not said.
@@ -33,18 +32,18 @@ class Question(NamedTuple):
 
 
 UNKNOWN_QUESTION = Question()
-"""Nothing is said of the question."""
+"""A question without any value."""
 
 
 class Participant(NamedTuple):
-    """Who takes part in a comparison.
+    """Run of a comparison.
 
     Attributes:
         label: Its name.
         seeds: How many it has.
         mean: Mean regret at T over the seeds that are compared.
         leak: What others are told of a reward, as `leak_text` writes it; "" for unknown.
-        view: Who of these is meant, by what is seen, such as "single messages".
+        view: Observation that the leak is about, such as "single messages".
         accountant: "pure", or the delta up to which the leak holds.
         trust: Who is trusted with what, in words.
         links: Mean number of links at T; NaN for unknown.
@@ -61,7 +60,7 @@ class Participant(NamedTuple):
 
     @classmethod
     def from_cost(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:
-        """Returns a run under its name, with what it took."""
+        """Returns a participant with its cost."""
         return cls(label, seeds, mean, write_leak(cost), cost.view, "pure", cost.trust, cost.links)
 
     @property
@@ -91,17 +90,17 @@ _LEAST_P = 1e-15
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What one run's regret at the horizon is beside another's; made by `compare` only.
+    """Comparison of the regret of two runs at the horizon; only `compare` makes it.
 
     Attributes:
         participants: The two runs.
-        absent: Who takes no part, by the reason why.
-        question: What both were asked.
+        absent: Runs that take no part, by reason.
+        question: Question of both.
         method: "paired", "Welch" or "bound"; see `METHODS`.
         level: Confidence level.
         together: How many comparisons are decided together.
-        note: What to know of the seeds besides; "" for nothing.
-        at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
+        note: Note on the seeds; "" for none.
+        at: Values that both share and others do not, such as "ε = 1"; "" for none.
         difference: Mean regret of the first minus that of the second, in reward summed over agents.
         lower: Lower end of its confidence interval.
         upper: Upper end.
@@ -159,14 +158,14 @@ class Comparison:
 
     @property
     def method_note(self) -> str:
-        """By which rule, over how many seeds; for a note or a caption."""
+        """Method and number of seeds, for a note or a caption."""
         first, second = self.seeds
         seeds = f"{first:,} seeds each" if first == second else f"{first:,} and {second:,} seeds"
         return f"{METHODS[self.method]}; {seeds}{f' ({self.note})' * bool(self.note)}"
 
     @property
     def sentence(self) -> str:
-        """One plain sentence, with what both took as far as it is known.
+        """One plain sentence, with leaks, links and trust where they are known.
 
         Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; p = 0.2 leaks less: ε = 1 and
         2 (single messages); links 22.4 and 47.1".
@@ -187,7 +186,7 @@ class Comparison:
 
     @property
     def _leaks(self) -> str:
-        """Writes both leaks, and which is the smaller; numbers of unlike views have no order."""
+        """Writes both leaks and compares them; leaks of different views have no order."""
         first, second = self.participants
         if not (first.view and second.view):
             return ""
@@ -211,7 +210,7 @@ class Comparison:
 
     @property
     def _trusts(self) -> str:
-        """Says that trust is unlike, where leaks of two kinds do not: a number, none, no bound."""
+        """Writes both trusts where they differ, unless the kinds of leak say so already."""
         kinds = {"ε" if run.is_bounded else run.leak for run in self.participants}
         trusts = dict.fromkeys(run.trust or "not known" for run in self.participants)
         if len(trusts) == 1 or len(kinds) > 1:
@@ -221,7 +220,7 @@ class Comparison:
     def cells(self, view: str = "") -> dict[str, str]:
         """Returns the cells of a table of comparisons, by their headings; "–" for unknown.
 
-        Leaks are told with what is seen, but for the ``view`` that the table names.
+        Leaks have their view in brackets, except the ``view`` that the table names.
         """
         leaks = [add_view(run.leak, run, view) for run in self.participants]
         percent_is_known = math.isfinite(self.percent), math.isfinite(self.percent_lower)

@@ -1,4 +1,4 @@
-"""What is kept of many seeds without their curves: moments, a histogram, counts; all mergeable.
+"""Summaries of many seeds that can be merged: moments, a histogram and counts.
 
 Moments are kept about an anchor, a value of the first seed, so that a large common offset costs no
 digits; merging them in any order agrees to 1e-12. Histogram and counts are whole numbers: merging
@@ -22,11 +22,11 @@ BIN_WIDTH = 1e-3
 """Relative width of a histogram bin: the error of a quantile read from it."""
 
 ROWS = 1024
-"""Rows that one product of matrices adds up; a fixed number, so that a fixed order of summation."""
+"""Rows of one matrix product; a fixed number fixes the order of summation."""
 BITS = 21
 """Bits of one part of a number: ROWS products of such parts add up to less than 2^53, exactly."""
-# Rows and columns of matrices that a library multiplies without threads of its own: those wait for
-# one another, for ten times as long as they compute where a core is busy.
+# Libraries multiply matrices of this size in one thread; several threads wait for each other ten
+# times as long as they compute where a core is busy.
 _TILE = 64
 _LOG_WIDTH = math.log1p(BIN_WIDTH)
 
@@ -39,8 +39,8 @@ def refuse_huge(field: str, values: np.ndarray) -> None:
     """Refuses values whose squares would not add up to a number.
 
     Args:
-        field: What they are called.
-        values: Of all seeds; NaN, of a seed that is missing, passes.
+        field: Name of the values in errors.
+        values: Values of all seeds; NaN, for a missing seed, passes.
 
     Raises:
         Refusal: If one is infinite or larger than `MOST`.
@@ -86,7 +86,7 @@ def compute_moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) 
     Args:
         curves: Values.
         full: Keep the covariance of the slots, not only the variances.
-        threads: That share the work; the bytes are the same.
+        threads: Number of threads; the bytes do not depend on it.
     """
     seeds, times = curves.shape
     anchor = np.array(curves[0], np.float64)
@@ -109,7 +109,7 @@ def compute_moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) 
 
 
 def multiply_exactly(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
-    """Returns block.T @ block of at most ROWS rows, the same bytes whoever multiplies.
+    """Returns block.T @ block of at most ROWS rows, with the same bytes on every machine.
 
     A library of matrices adds up in an order of its own, by threads and processor. Each column is
     cut to two parts of BITS bits below its largest value, whose products and sums are exact; what

@@ -1,4 +1,4 @@
-"""What every configuration of a sweep ends with, as a table with intervals."""
+"""Builds the table of final values of a sweep, with intervals."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _compute_final_row(
     level: float,
     outputs: Sequence[str],
 ) -> dict[str, Any]:
-    """Returns what one configuration ends with, by the names of `final_table`."""
+    """Returns the final values of one configuration, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
     band = {}
     if "regret" in cell:
@@ -176,7 +176,7 @@ def _compute_moments(values: np.ndarray) -> tuple[float, float]:
 
 
 def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
-    """Returns results whose ``seeds`` counts those that are there, not those that were run.
+    """Returns results whose ``seeds`` counts the seeds that are present.
 
     Some may have been selected, runs may have been joined, and variables left out. Where runs were
     joined and the attributes are those of the first, as xarray keeps them by default, what it leaks
@@ -227,7 +227,7 @@ def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
 
 
 def _check_values(data: xr.Dataset, field: str) -> None:
-    """Refuses seeds and slots that are no whole numbers, and regret that is no real number."""
+    """Refuses seeds and slots that are not whole numbers, and regret that is not real."""
     remedy = "use what a run gives, unchanged"
     for name in [n for n in ("seed", "time", "slot", "seeds") if n in data.variables]:
         values = data[name].values
@@ -244,7 +244,7 @@ def _check_values(data: xr.Dataset, field: str) -> None:
 
 
 def list_scalar_outputs(data: xr.Dataset) -> list[str]:
-    """Returns the outputs that results were asked for and that are a number of each seed."""
+    """Returns the optional outputs of a result with one number for each seed."""
     over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
     names = [text.partition(" ")[0] for text in said(data, "study").get("outputs", ())]
     return [n for n in names if f"{n}{end}" in data and {*data[f"{n}{end}"].dims} <= over]

@@ -67,12 +67,12 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class _Model(Schedule):
-    """One instance, with what both kinds of bound share."""
+    """One instance, with the quantities that both kinds of bound use."""
 
     exchange: Exchange
     trusted: bool  # whether C(r) covers the aggregate at all
     last: Int[np.ndarray, " arm"]  # epoch after which the arm is gone; past the table if never
-    surely: float  # completed rounds, on whatever event
+    surely: float  # completed rounds on every event
     pair: float  # `pair_failure`
 
     @property
@@ -243,7 +243,7 @@ def _build_model(
 
 
 def _find_exploration_ends(table: Epochs, arms: int, wait: int) -> Float[np.ndarray, " epoch"]:
-    """Returns the earliest slot at which each epoch can have been explored, before its wait."""
+    """Returns the earliest slot at which each epoch can end, before its wait."""
     pulls = table.fewest_pulls
     return arms * pulls[0] + 2 * (pulls - pulls[0]) + wait * np.arange(len(pulls))
 
@@ -251,7 +251,7 @@ def _find_exploration_ends(table: Epochs, arms: int, wait: int) -> Float[np.ndar
 def _split_regret(
     model: _Model, slots: Float[np.ndarray, " time"]
 ) -> tuple[Float[np.ndarray, " time"], ...]:
-    """Returns regret by each slot on the good event: of exploration, waiting and commitment."""
+    """Returns regret of exploration, waiting and commitment by each slot on the good event."""
     gaps, table, last = model.gaps, model.table, model.last
     K, M, wait = len(gaps), model.exchange.agents, model.exchange.wait
     zeros = np.zeros_like(slots)
@@ -289,7 +289,7 @@ def _split_regret(
 def _assemble_bounds(
     model: _Model, exploration: float, waiting: float, commitment: float, most: float
 ) -> Bounds:
-    """Returns the record; where C(r) covers nothing, only what always holds."""
+    """Returns the bounds; where C(r) does not cover the aggregate, trivial ones."""
     exchange, surely, T = model.exchange, model.surely, model.horizon
     # Arms that tie with the best may stay for ever.
     ties = np.count_nonzero(model.gaps == 0) > 1

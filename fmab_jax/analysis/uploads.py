@@ -1,4 +1,4 @@
-"""Messages of elimination, and their sums, drawn many times: what an audit is shown of them."""
+"""Draws messages of elimination, and their sums, for an audit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fmab_jax.core.rare import table
 from fmab_jax.draws import ByAgent, Draws
 
 STRONGER = ", and the noisy sums that they follow from"
-"""What a viewer sees that is stronger than the one that a row of the ledger is about."""
+"""Addition to a viewer who sees more than the viewer of the row."""
 
 
 class Messages(NamedTuple):
@@ -45,7 +45,7 @@ class Uploads:
 
     row: Seen
     view: str
-    words: tuple[str, str]  # what is seen of one round, and of several
+    words: tuple[str, str]  # name of the output of one round, and of several
     # With as many rows as a batch needs, but N and the noise of the real agents.
     trial: EliminationTrial
     problem: Any  # all rewards are 0
@@ -53,14 +53,14 @@ class Uploads:
     size: int
     rounds: int  # uploads that there are at most
     agents: int  # drawn in one run
-    # [agent] in a sum: 1 of the agent with the changed reward, 0 of the one that looks and takes
-    # its own message out. None for single messages.
+    # [agent] weights in a sum: 1 for the agent with the changed reward, 0 for the viewer, who takes
+    # out its own message. None for single messages.
     weights: Any
-    skips: bool  # whether an agent may not be asked in a round
+    skips: bool  # whether some agents do not report in a round
     compete: ClassVar[bool] = False
 
     def streams(self) -> list[Stream]:
-        """Returns single rounds, and all of them with the reward in the first or in the last."""
+        """Returns streams of single rounds, and of all rounds with the reward in the first or last."""
         (single, plural), last = self.words, self.rounds - 1
         result = [Stream(f"one {single}", -1, 0, (0,))]
         if last:
@@ -111,7 +111,7 @@ def _draw_messages(
 ) -> Messages:
     """Draws the messages of the first rounds as a run does, while all arms stay.
 
-    Where agents are heard now and then, they are so in law: here all are drawn in each epoch.
+    All agents are drawn in each epoch, which has the same law as partial participation.
 
     Args:
         trial: With a row for each agent of each run.
@@ -194,14 +194,14 @@ def expose_uploads(
     over: int = 1,
     is_member: bool = False,
 ) -> Uploads:
-    """Returns what shows messages, or sums over so many agents, of which the viewer may be one."""
+    """Returns the exposure of messages, or of sums over agents, one of which may be the viewer."""
     problem = events.make_zero_problem(exchange.agents)
     secure, shares = algorithm.sums_securely, algorithm.shares_arms
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange, sum_agents=secure or shares)
     view = "sums" if secure or over > 1 else "messages"
     words, agents, weights = ("upload", "uploads"), 2, None
     if trial.alone:
-        # The viewer tried here sees more than the one of the row.
+        # This viewer sees more than the viewer of the row.
         row = row._replace(viewer=row.viewer + STRONGER)
         words, agents = ("noisy sum", "noisy sums"), 1
     elif secure:
@@ -211,7 +211,7 @@ def expose_uploads(
         words, agents = (f"sum over {over} agents{note}", f"sums over {over}{note}"), over
         weights = np.ones(over)
         if over == exchange.agents:
-            # The agent whose reward differs, and the one that looks, have the largest weights.
+            # The agent whose reward differs and the viewer have the largest weights.
             weights = np.sort(np.asarray(exchange.weights, np.float64))[::-1]
             weights = weights / weights[0]
         if is_member:
@@ -229,7 +229,7 @@ def expose_uploads(
 
 
 def make_agent_draws(draws: Draws, rows: int, secure: bool) -> ByAgent:
-    """Returns draws of so many agents that have sums of their own, and are all heard.
+    """Returns draws of ``rows`` agents that all report their own sums.
 
     Args:
         draws: Whose rewards, noise and memory.

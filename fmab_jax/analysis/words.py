@@ -1,4 +1,4 @@
-"""What a result says of itself in words: one list of facts, for captions and tables alike.
+"""Writes the facts of a result in words, for captions and tables.
 
 Nothing here knows a parameter by name: a dimension's coordinate carries its words (``long_name``,
 ``symbol``, ``none``), a result its ``settings``.
@@ -102,7 +102,7 @@ def write_name(coordinate: xr.DataArray) -> str:
 
 
 def group_labels(words: Mapping[str, Any]) -> dict[Any, str]:
-    """Returns, by what is said of some labels, these labels."""
+    """Groups labels by their text."""
     groups: dict[Any, list[str]] = {}
     for label, text in words.items():
         groups.setdefault(text, []).append(label)
@@ -134,7 +134,7 @@ def _has_covered_messages(data: xr.Dataset) -> bool:
 
 
 def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) -> list[str]:
-    """Returns what a run, or all configurations of a table, were made with.
+    """Returns the settings of a run, or of all configurations of a table.
 
     Title, privacy, M, K, T, and then every setting that is not its default, the root seed, and how
     agents were drawn. A parameter of which one value was selected is told even if that is the
@@ -181,7 +181,7 @@ def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = Fa
 
 
 def _read_settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
-    """Returns words for settings by name, the titles of the algorithms, and what has other owners.
+    """Returns settings by name, the titles of the algorithms, and settings of other owners.
 
     Words that differ between the algorithms, or the problems, that are left stand in brackets after
     their owner: "CDP-MAB, DDP-MAB (ring)". Of a title that all have there is none, "".

@@ -1,4 +1,4 @@
-"""What an audit saw: the two distributions that are to be told apart, and how well they are."""
+"""Draws an audit: the two distributions, and how well they can be distinguished."""
 
 from __future__ import annotations
 

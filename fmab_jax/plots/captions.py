@@ -1,4 +1,4 @@
-"""What a figure says besides the facts of `analysis.words`: seeds, meters, and what went wrong."""
+"""Writes captions: seeds, meters, leaks and failures, besides the facts of `analysis.words`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fmab_jax.analysis.words import (
 )
 
 Sentence = str | tuple[str, ...]
-"""Of a caption, without its full stop: a tuple has shorter forms behind the whole one."""
+"""A sentence without its full stop; in a tuple, shorter forms follow the full one."""
 
 # Leaks that a caption lists one by one.
 _MOST_LISTED = 8
@@ -38,7 +38,7 @@ def list_swept(finals: xr.Dataset) -> list[str]:
 
 
 def read_arrays(finals: xr.Dataset, names: Iterable[str], dims: Sequence[str]) -> list[np.ndarray]:
-    """Returns variables of a table over these parameters; of others the first value's."""
+    """Returns variables of a table over some parameters; others have their first value."""
     first_values = {name: 0 for name in list_swept(finals) if name not in dims}
     everywhere = xr.DataArray(np.zeros([finals.sizes[name] for name in dims]), dims=list(dims))
     selected = (finals[name].isel(first_values, missing_dims="ignore") for name in names)
@@ -51,7 +51,7 @@ def write_axis_label(coordinate: xr.DataArray) -> str:
 
 
 def describe_seeds(run: xr.Dataset) -> str:
-    """Writes how many seeds a run has, and which if they are not the first ones."""
+    """Writes the number of seeds of a run, and their range if it does not start at 0."""
     size = run.sizes["seed"] if "seed" in run.sizes else int(run.seeds)
     seeds = run.seed.values if "seed" in run.coords else np.arange(size)
     number = write_quantity("", len(seeds), "seed")
@@ -83,13 +83,13 @@ def read_band_kind(data: xr.Dataset) -> str:
 
 
 def describe_points(finals: xr.Dataset) -> Sentence:
-    """Says what the points and bars of a table's final values are."""
+    """Describes the points and bars of final values."""
     whole = f"Points: means over the seeds; bars: {finals.attrs['description']}"
     return whole, f"Points: means; bars: {read_band_kind(finals)}"
 
 
 def describe_failures(sentences: Sequence[str], tables: Iterable[xr.Dataset]) -> Sentence:
-    """Returns sentences on what went wrong as one; the short one says how often in all."""
+    """Joins sentences on failures; the short form has the totals."""
     tables, texts = list(tables), list[str]()
     for event, words in EVENTS.items():
         recorded = [table for table in tables if event in table]
@@ -120,7 +120,7 @@ def list_cells(data: xr.Dataset, dims: Sequence[str]) -> list[xr.Dataset]:
 
 
 def describe_exposures(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
-    """Says what runs leak, and who is trusted by whom, where they differ in it."""
+    """Describes leaks and trust of runs where they differ."""
     costs = {label: read_exposure(data) for label, data in runs.items()}
     view, sentences = find_shared_view(costs.values()), list[Sentence]()
     texts = {k: add_view(write_leak(cost) or "not known", cost, view) for k, cost in costs.items()}
@@ -130,7 +130,7 @@ def describe_exposures(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
         low, *_, high = sorted(costs, key=lambda k: (math.isnan(costs[k].leak), costs[k].leak))
         ends = f"{texts[low]} to {texts[high]}"
         start = f"Leak ε of one reward in {view or 'what is sent'}: "
-        # Even the only form is a short one: short forms are drawn first.
+        # The tuple makes the text a short form, too: short forms are drawn first.
         sentences.append(
             (start + (ends if len(leaks) > _MOST_LISTED else leak_texts), start + ends)
         )
@@ -143,12 +143,12 @@ def describe_exposures(runs: Mapping[str, xr.Dataset]) -> list[Sentence]:
 
 
 def describe_cell_exposures(data: xr.Dataset) -> list[Sentence]:
-    """Says what the configurations of a table leak, and who is trusted, where they differ in it."""
+    """Describes leaks and trust of the configurations of a table where they differ."""
     dims = list_swept(data)
     cells, shape = list_cells(data, dims), [data.sizes[name] for name in dims]
     places = np.arange(len(cells)).reshape(shape)
     texts = np.reshape([str(read_exposure(cell)) for cell in cells], shape)
-    # A parameter with which nothing changes is no part of a name.
+    # A parameter that changes neither leak nor trust is not named.
     for axis, name in reversed([*enumerate(dims)]):
         if (texts == texts.take([0], axis)).all():
             texts, places = np.asarray(texts.take(0, axis)), np.asarray(places.take(0, axis))
@@ -177,7 +177,7 @@ def describe_run_events(bands: Mapping[str, xr.Dataset]) -> list[str]:
 
 
 def _write_event_share(band: xr.Dataset, event: str) -> str:
-    """Writes how many of a run's seeds an event befell, and the interval."""
+    """Writes how many seeds of a run had an event, with the interval."""
     if event not in band:
         return "not recorded"
     ends = _write_range(band[f"{event}_lower"], band[f"{event}_upper"])

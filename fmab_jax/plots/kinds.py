@@ -1,4 +1,4 @@
-"""The kinds of figures of results: a new one is a file of its own, and a line here.
+"""Lists the kinds of figures; a new kind is a file and a line here.
 
 `fmab plot` has its options from this table. Nothing here needs matplotlib.
 """
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 class Kind(NamedTuple):
     """A kind of figure."""
 
-    # Module of this room, and function: its first argument is the table of final values, the others
-    # are the options that it takes, by name.
+    # Module and function: its first argument is the table of final values, the others are options.
     home: str
     help: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
     needs: tuple[str, ...] = ()  # options that must be given, of "x", "y" and "hue"
@@ -48,7 +47,7 @@ KINDS = {
 
 
 def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
-    """Returns a figure of results; what it takes, with level and prices, is among the options."""
+    """Draws a figure of results; the options include level and prices."""
     from fmab_jax.analysis.tables import final_table
 
     kind, level = KINDS[name], options["level"]
@@ -59,5 +58,5 @@ def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
 
 
 def list_flags() -> dict[str, Kind]:
-    """Returns the kinds that a flag of their name asks for."""
+    """Returns the kinds that have a flag."""
     return {name: kind for name, kind in KINDS.items() if kind.help}

@@ -1,4 +1,4 @@
-"""Texts beside points of a figure, where there is room for them."""
+"""Places labels beside points of a figure where there is room."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def label_points(
     point = axes.figure.dpi / 72
     frame = axes.get_window_extent().padded(-2 * point)
     pixels = axes.transData.transform(points.T)
-    # What a label had better not cover: lines, bars, and lines from other labels to their points.
+    # Labels avoid lines, bars, and the leaders of other labels.
     strokes = [np.linspace(start, end, 30) for start, end in _iterate_strokes(axes)]
     covers = np.concatenate([np.empty((0, 2)), *strokes])
     boxes: list[Bbox] = []

@@ -19,7 +19,7 @@ from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.style import FONT, measure_text, wrap_text
 
 _HEIGHT = 1.9
-# Of the numbers in a map, by their power of ten.
+# Units of the numbers in a map, by power of ten.
 _UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
 
 
@@ -211,7 +211,7 @@ def _draw_scale(axes: Axes, mesh: Any, height: float) -> Axes:
 
 
 def _place_ticks(coordinate: xr.DataArray) -> _Ticks:
-    """Decides where the values of a parameter stand on an axis."""
+    """Places the values of a parameter on an axis."""
     values = tables.read_values(coordinate)
     labels = [write_tick(coordinate, value) for value in values]
     finite = [value for value in values if is_number(value) and math.isfinite(value)]
@@ -231,7 +231,7 @@ def _place_ticks(coordinate: xr.DataArray) -> _Ticks:
 
 
 def _choose_norm(values: np.ndarray) -> Normalize:
-    """Returns how values become colours."""
+    """Returns the norm that maps values to colours."""
     low, high = float(values.min()), float(values.max())
     if not style.has_wide_range(values):
         return Normalize(low, high)
@@ -261,7 +261,7 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
 
 
 def _thin_labels(places: np.ndarray, sizes: Sequence[float]) -> list[int]:
-    """Returns which labels stay, from the last one backwards, so that none touches another."""
+    """Returns the labels that fit without touching, chosen from the last one backwards."""
     places_left: list[int] = []
     for index in range(len(sizes) - 1, -1, -1):
         need = (sizes[index] + sizes[places_left[-1]]) / 2 if places_left else 0.0

@@ -1,4 +1,4 @@
-"""Regret against communication cost: what no other configuration beats, the leak included."""
+"""Draws regret against communication cost, with the Pareto front at equal trust and leak."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def _is_logarithmic(times: np.ndarray) -> bool:
 
 
 def _prepend_zero(begin: bool, values: Any) -> np.ndarray:
-    """Returns what a series is at slot 0, which is 0, and what it is afterwards."""
+    """Prepends slot 0, at which every series is 0."""
     return np.append(0, values) if begin else np.asarray(values)
 
 
@@ -307,7 +307,7 @@ def _write_caption(
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     exposures = captions.describe_exposures(runs)
-    # Leaks that are listed are no facts besides.
+    # Listed leaks are not repeated as facts.
     plain = any(len(forms) > 1 for forms in exposures if isinstance(forms, tuple))
     facts = {
         label: [*words.list_facts(data, leaks=not plain), captions.describe_seeds(data)]
@@ -349,12 +349,12 @@ def _write_caption(
 
 
 def _normalize_fact(words: str) -> str:
-    """Returns words by which a label and a fact are the same: "ε = 1.0", "T = 500 slots"."""
+    """Normalizes a fact to compare it with a label: "ε = 1.0" and "ε = 1" are equal."""
     return re.sub(r"\.0\b| (agent|arm|slot)s?$", "", words.lower())
 
 
 def _describe_links(runs: Mapping[str, xr.Dataset]) -> list[str]:
-    """Says on which meter peers are counted, and who builds none."""
+    """Describes the meter of peer links, and names runs without links."""
     meters = words.group_labels({label: captions.name_meters(data) for label, data in runs.items()})
     meters.pop("", None)
     sentences = [

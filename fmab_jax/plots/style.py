@@ -35,7 +35,7 @@ MOST = len(COLOURS) * len(STROKES)
 
 # Inches and points. A column of the usual two-column journals is 3.4 in wide.
 WIDTH, PAD, FONT = 3.4, 0.05, 7
-# Of the height, for a caption.
+# Share of the height for the caption.
 SHARE = 0.2
 _TIE = "\N{NO-BREAK SPACE}"
 
@@ -70,7 +70,7 @@ def make_panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure,
 
 
 def style_axes(axes: Axes) -> None:
-    """Gives axes the one look; labels and ticks that are set later have it too."""
+    """Styles axes; labels and ticks that are set later follow."""
     axes.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="0.9", linewidth=0.5)
@@ -89,7 +89,7 @@ def has_wide_range(values: np.ndarray) -> bool:
 
 
 def scale_linear(axes: Axes, side: Literal["x", "y"]) -> None:
-    """Has a linear axis count few, short numbers, with a common power of ten if need be."""
+    """Writes few, short numbers on a linear axis, with a common power of ten if needed."""
     axes.locator_params(axis=side, nbins=4)
     axes.ticklabel_format(axis=side, style="sci", scilimits=(-3, 4), useMathText=True)
 
@@ -228,7 +228,7 @@ def _join_sentences(sentences: Sequence[str]) -> str:
 def _fit_sentences(
     sentences: Sequence[tuple[str, ...]], fits: Callable[[Sequence[str]], bool]
 ) -> list[str]:
-    """Returns as much as fits: first what has short forms, in the shortest; then all, in turn."""
+    """Returns the sentences that fit: first the shortest forms, then longer ones in turn."""
     texts = [""] * len(sentences)
     shortest = [forms[1:][-1:] for forms in sentences]
     for stage in (shortest, sentences):
@@ -242,7 +242,7 @@ def _fit_sentences(
 
 
 def read_caption(figure: Figure) -> tuple[list[str], str]:
-    """Returns what is drawn of a finished figure's caption, and the whole."""
+    """Returns the drawn part of the caption of a figure, and the whole caption."""
     return [text.get_text().replace("\n", " ") for text in figure.texts], str(figure.get_label())
 
 

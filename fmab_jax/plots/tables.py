@@ -1,4 +1,4 @@
-"""What figures of final values share: checks, axis labels and captions of their tables."""
+"""Checks, axis labels and captions for figures of final values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 def check_finals(
     finals: xr.Dataset, metrics: Sequence[str], parameters: dict[str, str | None]
 ) -> None:
-    """Refuses what is not a complete table of final values, and unknown names."""
+    """Refuses an incomplete table of final values, and unknown names."""
     for metric in metrics:
         choice("metric", metric, _VARIABLES, "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
@@ -85,7 +85,7 @@ def write_metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
 def write_caption(
     finals: xr.Dataset, sentences: Sequence[captions.Sentence], *, paid: bool
 ) -> list[captions.Sentence]:
-    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck."""
+    """Returns the caption: shared settings, ``sentences``, meters of a cost, and failures."""
     varied = [name for name in captions.list_swept(finals) if finals.sizes[name] > 1]
     seeds, meters = (
         captions.describe_seeds_per_cell(finals),

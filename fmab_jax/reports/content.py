@@ -1,4 +1,4 @@
-"""What a report says, as plain values: read from results before any page is made of it."""
+"""Reads the content of a report from results, as plain values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_CURVES, _MOST_PANELS = 8, 4
 
 
 class Source(NamedTuple):
-    """One result that a report is about."""
+    """One result of a report."""
 
     label: str  # its name, "" for the only one
     data: xr.Dataset
@@ -39,7 +39,7 @@ class Source(NamedTuple):
 
     @property
     def start(self) -> str:
-        """What sentences about it begin with."""
+        """Start of sentences about it."""
         return f"{self.label}: " * bool(self.label)
 
     @property
@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
     @property
     def versions(self) -> list[tuple[str, str]]:
-        """Names and versions of what computed it, and the hash of its study."""
+        """Names and versions of the software and device, and the hash of the study."""
         rows = [(name, f"{name}_version") for name in ("fmab_jax", "jax", "jaxlib", "numpy")]
         rows += [("device", "platform_version"), ("device", "device")]
         attrs, rows = self.data.attrs, [*rows, ("hash of the study", "study_hash")]
@@ -74,7 +74,7 @@ class Source(NamedTuple):
             if study_file.study_of(tomllib.loads(text)).hash == attrs.get("study_hash"):
                 return text, ""
         except (Refusal, AttributeError, KeyError, TypeError, ValueError):
-            pass  # code of one's own, or results that do not say how they were made
+            pass  # plug-ins, or results without a full study
         return "", "No study file makes these results again: they do not hold all that made them."
 
 
@@ -92,7 +92,7 @@ class Cell(NamedTuple):
 
     @property
     def leak(self) -> str:
-        """What it leaks, for a sentence: "ε = 5 (single messages)", "nothing"."""
+        """Its leak, for a sentence: "ε = 5 (single messages)", "nothing"."""
         if self.cost.is_bounded:
             return f"ε = {costs.write_leak_cell(self.cost, '')}"
         text = costs.write_leak(self.cost) or "an unknown amount"
@@ -105,7 +105,7 @@ class Cell(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """An image, and its words."""
+    """An image with its texts."""
 
     uri: str  # the image, as text that a page can hold
     short: str  # what is drawn, with seeds, horizon and band: stands under it
@@ -115,7 +115,7 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """All that a page says."""
+    """Content of a page."""
 
     title: str
     sources: list[Source]
@@ -153,7 +153,7 @@ class Content:
 def read_content(
     results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: dict[str, Any]
 ) -> Content:
-    """Reads all that a report says from results by label."""
+    """Reads the content of a report from results by label."""
     results = {label: check_result(data) for label, data in results.items()}
     number = sum(int(data.seeds.size) for data in results.values())
     if number > MOST_CELLS:
@@ -237,7 +237,7 @@ def _iterate_cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterato
 
 
 def _write_tick(cell: xr.Dataset, axis: xr.DataArray, swept: bool) -> str:
-    """Writes what a configuration has of a parameter that some results sweep; "" for nothing."""
+    """Writes the value of a parameter that some results sweep; "" where there is none."""
     value: Any = cell.attrs.get(axis.name)
     if axis.name in cell.coords:
         value = cell[axis.name].values.reshape(-1).tolist()[0]
@@ -263,7 +263,7 @@ def _compare_cells(
 
 
 def _describe_events(source: Source) -> list[str]:
-    """Says what went wrong in how many seeds, and what else to know of the numbers."""
+    """Describes failures of seeds, and adds the remarks of the overview."""
     lines = [f"{line}." for line in captions.describe_cell_events(source.table)]
     return lines + [" ".join(line.split()) for line in write_remarks(source.table, source.data)]
 
@@ -271,7 +271,7 @@ def _describe_events(source: Source) -> list[str]:
 def _write_question(
     sources: Sequence[Source], values: Mapping[str, str], titles: Sequence[str]
 ) -> list[str]:
-    """Says what was asked, of whom, on what."""
+    """Writes the question of the report and the settings of each result."""
     lines = [f"How much regret does {titles[0]} collect, and what does it send?"]
     if len(sources) > 1:
         names = _join_names([source.label for source in sources])
@@ -288,7 +288,7 @@ def _write_question(
 
 
 def _describe_trust(cells: Sequence[Cell]) -> list[tuple[str, str]]:
-    """Says of each algorithm who is heard, and who is trusted with what."""
+    """Writes communication and trust of each algorithm."""
     trusts: dict[type[base.Algorithm], dict[str, None]] = {}
     for cell in cells:
         if owner := costs.find_algorithm(cell.data):
@@ -336,7 +336,7 @@ def draw_finals(source: Source) -> Iterator[Picture]:
 
 
 def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
-    """Orders parameters: numbers go along a figure, the more values the rather; then colours."""
+    """Ranks parameters for the horizontal axis: numbers first, then by number of values."""
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 

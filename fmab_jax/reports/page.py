@@ -106,7 +106,7 @@ def write_report(
 
 
 def check_out(out: Any, overwrite: bool) -> Path:
-    """Returns where a page shall stand, having made sure that it can, before anything is read."""
+    """Checks the path of a page before any result is read."""
     path = checked_path("out", out)
     if path.suffix != ".html":
         refuse("out", str(path), "a file name ending in .html", "change the ending")
@@ -179,23 +179,23 @@ def render_page(report: Content) -> str:
 
 
 def _describe_best(report: Content) -> list[str]:
-    """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
+    """Describes the smallest regret for each trust, or says why there is no ranking."""
     whole = report.complete
     for name in set(questions.QUESTIONS) & {*report.axes}:
-        # A smaller problem is less regret, no better run.
+        # A smaller problem has less regret without a better run.
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
     if any(questions.list_differences(whole[0].question, cell.question) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
-        # Leaks in unlike views are no sizes of one thing.
+        # Leaks of different views cannot be compared.
         view = cell.cost.view if cell.cost.is_bounded else ""
         groups.setdefault((cell.cost.trust, view), []).append(cell)
     return [_describe_least(report, cells, len(groups) > 1) for cells in groups.values()]
 
 
 def _describe_least(report: Content, cells: Sequence[Cell], has_groups: bool) -> str:
-    """Returns what is said of the smallest regret, and the smallest leak, of one trust."""
+    """Describes the smallest regret and the smallest leak of one trust."""
 
     def number(cell: Cell) -> str:
         regret = write_short(cell.row["regret"])
@@ -214,7 +214,7 @@ def _describe_least(report: Content, cells: Sequence[Cell], has_groups: bool) ->
 
 
 def _choose_headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns a few comparisons to begin with: all, or the largest differences."""
+    """Returns the comparisons of the headline: all, or the largest differences."""
     if len(compared) <= _HEADLINES:
         return list(compared)
     finite = [comparison for comparison in compared if math.isfinite(comparison.percent)]
