@@ -36,7 +36,7 @@ _CHUNK = 1 << 23
 _AT_ONCE = 4
 
 
-def check_band(level: Any, kind: Any) -> float:
+def check_band(level: object, kind: object) -> float:
     """Returns a checked level; refuses an unknown kind of band."""
     choice("kind", kind, KINDS, 'use "simultaneous"')
     return real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
@@ -82,7 +82,7 @@ def confidence_band(
     Returns:
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
         the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
-        each event coordinate also the number of seeds with the event, with ``_lower`` and ``_upper``
+        each event coordinate also the number of seeds with the event, ``_lower`` and ``_upper``
         (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
         phrase for captions.
 
@@ -305,7 +305,9 @@ def lost_interval(events: int, seeds: int, level: float = 0.95) -> tuple[float, 
     return float(low), float(high)
 
 
-def clopper_pearson(events: Any, runs: Any, tail: float) -> tuple[np.ndarray, np.ndarray]:
+def clopper_pearson(
+    events: np.ndarray | float, runs: np.ndarray | float, tail: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the limits of a probability, each of which is wrong with chance ``tail``."""
     from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
 

@@ -31,7 +31,7 @@ class _Run(NamedTuple):
     """Regret of one configuration at T."""
 
     data: xr.Dataset
-    question: dict[str, Any]  # see `question_of`
+    question: dict[str, Any]  # see `read_question`
     root_seed: int | None  # None where the results do not say it
     looks: int  # numbers of seeds at which the run could stop; 0 for a fixed number
     seeds: np.ndarray | None  # which; None where single ones are not kept
@@ -222,7 +222,7 @@ def _compare_grid(data: xr.Dataset, level: float) -> list[Comparison]:
     return comparisons
 
 
-def _select_single(field: str, data: Any) -> xr.Dataset:
+def _select_single(field: str, data: object) -> xr.Dataset:
     """Returns results of one configuration, without dimensions of one value."""
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         remedy = "pass what simulate or sweep returned"

@@ -109,7 +109,7 @@ def check_algorithm(
 
 
 def _run_seeds(
-    seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]
+    seeds: int, configs: Sequence[Config], batch: int, devices: tuple[jax.Device, ...]
 ) -> Outcome:
     """Runs seeds in batches; the configurations take turns."""
     order = np.arange(seeds, dtype=np.int32) % len(configs)
@@ -133,7 +133,7 @@ def _check_value(algorithm: Algorithm) -> None:
         broken(algorithm, "value", f"a description that is not JSON ({error})")
 
 
-def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
+def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Config) -> None:
     """Checks that no slot costs more than the worst arm for every agent."""
     problem, largest = config.problem, 1.0
     if not problem.drawn:

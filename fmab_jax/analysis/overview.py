@@ -269,10 +269,15 @@ def _build_columns(
 
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|<|>)\s*(\S+)\s*", re.ASCII)
-_TESTS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_TESTS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
-def _parse_condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
+def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
     """Returns a predicate of rows; an unknown value fulfils no condition."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     bound = number_of(match[3]) if match else None
@@ -283,13 +288,13 @@ def _parse_condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, 
     return lambda row: isinstance(row[key], (int, float)) and bool(test(row[key], bound))
 
 
-def _check_list(field: str, values: Any) -> Sequence[Any]:
+def _check_list(field: str, values: object) -> Sequence[Any]:
     if not isinstance(values, (list, tuple)):
         refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
     return values
 
 
-def _find_key(field: str, value: Any, name: Any, keys: Mapping[str, str]) -> str:
+def _find_key(field: str, value: object, name: object, keys: Mapping[str, str]) -> str:
     """Returns the key of a column in a row, by the name of the column."""
     if not isinstance(name, str) or name not in keys:
         remedy = did_you_mean(name, keys, "choose a column")
@@ -403,7 +408,7 @@ def _find_remarks(
     return budgets, unproven
 
 
-def _has_heterogeneous_agents(table: xr.Dataset, data: xr.Dataset) -> Any:
+def _has_heterogeneous_agents(table: xr.Dataset, data: xr.Dataset) -> xr.DataArray | bool:
     """Tells where the means of agents differ."""
     if "spread" in table.coords:
         # A label without a number may stand for any spread.

@@ -136,7 +136,7 @@ class Actions:
     trial: Any  # with fixed rewards
     root: np.uint32  # seed
     size: int  # runs of a batch
-    slots: Any  # observed slots
+    slots: Int[np.ndarray, " slot"]  # observed slots
     names: tuple[str, ...]  # a name for each slot
     data: tuple[_Data, ...]  # candidates
     words: str  # name of the stream
@@ -169,7 +169,12 @@ class Actions:
 @partial(jax.jit, static_argnames="size")
 @traced_here
 def _run_regret(
-    trial: Any, words: Any, data: _Data, grid: Int[Array, " time"], *, size: int
+    trial: Any,
+    words: tuple[Array, Array, Array],
+    data: _Data,
+    grid: Int[Array, " time"],
+    *,
+    size: int,
 ) -> Float[Array, "run time"]:
     """Returns the regret of whole runs, numbered from the last of three words on."""
     root, side, first = words

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
@@ -89,8 +90,8 @@ class _Model(Schedule):
 
 
 def bounds(
-    gaps: Any,
-    exchange: Any,
+    gaps: ArrayLike,
+    exchange: Exchange,
     horizon: int,
     epsilon: float | None,
     *,
@@ -138,7 +139,12 @@ def bounds(
 
 
 def regret_curve(
-    times: Any, gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
+    times: ArrayLike,
+    gaps: ArrayLike,
+    exchange: Exchange,
+    horizon: int,
+    epsilon: float | None,
+    **options: Any,
 ) -> Float[np.ndarray, " time"]:
     """Bounds the expected cumulative regret by each slot of ``times``; the rest as in `bounds`.
 
@@ -169,7 +175,7 @@ def regret_curve(
 
 
 def closed_form(
-    gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
+    gaps: ArrayLike, exchange: Exchange, horizon: int, epsilon: float | None, **options: Any
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
 
@@ -215,12 +221,12 @@ def closed_form(
 
 
 def _build_model(
-    gaps: Any,
-    exchange: Any,
-    horizon: Any,
-    epsilon: Any,
-    rounds: Any = None,
-    schedule_gap: Any = None,
+    gaps: ArrayLike,
+    exchange: Exchange,
+    horizon: int,
+    epsilon: float | None,
+    rounds: int | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> _Model:
     if not isinstance(exchange, Exchange):

@@ -60,7 +60,7 @@ class Uploads:
     compete: ClassVar[bool] = False
 
     def streams(self) -> list[Stream]:
-        """Returns streams of single rounds, and of all rounds with the reward in the first or last."""
+        """Returns streams of one round, and of all rounds with the reward in the first or last."""
         (single, plural), last = self.words, self.rounds - 1
         result = [Stream(f"one {single}", -1, 0, (0,))]
         if last:

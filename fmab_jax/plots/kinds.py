@@ -20,7 +20,7 @@ class Kind(NamedTuple):
     takes: tuple[str, ...] = ()  # options that may be given besides: "hue", "metric" or "kind"
     curves: bool = False  # whether it is drawn from curves over time, not from final values
 
-    def draw(self, results: Any, options: Mapping[str, Any]) -> Any:
+    def draw(self, results: object, options: Mapping[str, object]) -> Any:
         """Returns the figure; options that it does not take are passed over."""
         module, _, name = self.home.partition(".")
         function = getattr(import_module(f"{__package__}.{module}"), name)

@@ -76,7 +76,7 @@ def label_points(
     return len(boxes)
 
 
-def _iterate_strokes(axes: Axes) -> Iterator[Any]:
+def _iterate_strokes(axes: Axes) -> Iterator[np.ndarray]:
     """Yields both ends of each piece of a line, in pixels."""
     for line in axes.lines:
         if line.get_linestyle() != "None":

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm, Normalize, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
@@ -195,7 +196,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
     return style.lay_out(figure, [], caption, fit=fit, height=height)
 
 
-def _draw_scale(axes: Axes, mesh: Any, height: float) -> Axes:
+def _draw_scale(axes: Axes, mesh: QuadMesh, height: float) -> Axes:
     """Draws the colour bar above a map; returns its axes."""
     thin: dict[str, Any] = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
     bar = axes.figure.colorbar(mesh, ax=axes, location="top", **thin).ax

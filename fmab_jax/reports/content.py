@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -21,6 +21,9 @@ from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import said
 from fmab_jax.sweeps import study_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_CELLS = 1000
 """Configurations of one report."""
@@ -307,7 +310,7 @@ def draw_curves(content: Content) -> list[Picture]:
     """Draws regret and links over time of the configurations that are shown."""
     from fmab_jax.plots import runs
 
-    curves: dict[str, Any] = {cell.label: cell.data for cell in content.drawn_cells}
+    curves = {cell.label: cell.data for cell in content.drawn_cells}
     return [_make_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
 
 
@@ -340,7 +343,7 @@ def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _make_picture(figure: Any, title: str = "") -> Picture:
+def _make_picture(figure: Figure, title: str = "") -> Picture:
     from fmab_jax.plots import style
 
     image = base64.b64encode(style.write_svg(figure)).decode()

@@ -105,7 +105,7 @@ def write_report(
     return path
 
 
-def check_out(out: Any, overwrite: bool) -> Path:
+def check_out(out: object, overwrite: bool) -> Path:
     """Checks the path of a page before any result is read."""
     path = checked_path("out", out)
     if path.suffix != ".html":
@@ -140,7 +140,7 @@ def read_results(sources: Any) -> dict[str, xr.Dataset]:
     return results
 
 
-def _read_result(item: Any, allowed: str) -> xr.Dataset:
+def _read_result(item: object, allowed: str) -> xr.Dataset:
     if isinstance(item, (str, os.PathLike)):
         return read(item, partial=True)
     if not isinstance(item, xr.Dataset) or not {"regret", "regret_mean"} & set(item):
