@@ -747,7 +747,7 @@ def test_what_results_cannot_say_is_refused_before_anything_runs(
 ):
     """Would catch a traceback, or a wrong statement that is found when all is computed."""
     monkeypatch.setattr(compilation, "compile_program", None)
-    monkeypatch.setattr("fmab_jax.analysis.audit.exposed", None)
+    monkeypatch.setattr("fmab_jax.analysis.audit.list_exposures", None)
     algorithm = altered(fmab.cdp_mab, **{function: lambda *_: stated})(1.0)
     start = f"Altered.{function}{told}"
     for work in (

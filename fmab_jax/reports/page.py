@@ -218,7 +218,7 @@ def _choose_headlines(compared: Sequence[Comparison]) -> list[Comparison]:
     if len(compared) <= _HEADLINES:
         return list(compared)
     finite = [comparison for comparison in compared if math.isfinite(comparison.percent)]
-    return sorted(finite, key=lambda each: -abs(each.percent))[:_HEADLINES]
+    return sorted(finite, key=lambda pair: -abs(pair.percent))[:_HEADLINES]
 
 
 def _tabulate_finals(report: Content) -> Table:

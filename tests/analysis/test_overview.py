@@ -218,7 +218,7 @@ def test_a_look_draws_as_far_out_as_its_level(monkeypatch):
         asked.append((level, resamples))
         return mean, mean
 
-    monkeypatch.setattr(tables, "moments_band", keep)
+    monkeypatch.setattr(tables, "compute_moments_band", keep)
     for level in (0.5, 0.95, 0.999, 1 - 1e-9):
         tables.compute_look_band(5, np.zeros(1), np.zeros((1, 1)), level)
     assert asked == [(0.5, 2000), (0.95, 4000), (0.999, 200_000), (1 - 1e-9, 1_000_000)]
