@@ -31,7 +31,7 @@ from experiments import common, several
 from fmab_jax.algorithms.base import ACTIONS
 from fmab_jax.analysis import costs, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
-from fmab_jax.analysis.words import whole, written
+from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.core import ledgers
 from fmab_jax.core.ledgers import LAPLACE, OUTSIDE
 
@@ -189,7 +189,10 @@ ALIKE_ONLY = "because they are stated for agents alike only"
 UNASKED = "because this run leaves them out"
 
 # What a leak is called, by how it is counted.
-ACCOUNTANTS: dict[str | float, str] = {"pure": "pure ε", DELTA: f"ε up to δ = {written(DELTA)}"}
+ACCOUNTANTS: dict[str | float, str] = {
+    "pure": "pure ε",
+    DELTA: f"ε up to δ = {write_number(DELTA)}",
+}
 
 
 @functools.cache
@@ -489,8 +492,8 @@ def seeds_in_words(parts: Mapping[str, Any]) -> str:
     numbers = {name: data.sizes["seed"] for name, data in parts.items()}
     most = max(numbers.values())
     fewer = sorted({number for number in numbers.values() if number < most}, reverse=True)
-    rest = " or ".join(whole(number) for number in fewer)
-    return f"{whole(most)} seeds" + (f", {rest} of those that take long" if fewer else "")
+    rest = " or ".join(write_count(number) for number in fewer)
+    return f"{write_count(most)} seeds" + (f", {rest} of those that take long" if fewer else "")
 
 
 def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
@@ -610,13 +613,13 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
     Agents that are alone tell nobody anything, whatever noise their rewards have.
     """
     rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
-    actions = [row.epsilon for row in rows if row.who in (ACTIONS, OUTSIDE)]
+    actions = [row.epsilon for row in rows if row.viewer in (ACTIONS, OUTSIDE)]
     alone = algorithm.exchange(agents).alone
-    told = [row.epsilon for row in rows if row.what != "actions" and not alone]
+    told = [row.epsilon for row in rows if row.observation != "actions" and not alone]
 
     def words(found: list[float]) -> str:
         if not found:
-            return costs.NOTHING
+            return costs.NO_MESSAGES
         return UNBOUNDED if np.isinf(max(found)) else f"{max(found):g}"
 
     return {"messages": words(told), "actions": words(actions)}

@@ -41,7 +41,7 @@ from experiments.arena import (
 )
 from experiments.notes import SMALL, Note, write_beside
 from fmab_jax.analysis import costs
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
@@ -77,7 +77,7 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
 def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared") -> str:
     return (
         f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed{shared}, "
-        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}. Where agents are alone and "
+        f"T = {write_count(horizon)} slots, {seeds_in_words(parts)}. Where agents are alone and "
         f"alike, and are simulated in slots or episodes, {STAND_INS} agents are run and their "
         f"regret is multiplied by {AGENTS} / {STAND_INS}"
     )
@@ -114,7 +114,7 @@ def _ends(
 
     def named(ends: Sequence[several.Entrant]) -> str:
         told = " / ".join(
-            f"{each.label}, {each.regret.mean():,.0f} ({whole(len(each.regret))} seeds)"
+            f"{each.label}, {each.regret.mean():,.0f} ({write_count(len(each.regret))} seeds)"
             f"{more(each.label)}"
             for each in ends
         )
@@ -135,7 +135,7 @@ def _high(
 ) -> float:
     """Returns how high a panel is beside which its legend fits, in inches."""
     small = _small(page)
-    rows = sum(style.wrapped(_label(each), wide / small).count("\n") + 1 for each in lines)
+    rows = sum(style.wrap_text(_label(each), wide / small).count("\n") + 1 for each in lines)
     least, labels = (0.9, 0.2) if page.narrow else (1.4, 0.45)
     return max(least, labels + 0.135 * small * (rows + len(lines) / 3) / columns)
 
@@ -145,7 +145,7 @@ def _legend(panel: Axes, wide: float, page: pictures.Page, columns: int = 1) -> 
     handles, labels = panel.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
     handles = [handles[i] for i in order]
-    labels = [style.wrapped(labels[i], wide / _small(page)) for i in order]
+    labels = [style.wrap_text(labels[i], wide / _small(page)) for i in order]
     look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
     look |= {"ncols": columns, "columnspacing": 1.0, "fontsize": FONT * _small(page)}
     panel.legend(handles, labels, handlelength=1.8, handletextpad=0.5, **look)
@@ -179,7 +179,9 @@ def curves_page(bands: Mapping[str, Any], horizon: int) -> Callable[[pictures.Pa
             least = players * rate * np.log(AGENTS // players * slots)
             panel.plot(slots, least, color="0.5", linestyle=BOUND, linewidth=0.8, zorder=1)
             for index, line in enumerate(lines[trust]):
-                common.draw_bands(panel, {_label(line): bands[line[0]]}, **style.look(index))
+                common.draw_bands(
+                    panel, {_label(line): bands[line[0]]}, **style.get_line_style(index)
+                )
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
             panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
             panel.set_ylabel("regret", labelpad=2)
@@ -212,7 +214,8 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     least, most = _ends([entrant(each, data) for each, data in parts.items()])
     own = {row["algorithm"]: f"{row['regret at T'][0]:,.0f}" for row in table}
     alt = (
-        f"{len(parts)} of {len(LINE_UP)} algorithms, by who is trusted. At T = {whole(horizon)} "
+        f"{len(parts)} of {len(LINE_UP)} algorithms, by who is trusted. At T = "
+        f"{write_count(horizon)} "
         f"the least mean regret is that of {least}; the largest is that of {most}. CDP-MAB has "
         f"{own[LINE_UP[REFERENCE].label]}. {APART}"
     )
@@ -326,7 +329,8 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         lambda label: f" with {bits[label]:,.0f} bits",
     )
     alt = (
-        f"At T = {whole(horizon)}, of those that send anything, {quiet['algorithm']} sends least, "
+        f"At T = {write_count(horizon)}, of those that send anything, {quiet['algorithm']} sends "
+        "least, "
         f"{quiet['bits sent'][0]:,.0f} bits{level}, and has a regret of "
         f"{quiet['regret at T'][0]:,.0f}; the least mean regret is that of {least}. {APART}"
     )
@@ -360,7 +364,7 @@ def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[Note]:
 def _told(name: str) -> str:
     """Returns the epsilon of somebody's messages as it stands behind a name; "" for none."""
     leak = leaks(LINE_UP[name].algorithm)["messages"]
-    return "" if leak in ("no bound", costs.NOTHING) else f"; ε {leak}"
+    return "" if leak in ("no bound", costs.NO_MESSAGES) else f"; ε {leak}"
 
 
 def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
@@ -443,7 +447,7 @@ def leaks_page(
             for line in lines[view]:
                 mean, lower, upper = found[view, line[0]].T
                 marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
-                own = style.look(place[line[0]]) | {"marker": marker, "markersize": 3}
+                own = style.get_line_style(place[line[0]]) | {"marker": marker, "markersize": 3}
                 panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
                 panel.plot(LEAKS, mean, label=_label(line), **own)
             panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))

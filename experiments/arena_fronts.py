@@ -30,7 +30,7 @@ from experiments.arena import (
     least_possible,
     tails,
 )
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 
 HORIZON = 10**5
 # A horizon that slots do not reach, and which part of the seeds is run there: by what one costs.
@@ -415,7 +415,7 @@ def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
     for horizon, own in fronts.items():
         parts = arena_[horizon]
         rows = capped(parts, own["dials"], horizon)
-        lines += [f"## What is possible, T = {whole(horizon)}", ""]
+        lines += [f"## What is possible, T = {write_count(horizon)}", ""]
         lines += [
             "Fronts of regret, links and bits at matched trust: "
             + "; ".join(
@@ -434,7 +434,7 @@ def sections(arena_: Mapping[int, Any], fronts: Mapping[int, Any]) -> list[str]:
         if own["far"]:
             far = far_rows(own["far"])
             lines += [
-                f"## In the long run, T = {whole(FAR)}",
+                f"## In the long run, T = {write_count(FAR)}",
                 "",
                 FAR_NOTE,
                 "",

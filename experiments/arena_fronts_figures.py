@@ -38,7 +38,7 @@ from experiments.arena_fronts import (
     radii,
 )
 from experiments.notes import Note, write_beside
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
@@ -79,7 +79,8 @@ def _setting(horizon: int, seeds: Iterable[int]) -> str:
     told = f"{most:,}" if most == least else f"{least:,} to {most:,}"
     return (
         f"M = {AGENTS} agents that are alike, K = {ARMS} arms, means U[0, 1] drawn for each seed, "
-        f"T = {whole(horizon)} slots, {told} seeds. Where agents are alone and are simulated in "
+        f"T = {write_count(horizon)} slots, {told} seeds. Where agents are alone and are "
+        "simulated in "
         f"slots or episodes, {STAND_INS} agents are run and their regret is multiplied by "
         f"{AGENTS} / {STAND_INS}"
     )
@@ -104,7 +105,7 @@ def front_page(
     place = {name: index for index, name in enumerate(dict.fromkeys(named))}
 
     def marker(name: str) -> dict[str, Any]:
-        own = style.look(place[name])
+        own = style.get_line_style(place[name])
         return {"marker": style.MARKERS[place[name] % len(style.MARKERS)], "color": own["color"]}
 
     def page(page: pictures.Page) -> None:
@@ -239,7 +240,7 @@ def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page],
     # Of what is drawn side by side, one scale.
     low = 0.7 * min(least_possible(leak, horizon) for leak in own)
     high = 1.4 * max(row["regret at T"][2] for row in rows)
-    color = style.look(0)["color"]
+    color = style.get_line_style(0)["color"]
 
     def draw(page: pictures.Page) -> None:
         panels = page.places(len(own), across=min(3, len(own)), height=2.4)
@@ -253,7 +254,9 @@ def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page],
                 look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
                 panel.plot([x[i] for i in at], mean[at], marker="o", **look)
             for index, row in enumerate(beside[leak], 1):
-                panel.axhline(row["regret at T"][0], label=row["algorithm"], **style.look(index))
+                panel.axhline(
+                    row["regret at T"][0], label=row["algorithm"], **style.get_line_style(index)
+                )
             panel.axhline(least_possible(leak, horizon), color="0.35", ls=BOUND, lw=0.9)
             panel.set(xscale="log", yscale="log", xlim=(0.088, 1.14), ylim=(low, high))
             panel.set_xticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
@@ -265,7 +268,7 @@ def radius_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page],
             Line2D([], [], marker="o", ms=4, color=color, lw=0.9, label="CDP-MAB, no seed lost"),
             Line2D([], [], marker="o", ms=4, color=color, mfc="white", lw=0.9, label="some lost"),
             *(
-                Line2D([], [], label=LINE_UP[name].label, **style.look(index))
+                Line2D([], [], label=LINE_UP[name].label, **style.get_line_style(index))
                 for index, name in enumerate(BESIDE, 1)
             ),
             Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
@@ -301,7 +304,7 @@ def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Pa
         f"{steps[-1][2]:,.0f} in {steps[-1][0]} ({LINE_UP[steps[-1][1]].label})"
         for told, steps in best.items()
     )
-    alt = f"The least regret at T = {whole(horizon)}, first and last of each line. {listed}."
+    alt = f"The least regret at T = {write_count(horizon)}, first and last of each line. {listed}."
     picture = pictures.Picture("arena_years", years_page(rows, horizon), caption, alt, rows, rows)
     return pictures.publish(picture, folder)
 
@@ -320,7 +323,7 @@ def years_page(rows: Rows, horizon: int = HORIZON) -> Callable[[pictures.Page], 
         notes: list[Note] = []
         lines: list[list[tuple[float, float]]] = []
         for index, (told, steps) in enumerate(best.items()):
-            look = style.look(index)
+            look = style.get_line_style(index)
             years, means, _ = zip(*steps, strict=True)
             panel.plot([*years, NOW + 0.5], [*means, means[-1]], drawstyle="steps-post", **look)
             at = zip(years, [*years[1:], NOW + 0.5], means, strict=True)

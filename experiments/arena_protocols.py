@@ -15,7 +15,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
-from fmab_jax.analysis.words import whole, written
+from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.plots import style
@@ -35,7 +35,7 @@ PROTOCOLS = {
 
 # Lines that meet are seen on both sides of each other.
 LOOKS = [
-    style.look(index) | {"marker": marker, "markersize": size, "linewidth": width}
+    style.get_line_style(index) | {"marker": marker, "markersize": size, "linewidth": width}
     for index, (marker, size, width) in enumerate(
         (("o", 4.2, 2.6), ("s", 2.2, 1.0), ("^", 2.5, 1.0), ("D", 2.5, 1.0), ("v", 2.5, 1.0))
     )
@@ -183,7 +183,7 @@ def _slower(slots: Measure) -> str:
 
 
 def _rough(number: float) -> str:
-    return written(float(f"{number:.2g}"))
+    return write_number(float(f"{number:.2g}"))
 
 
 def _alike(found: Mapping[str, Measure]) -> str:
@@ -207,7 +207,7 @@ def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list
                 last = data.isel(time=-1)
                 rows.append(
                     {
-                        "T": whole(horizon),
+                        "T": write_count(horizon),
                         "graph": name,
                         "protocol": spoken(words),
                         "wait (slots)": _wait(name, words),

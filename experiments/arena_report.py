@@ -27,7 +27,7 @@ from experiments import (
 from experiments.arena import LEAKS, LINE_UP, TRUST, VIEWS, YARDSTICK
 from fmab_jax.analysis import costs
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
-from fmab_jax.analysis.words import whole, written
+from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.core import graphs, ledgers
 from fmab_jax.files import whole_file
 
@@ -128,7 +128,7 @@ def _horizon(
         for name, words in SHOWN.items()
     )
     return [
-        *(f"## T = {whole(horizon)}", "", *common.table_lines(rows), "", TABLE, ""),
+        *(f"## T = {write_count(horizon)}", "", *common.table_lines(rows), "", TABLE, ""),
         *_list_useless(horizon, parts["a"]),
         *_at_matched_trust(horizon, parts, folder),
         f"{'; '.join(listed)}.",
@@ -144,8 +144,8 @@ def _ledger() -> list[dict[str, Any]]:
     return [
         {
             "algorithm": entry.label,
-            "who": row.who,
-            "sees": row.what,
+            "who": row.viewer,
+            "sees": row.observation,
             "ε": told(row.epsilon),
             "ε up to δ": told(row.epsilon_at_delta),
             "why": row.why,
@@ -155,7 +155,7 @@ def _ledger() -> list[dict[str, Any]]:
         for row in fmab.privacy_ledger(
             entry.algorithm, arena.AGENTS, delta=arena.DELTA, colluding=COLLUDING
         )
-        if math.isfinite(row.epsilon) or not row.who.endswith("together")
+        if math.isfinite(row.epsilon) or not row.viewer.endswith("together")
     ]
 
 
@@ -203,7 +203,7 @@ def _groups(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
 def leak_of(name: str) -> str:
     """Returns the epsilon of messages, or of actions of those that tell nobody anything."""
     leak = arena.leaks(LINE_UP[name].algorithm)
-    return leak["actions"] if leak["messages"] == costs.NOTHING else leak["messages"]
+    return leak["actions"] if leak["messages"] == costs.NO_MESSAGES else leak["messages"]
 
 
 def _list_useless(horizon: int, runs: Mapping[str, Any]) -> list[str]:
@@ -220,7 +220,7 @@ def _list_useless(horizon: int, runs: Mapping[str, Any]) -> list[str]:
             useless["surely" if low > 0 else "open"].append(LINE_UP[name].label)
     surely, open_ = (" / ".join(labels) or "nobody" for labels in useless.values())
     missing = arena.not_run(arena.absent(LINE_UP, runs))
-    start = f"Surely within 5 % of uniform play, or worse, T = {whole(horizon)}"
+    start = f"Surely within 5 % of uniform play, or worse, T = {write_count(horizon)}"
     return [f"{start}: {surely}; not decided: {open_}. {missing}".rstrip(), ""]
 
 
@@ -241,9 +241,11 @@ def small(horizon: int) -> str:
     told = []
     for delta in others:
         found = (laplace_sum_epsilon(agents, 1.0 / leak, delta) for leak in leaks)
-        told.append(f"{' / '.join(f'{each:#.3g}' for each in found)} up to δ = {written(delta)}")
+        told.append(
+            f"{' / '.join(f'{each:#.3g}' for each in found)} up to δ = {write_number(delta)}"
+        )
     return (
-        f"δ = {written(arena.DELTA)} is not small for this unit, which is one reward among "
+        f"δ = {write_number(arena.DELTA)} is not small for this unit, which is one reward among "
         f"M T = {agents * horizon:,}. How much hangs on it: where a message leaks "
         f"{' / '.join(f'{leak:g}' for leak in leaks)}, a sum over {agents} agents leaks "
         f"{', '.join(told[:-1])} and {told[-1]}."
@@ -274,7 +276,7 @@ def _at_matched_trust(
     horizon: int, parts: Mapping[str, Mapping[Any, Any]], folder: Path
 ) -> list[str]:
     """Returns a table for each view, and who is better than agents who tell nobody anything."""
-    at, runs = f"T = {whole(horizon)}", parts["b"]
+    at, runs = f"T = {write_count(horizon)}", parts["b"]
     lines = [
         f"**At matched trust, {at}.** All of a column are covered by the same ε of one reward, "
         "over the whole run, against the one whose view is named. Cells: regret, its 95 % "

@@ -19,7 +19,7 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import arena, common
 from fmab_jax.analysis import costs
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 
 # Shi and Shen, arXiv 2101.12204: global means; a client's mean is the global one times a weight.
 FED1_MEANS = (0.70, 0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.765, 0.77, 0.79)
@@ -248,7 +248,7 @@ def agrees(name: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
 
     mine = float(rows[name]["regret at T"][0])
     kind, *words = name.split("-")
-    if rows[name]["T"] != whole(settings()[name].horizon):
+    if rows[name]["T"] != write_count(settings()[name].horizon):
         return "cannot be said: the horizon is not theirs"
     if kind == "fed1":
         known, sent = FED1_KNOWN[int(words[0][1:]), int(words[1][1:])]
@@ -302,9 +302,9 @@ def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
     return {
         "algorithm": setting.who,
         "setting": setting.what,
-        "T": whole(data.time.values[-1]),
+        "T": write_count(data.time.values[-1]),
         "seeds": data.sizes["seed"],
-        "leak ε": costs.leak_text(costs.cost_of(data)) or "not said",
+        "leak ε": costs.write_leak(costs.read_cost(data)) or "not said",
         "regret of": of,
         "regret at T": common.interval(regret),
         "links at T": common.interval(links),

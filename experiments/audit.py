@@ -127,7 +127,7 @@ class Trusting(CDP):
     def ledger(self, exchange: Exchange) -> tuple[Disclosure, ...]:
         """Returns a noise more than an agent does not know."""
         return tuple(
-            row._replace(over=row.over + 1) if row.who == "the agents" else row
+            row._replace(over=row.over + 1) if row.viewer == "the agents" else row
             for row in super().ledger(exchange)
         )
 
@@ -285,14 +285,14 @@ def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
     for what, audit in found.items():
         by_row: dict[tuple[str, ...], list[Finding]] = {}
         for each in audit.findings:
-            by_row.setdefault((each.view, each.who, each.what), []).append(each)
+            by_row.setdefault((each.view, each.viewer, each.observation), []).append(each)
         for of_row in by_row.values():
             each = worst(of_row)
             share = f"{each.share:.3f}" if 0.0 < each.share < math.inf else ""
             made.append(
                 {
                     "mechanism": what,
-                    "who": each.who,
+                    "who": each.viewer,
                     "claim": "none" if math.isinf(each.claim) else f"{each.claim:.4g}",
                     "δ": f"{audit.delta:g}",
                     "lower bound": f"{each.lower:.4f}",
@@ -312,8 +312,8 @@ def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
     return [
         {
             "mechanism": what,
-            "who": row.who,
-            "sees": row.what,
+            "who": row.viewer,
+            "sees": row.observation,
             "claim": "none" if math.isinf(row.epsilon) else f"{row.epsilon:.4g}",
             "why no run shows it": row.why,
         }
@@ -327,9 +327,9 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     found = next(iter(results.values()))
     table, first = rows(found), found[FIRST]
     of_broken = [found[what] for what in BROKEN if what in found]
-    caught = sum(each.contradicted for each in of_broken)
+    caught = sum(each.is_contradicted for each in of_broken)
     sound = [audit for what, audit in found.items() if what not in BROKEN]
-    wrong = sum(each.contradicted for each in sound)
+    wrong = sum(each.is_contradicted for each in sound)
     one = first.findings[0]
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
@@ -386,7 +386,7 @@ def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None
     edges = [bin["from"] for bin in bins] + [bins[-1]["to"]]
     handles = []
     for index, label in enumerate(("reward 0", "reward 1")):
-        own = style.look(index) | {"label": label}
+        own = style.get_line_style(index) | {"label": label}
         density = [bin[f"density, {label}"] for bin in bins]
         above.stairs(density, edges, color=own["color"], alpha=0.15, fill=True)
         above.stairs(density, edges, color=own["color"], ls=own["linestyle"], lw=own["linewidth"])
@@ -398,7 +398,10 @@ def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None
     handles += below.plot(*zip(*seen, strict=True), label="log ratio of a bin", **mark)
     for value, look in (
         (one.claim, {"color": style.COLOURS[2], "label": "claim", "lw": 2.2, "zorder": 1.4}),
-        (one.lower, style.look(3) | {"label": "lower bound", "linestyle": style.STROKES[1]}),
+        (
+            one.lower,
+            style.get_line_style(3) | {"label": "lower bound", "linestyle": style.STROKES[1]},
+        ),
     ):
         handles.append(below.axhline(value, **look))
         below.axhline(-value, **look)

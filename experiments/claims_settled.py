@@ -208,7 +208,7 @@ def _same_cost() -> list[Finding]:
 def _messages() -> list[Finding]:
     """What the definition covers is told; the ledger of a ring."""
     rows = fmab.privacy_ledger(fmab.ddp_mab(1, "ring"), AGENTS)
-    told = max(row.epsilon for row in rows if row.what != "actions")
+    told = max(row.epsilon for row in rows if row.observation != "actions")
     return [at_most("ring, ε = 1", AGENTS, **{"messages": exact(told)})]
 
 

@@ -64,7 +64,7 @@ from experiments.verdicts import (
 )
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
@@ -151,7 +151,7 @@ def _epsilon_exponents(data: Data) -> list[tuple[str, Measured]]:
     found = []
     for few, many in ((1e-6, 1e-5), (1e-5, 1e-4), (1e-4, 1e-3)):
         ends = [cells.sel(epsilon=value).values for value in (few, many)]
-        found.append((f"ε from {written(few)} to {written(many)}", exponent(*ends, 10)))
+        found.append((f"ε from {write_number(few)} to {write_number(many)}", exponent(*ends, 10)))
     return found
 
 

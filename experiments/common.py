@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 
 import fmab_jax as fmab
 from experiments import seen
-from fmab_jax.analysis.bands import describe, student_quantile
-from fmab_jax.analysis.words import whole, written
+from fmab_jax.analysis.bands import describe_band, student_quantile
+from fmab_jax.analysis.words import write_count, write_number
 from fmab_jax.core import keys
 from fmab_jax.files import whole_file
 from fmab_jax.plots import captions
-from fmab_jax.plots.style import look
+from fmab_jax.plots.style import get_line_style
 
 # The paper never states T. Its log(T) of about 4 rounds fits 10^4 best; the others show what
 # changes later.
@@ -61,14 +61,14 @@ def power(horizon: int) -> str:
 def titles(results: Iterable[int]) -> list[str]:
     """Names the horizons of the columns of a figure, where there are several."""
     horizons = list(results)
-    return [f"T = {whole(T)} slots" if len(horizons) > 1 else "" for T in horizons]
+    return [f"T = {write_count(T)} slots" if len(horizons) > 1 else "" for T in horizons]
 
 
 def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> list[Any]:
     """Draws curves over time with their bands, by label; returns the legend's entries."""
     handles = []
     for index, (label, band) in enumerate(bands.items()):
-        own = look(index) | changed
+        own = get_line_style(index) | changed
         time, lower, upper = band.time, band.lower, band.upper
         axes.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
         handles += axes.plot(time, band["mean"], label=label, **own)
@@ -105,7 +105,7 @@ def leak_of(algorithm: Any, agents: int) -> float | None:
     It is the epsilon of pure differential privacy, over the whole run, against whoever sees most
     of what is sent, from the privacy ledger; infinite for no bound.
     """
-    told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.what != "actions"]
+    told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.observation != "actions"]
     return max((row.epsilon for row in told), default=None)
 
 
@@ -113,7 +113,7 @@ def leak_text(leak: float | None) -> str:
     """Writes a leak."""
     if leak is None:
         return "nothing is sent"
-    return "no bound" if math.isinf(leak) else f"Nε = {written(leak)}"
+    return "no bound" if math.isinf(leak) else f"Nε = {write_number(leak)}"
 
 
 def leaks(members: Mapping[str, Any], agents: int) -> str:
@@ -129,7 +129,7 @@ def leaks(members: Mapping[str, Any], agents: int) -> str:
 
 def level_at_end(where: str, means: Mapping[int, float]) -> str:
     """Says the mean regret at each horizon that differences are to be compared with."""
-    told = [f"{mean:,.0f} (T = {whole(horizon)})" for horizon, mean in means.items()]
+    told = [f"{mean:,.0f} (T = {write_count(horizon)})" for horizon, mean in means.items()]
     return f"Mean regret {where} at T: {', '.join(told)}"
 
 
@@ -148,7 +148,7 @@ def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Datase
 
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
     """Returns setting, horizons, seeds, band (or bars), further sentences, what went wrong."""
-    shown = f"Lines: means over the seeds; shaded: {describe(LEVEL, 'simultaneous')}"
+    shown = f"Lines: means over the seeds; shaded: {describe_band(LEVEL, 'simultaneous')}"
     if bars:
         shown = f"{bars}: pointwise {100 * LEVEL:g} % confidence interval (Student t)"
     parts = [
@@ -162,7 +162,7 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
 
 def listed(horizons: Iterable[int]) -> str:
     """Writes horizons: "10⁴, 10⁵ and 10⁶"."""
-    return seen.listed(map(whole, horizons))
+    return seen.listed(map(write_count, horizons))
 
 
 def setting_of(setting: str, results: Mapping[int, Sequence[xr.Dataset]]) -> str:
@@ -182,8 +182,8 @@ def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:
         results: All that is drawn, by horizon.
     """
     found = {
-        f"T = {whole(T)}": " or ".join(
-            whole(number) for number in sorted({data.sizes["seed"] for data in each})
+        f"T = {write_count(T)}": " or ".join(
+            write_count(number) for number in sorted({data.sizes["seed"] for data in each})
         )
         for T, each in results.items()
     }
@@ -201,8 +201,8 @@ def _went_wrong(results: Results) -> list[str]:
     for name in finals.dims:
         if all(isinstance(label, str) for label in finals[name].values):
             finals[name].attrs["symbol"] = ""  # labels that are words speak for themselves
-    undecided = f"{whole(finals.undecided.sum())} had not decided at T"
-    return [*captions.events_of_cells(finals), undecided, *most_regret(results.items())]
+    undecided = f"{write_count(finals.undecided.sum())} had not decided at T"
+    return [*captions.describe_cell_events(finals), undecided, *most_regret(results.items())]
 
 
 def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:
@@ -221,7 +221,8 @@ def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:
         return []
     most, mean, horizon = max(found)
     return [
-        f"The largest regret of a seed of these two kinds is {most:,.0f}, at T = {whole(horizon)}, "
+        f"The largest regret of a seed of these two kinds is {most:,.0f}, at T = "
+        f"{write_count(horizon)}, "
         f"where the mean of its configuration is {mean:,.0f}"
     ]
 

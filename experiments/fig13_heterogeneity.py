@@ -130,7 +130,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> Callable[[pictures.Page], None]:
             page.handles = []
             lowest = [0.0, 0.0]
             for index, (name, place) in enumerate(places.items()):
-                look = {"marker": "o", "ms": 2.5, "label": name} | style.look(index)
+                look = {"marker": "o", "ms": 2.5, "label": name} | style.get_line_style(index)
                 shares, points = zip(*curves[name], strict=True)
                 mean, lower, upper = zip(*points, strict=True)
                 column[place].vlines(shares, lower, upper, color=look["color"], lw=1)

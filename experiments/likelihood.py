@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
-from fmab_jax.analysis.epochs import numbers_by_arm
+from fmab_jax.analysis.epochs import check_arm_values
 from fmab_jax.core.evidence import Tilts
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.instances import TIE
@@ -81,7 +81,7 @@ def likelihood_bounds(
         >>> round(found.regret), round(found.rounds, 1), found.best_arm_lost < 1e-5
         (566, 3.9, True)
     """
-    array = numbers_by_arm("mean", means, "give one mean per arm, the same for all agents")
+    array = check_arm_values("mean", means, "give one mean per arm, the same for all agents")
     if not isinstance(algorithm, LikelihoodElimination):
         refuse("algorithm", algorithm, "a kl_se", "use fmab_jax.kl_se(1.0)")
     M = count("agents", agents, 1, 10**7, "give the number of agents M")

@@ -12,7 +12,7 @@ from matplotlib.ticker import NullLocator
 
 import fmab_jax as fmab
 from experiments import common, pictures
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 
 AGENTS, ARMS, EPSILON = 50, 100, 1
 # One size for all sweeps, so that those of one kind share a program.
@@ -81,7 +81,7 @@ def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **nam
 
     def write() -> None:
         for panel in np.ravel(panels):
-            panel.set_xticks([*numbers, *named.values()], [*map(written, numbers), *words])
+            panel.set_xticks([*numbers, *named.values()], [*map(write_number, numbers), *words])
             panel.xaxis.set_minor_locator(NullLocator())
 
     page.fit = write

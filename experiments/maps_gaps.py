@@ -220,7 +220,7 @@ class _Gaps:
         """Draws a quantity of one horizon over the gap, a line for each budget."""
         handles = []
         for index, budget in enumerate(self.budgets):
-            look = style.look(index)
+            look = style.get_line_style(index)
             cells = [row for row in rows if row["R"] == budget]
             mean, low, high = np.array([r[quantity] for r in cells if r["gap"] != ORACLE]).T
             axes.fill_between(self.gaps, low, high, color=look["color"], alpha=0.2, linewidth=0)

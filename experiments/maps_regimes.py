@@ -15,7 +15,7 @@ import fmab_jax as fmab
 from experiments import claims_runs, common, pictures, seen, verdicts
 from experiments.maps_common import AGENTS, ARMS, caption, name_ticks, run_paper
 from fmab_jax.analysis import theory
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.plots import style
 
 Results = Mapping[int, Mapping[str, xr.Dataset]]
@@ -156,7 +156,7 @@ def leak_page(rows: Rows) -> Callable[[pictures.Page], None]:
             page.handles = []
             for index, name in enumerate(structures):
                 # Three structures nearly coincide: the first ones are drawn wider, below.
-                look = style.look(index) | {"linestyle": "-", "linewidth": WIDTHS[name]}
+                look = style.get_line_style(index) | {"linestyle": "-", "linewidth": WIDTHS[name]}
                 look |= {"solid_capstyle": "butt"}
                 each = [r for r in rows if (r["T"], r["structure"]) == (horizon, name)]
                 places = [beside if r["leak"] == "none" else r["leak"] for r in each]
@@ -326,7 +326,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
         f"At one ε, messages leak Nε, and N differs: {_leaks()}",
         *seen.absent(*([f"exponent in {name}" for name in each] for each in (REGIMES, quantities))),
         f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
-        f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
+        f"{write_number(float(f'{lowest:.2g}'))} to {write_number(float(f'{highest:.2g}'))}; "
+        "measured in ε, "
         f"{crossing}",
         told,
     )
@@ -389,7 +390,7 @@ def _leaks() -> str:
         f"M = {agents}, p = {p:g}": common.leak_of(fmab.cdp_mab(1.0, participation=p), agents)
         for agents, p in ((FEW, 1), (AGENTS, PART), (AGENTS, 1), (MANY, 1))
     }
-    return seen.grouped({name: f"{written(leak or 0.0)} ε" for name, leak in heard.items()})
+    return seen.grouped({name: f"{write_number(leak or 0.0)} ε" for name, leak in heard.items()})
 
 
 def _told_exponents(rows: Sequence[Mapping[str, Any]], quantities: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def label_of(number: int, sentence: Sentence, words: str) -> str:
     """Writes number, section and as many words as a row has room for."""
     for most in range(len(words) + 4, 0, -1):
         text = f"{number}  {sentence.section}: {textwrap.shorten(words, most, placeholder=' …')}"
-        if style.text_size(text)[0] * notes.SMALL / style.FONT <= LABEL:
+        if style.measure_text(text)[0] * notes.SMALL / style.FONT <= LABEL:
             return text
     return f"{number}  {sentence.section}"
 

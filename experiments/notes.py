@@ -56,7 +56,7 @@ def write_beside(
     covered = [*dots, *(at for each in lines for at in _along(axes.transData.transform(each)))]
     # Left, right, lower and upper edge of what is written, and of the markers.
     taken = [(x - mark, x + mark, y - mark, y + mark) for x, y in covered]
-    wide = [style.text_size(note.words)[0] * axes.figure.dpi * SMALL / FONT for note in notes]
+    wide = [style.measure_text(note.words)[0] * axes.figure.dpi * SMALL / FONT for note in notes]
 
     def free(left: float, height: float, width: float) -> bool:
         low, high = height - line / 2, height + line / 2

@@ -27,7 +27,7 @@ from matplotlib.ticker import (
 
 import fmab_jax as fmab
 from experiments import common, seen
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.files import whole_file
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -151,7 +151,7 @@ class Page:
         """Writes labels and legend; returns the figure."""
         self._label()
         self.figure.align_ylabels()
-        return style.finish(self.figure, self.handles, fit=self.fit)
+        return style.lay_out(self.figure, self.handles, fit=self.fit)
 
     def _subplots(self, rows: Sequence[float], across: int) -> np.ndarray:
         self.tall = self.squeeze * sum(rows)
@@ -159,7 +159,7 @@ class Page:
         ratios = {"height_ratios": rows}
         axes = self.figure.subplots(len(rows), across, squeeze=False, gridspec_kw=ratios)
         for each in axes.flat:
-            style.dress(each)
+            style.style_axes(each)
             each.margins(x=0.01)
         return axes
 
@@ -173,7 +173,7 @@ class Page:
     ) -> None:
         """Has rows say at their left what they show, and columns at their top."""
         for row, told in zip(axes, _counted(axes, labels), strict=True):
-            row[0].set_ylabel(style.wrapped(told, height - 0.1), fontsize=FONT, labelpad=2)
+            row[0].set_ylabel(style.wrap_text(told, height - 0.1), fontsize=FONT, labelpad=2)
         for each, title in zip(axes[0], titles, strict=True):
             each.set_title(title, fontsize=FONT, pad=3)
         _write_below(axes, below, self.width / len(titles) - 0.4)
@@ -196,7 +196,7 @@ class Page:
         wide = self.width / len(labels) - 0.35
         wide -= 0.15 * any(each.child_axes for each in axes.flat)
         for row, told in zip(axes, _counted(axes, labels), strict=True):
-            words = style.wrapped(told, wide)
+            words = style.wrap_text(told, wide)
             row[0].set_title(words, fontsize=FONT, pad=4)
         for each, title in zip(axes[0], titles, strict=True):
             each.set_ylabel(title, fontsize=FONT, labelpad=2)
@@ -359,7 +359,7 @@ def _write_below(axes: np.ndarray, below: Sequence[str], wide: float) -> None:
         for each in row:
             power = _power([each.xaxis])
             _count(each.xaxis, power)
-            told = style.wrapped(_with_power(words, power), wide)
+            told = style.wrap_text(_with_power(words, power), wide)
             each.set_xlabel(told, fontsize=FONT, labelpad=2)
 
 
@@ -402,7 +402,7 @@ def _count(axis: Axis, power: int) -> None:
     low, high = axis.get_view_interval()
     if axis.get_scale() == "log":
         if not isinstance(axis.get_major_locator(), FixedLocator):
-            axis.set_major_locator(style.log_locator(low, high))
+            axis.set_major_locator(style.make_log_locator(low, high))
         axis.set_minor_formatter(NullFormatter())
     if axis.get_scale() == "symlog":
         # The first power of ten would touch the 0.
@@ -411,7 +411,7 @@ def _count(axis: Axis, power: int) -> None:
         ticks = [0.0, *powers, *(-power for power in powers)]
         axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
         axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _minus(written(value))))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _minus(write_number(value))))
 
 
 def _minus(number: str) -> str:

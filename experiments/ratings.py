@@ -23,7 +23,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -197,7 +197,7 @@ def page(
             for index, label in enumerate(private):
                 own = [row for row in here if row["algorithm"] == label]
                 own = [row for row in own if row["epsilon"] != NO_NOISE]
-                look = style.look(index) | {"marker": style.MARKERS[index], "ms": 3}
+                look = style.get_line_style(index) | {"marker": style.MARKERS[index], "ms": 3}
                 for panel, head in zip(column, (LOST, MORE), strict=True):
                     mean, lower, upper = np.array([row[head] for row in own]).T
                     panel.vlines(LEAKS, lower, upper, color=look["color"], lw=0.8)
@@ -207,7 +207,7 @@ def page(
                 for row in here:
                     if row["algorithm"] == each.label:
                         mean, lower, upper = row[LOST]
-                        look = style.look(index)
+                        look = style.get_line_style(index)
                         column[0].axhspan(lower, upper, color=look["color"], alpha=0.2, lw=0)
                         line = column[0].axhline(mean, label=each.label, **look)
                         page.handles = [*page.handles, line]
@@ -228,14 +228,15 @@ def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
     horizons = list(dict.fromkeys(row["T"] for row in rows))
     labels = [each.label for each in EVERYBODY.values()]
     most = max(row["seeds"] for row in rows)
-    number = f"{whole(most)} seeds"
+    number = f"{write_count(most)} seeds"
     for fewer in sorted({row["seeds"] for row in rows} - {most}, reverse=True):
         where = dict.fromkeys(row["T"] for row in rows if row["seeds"] == fewer)
         who = dict.fromkeys(row["algorithm"] for row in rows if row["seeds"] == fewer)
-        listed = " and ".join(map(whole, where))
-        number += f"; {whole(fewer)} seeds of {' / '.join(who)}, at T = {listed}"
+        listed = " and ".join(map(write_count, where))
+        number += f"; {write_count(fewer)} seeds of {' / '.join(who)}, at T = {listed}"
     caption = (
-        f"{told.words}. T = {' and '.join(map(whole, horizons))} slots. {number}. Points lost for "
+        f"{told.words}. T = {' and '.join(map(write_count, horizons))} slots. {number}. Points "
+        "lost for "
         f"each rating: regret at T, times {told.points:g} points, over M T ratings; regret counts "
         "gaps of means over all agents. ε bounds what one changed rating does to all that the "
         "server is told. If n ratings of one agent change, the bound is n ε. For CDP-MAB, ε is "
@@ -294,7 +295,7 @@ def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
         run = [f"{lost(row):.3f} at ε = {row['epsilon']:g}" for row in found]
         best.append(f"{name} ({', '.join(dict.fromkeys([run[0], run[-1]]))})")
     text = (
-        f"At T = {whole(horizon)}, from the smallest ε to the largest, the fewest rating "
+        f"At T = {write_count(horizon)}, from the smallest ε to the largest, the fewest rating "
         f"points for each rating are lost by {', then by '.join(best)}."
         f"{_unlike(last, least)}"
     )
@@ -316,7 +317,7 @@ def _unlike(rows: Sequence[Mapping[str, Any]], least: Sequence[Mapping[str, Any]
     """
     private = [row for row in rows if row["epsilon"] not in ("", NO_NOISE)]
     told = {row["algorithm"]: row["others are told"] for row in private}
-    seeds = {row["algorithm"]: whole(row["seeds"]) for row in private}
+    seeds = {row["algorithm"]: write_count(row["seeds"]) for row in private}
     text = ""
     if len(set(told.values())) > 1:
         listed = " / ".join(f"{name}: {words}" for name, words in told.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 
 # A mean with the ends of its interval.
 Point = tuple[float, float, float]
@@ -48,8 +48,8 @@ def tally(held: Iterable[bool], things: str) -> str:
     """Says of how many things something holds: "each of 5 lines", "3 of 5 lines", "none of 5"."""
     found = list(held)
     holds = sum(found)
-    number = {len(found): "each", 0: "none"}.get(holds, whole(holds))
-    return f"{number} of {whole(len(found))} {things}"
+    number = {len(found): "each", 0: "none"}.get(holds, write_count(holds))
+    return f"{number} of {write_count(len(found))} {things}"
 
 
 def sides(points: Iterable[Point], things: str = "differences") -> str:
@@ -58,8 +58,9 @@ def sides(points: Iterable[Point], things: str = "differences") -> str:
     above = sum(low > 0 for _, low, _ in found)
     below = sum(high < 0 for _, _, high in found)
     return (
-        f"Of {whole(len(found))} {things}, the interval lies above 0 in {whole(above)} and below 0 "
-        f"in {whole(below)}"
+        f"Of {write_count(len(found))} {things}, the interval lies above 0 in "
+        f"{write_count(above)} and below 0 "
+        f"in {write_count(below)}"
     )
 
 

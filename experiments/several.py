@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments import common
 from fmab_jax.analysis.bands import fieller, student_quantile
-from fmab_jax.analysis.statements import with_ends
+from fmab_jax.analysis.statements import write_interval
 from fmab_jax.errors import real, refuse
 
 Interval = tuple[float, float, float]  # a mean with the ends of its interval
@@ -146,4 +146,4 @@ def _check(entrants: Sequence[Entrant], level: float, unlike: bool) -> None:
 
 def interval_text(numbers: Interval) -> str:
     """Writes a number with its interval: "12.3 [11.9, 12.7]"."""
-    return " ".join(with_ends(*numbers))
+    return " ".join(write_interval(*numbers))

@@ -219,7 +219,7 @@ def bases():
         "plot_parameter": {"finals": FINALS, "x": "epsilon"},
         "plot_heat": {"finals": FINALS, "x": "epsilon", "y": "participation"},
         "plot_pareto": {"finals": FINALS},
-        "plot_audit": {"found": None},
+        "plot_audit": {"result": None},
         "write_report": {"sources": DATA, "out": f"{next(NUMBERS)}.html"},
         "ratings.from_table": {"path": TABLE, "agent": "who", "arm": "what", "value": "stars"},
     }

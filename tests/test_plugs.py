@@ -755,7 +755,7 @@ def test_what_results_cannot_say_is_refused_before_anything_runs(
 ):
     """Would catch a traceback, or a wrong statement that is found when all is computed."""
     monkeypatch.setattr(compilation, "compile_program", None)
-    monkeypatch.setattr("fmab_jax.analysis.audit.exposed", None)
+    monkeypatch.setattr("fmab_jax.analysis.audit.list_exposures", None)
     algorithm = altered(fmab.cdp_mab, **{function: lambda *_: stated})(1.0)
     start = f"Altered.{function}{told}"
     for work in (
@@ -893,9 +893,9 @@ def test_the_source_of_ones_own_is_told():
     """Would catch two versions of a plug-in that make the same caption and heading."""
     made = fmab.simulate(plugs.Geometric(first=16, branches=2), PROBLEM, 50, 2, times=2)
     digest = plugs.Geometric(first=16, branches=2).describe()["code"]
-    assert f"code {digest[:8]}" in words.facts(made)
+    assert f"code {digest[:8]}" in words.list_facts(made)
     ours = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), 50, 2, times=2)
-    assert not any(fact.startswith("code") for fact in words.facts(ours))
+    assert not any(fact.startswith("code") for fact in words.list_facts(ours))
 
 
 HELPED = "from fmab_test_helper import factor\n" + COMPLETE

@@ -45,7 +45,7 @@ from fmab_jax.algorithms.base import Algorithm, collect_algorithms, find_by_name
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
-from fmab_jax.analysis.words import quantity, short, whole, written
+from fmab_jax.analysis.words import write_count, write_number, write_quantity, write_short
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.files import checked_path, refuse_taken
@@ -214,7 +214,9 @@ def make_card(
     for suite in used:
         planned = plans[suite.name]
         if number := len(set(planned.algorithms.values())):
-            progress(f"{suite.name}: {quantity('', number, 'run')} of {planned.seeds} seeds ...")
+            progress(
+                f"{suite.name}: {write_quantity('', number, 'run')} of {planned.seeds} seeds ..."
+            )
         rankings = {
             group: rank_run(suite.name, group, label, run, standings, same)
             for groups, run in play(planned, suite)
@@ -315,8 +317,8 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
     if not result.rankings:
         return Section(title, (Paragraph(f"{suite.about} Not run, {result.plan.absent['']}."),))
     about = (
-        f"{suite.about} {quantity('M = ', suite.problem.agents, 'agent')}, "
-        f"{quantity('K = ', suite.problem.arms, 'arm')}, T = {whole(suite.horizon)}, "
+        f"{suite.about} {write_quantity('M = ', suite.problem.agents, 'agent')}, "
+        f"{write_quantity('K = ', suite.problem.arms, 'arm')}, T = {write_count(suite.horizon)}, "
         f"{result.plan.seeds:,} seeds."
     )
     calls = {each.label: each for each in contestants()}
@@ -338,7 +340,7 @@ def _suite(result: Result, standings: Standings, contestant: Contestant, label: 
         )
         costs.append(
             (*head, ranking.rank_at_equal_links, *links, *bits)
-            + (*write_tail(run), write_lost(run), short(float(f"{run.trials_per_s:.3g}")))
+            + (*write_tail(run), write_lost(run), write_short(float(f"{run.trials_per_s:.3g}")))
         )
     heads = (
         *("view", "leak ε", "this", "rank", "regret at T", "least regret of", "that is"),
@@ -409,7 +411,12 @@ def _ledger(plans: Sequence[tuple[Suite, Plan]]) -> list[Block]:
     group = next((each for each in groups if each.leak == _LEAK), next(iter(groups)))
     algorithm, agents = groups[group], suite.problem.agents
     rows = [
-        (row.who, row.what, _write_epsilon(row.epsilon), _write_epsilon(row.epsilon_at_delta))
+        (
+            row.viewer,
+            row.observation,
+            _write_epsilon(row.epsilon),
+            _write_epsilon(row.epsilon_at_delta),
+        )
         + (row.why, row.source or "–")
         for row in privacy_ledger(algorithm, agents)
     ]
@@ -434,7 +441,7 @@ def _audit(contestant: Contestant, runs: int) -> list[Block]:
     except Refusal as error:
         return [Paragraph(f"It does not apply: {error}.")]
     rows = [
-        (finding.who, finding.stream, _write_epsilon(finding.claim))
+        (finding.viewer, finding.stream, _write_epsilon(finding.claim))
         + (f"{finding.lower:.4f}", finding.verdict)
         for finding in report.findings
     ]
@@ -442,9 +449,11 @@ def _audit(contestant: Contestant, runs: int) -> list[Block]:
     note = (
         f"{report.runs:,} runs of each of two data sets that differ in one reward, at "
         f"{contestant.parameter} = {value:.4g}, which leaks {_LEAK:g} in the view “{group.view}”. "
-        f"All bounds together are wrong with a chance of {written(report.level)} at most."
+        f"All bounds together are wrong with a chance of {write_number(report.level)} at most."
     )
-    unseen = [f"Not shown: {each.who}, {each.what}: {each.why}." for each in report.unseen]
+    unseen = [
+        f"Not shown: {each.viewer}, {each.observation}: {each.why}." for each in report.unseen
+    ]
     heads = ("who", "what is seen", "claim", "lower bound", "verdict")
     return [Table(caption, heads, rows), Paragraph(note), *[Items(unseen)] * bool(unseen)]
 
@@ -452,7 +461,7 @@ def _audit(contestant: Contestant, runs: int) -> list[Block]:
 def _about(suites: Suites, results: Sequence[Result]) -> list[Block]:
     rows = [
         (suite.name, suite.about, str(suite.problem.agents), str(suite.problem.arms))
-        + (whole(suite.horizon), str(suite.root_seed), f"{planned.seeds or 'none'}")
+        + (write_count(suite.horizon), str(suite.root_seed), f"{planned.seeds or 'none'}")
         for suite, planned, _ in results
     ]
     heads = ("suite", "what", "M", "K", "T", "root seed", "seeds here")

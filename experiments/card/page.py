@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.files import whole_file
 
 Points = Mapping[str, tuple[float, float]]
@@ -177,11 +177,13 @@ def _panel(title: str, points: Points, marked: str) -> str:
     for tick in _ticks(across) if any(links for links, _ in points.values()) else ():
         x = place(tick, 0.0)[0]
         parts.append(
-            f'<text x="{x:.1f}" y="{bottom + 11}" text-anchor="middle">{written(tick)}</text>'
+            f'<text x="{x:.1f}" y="{bottom + 11}" text-anchor="middle">{write_number(tick)}</text>'
         )
     for tick in _ticks(up):
         y = place(0.0, tick)[1] + 3
-        parts.append(f'<text x="{_LEFT - 3}" y="{y:.1f}" text-anchor="end">{written(tick)}</text>')
+        parts.append(
+            f'<text x="{_LEFT - 3}" y="{y:.1f}" text-anchor="end">{write_number(tick)}</text>'
+        )
     parts.append(
         f'<text x="{_RIGHT}" y="{bottom + 24}" text-anchor="end">links at T</text>'
         f'<text x="2" y="{bottom + 24}">↑ regret at T</text>'

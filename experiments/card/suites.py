@@ -260,16 +260,22 @@ def _solve(leak: Callable[[float], float], target: float) -> float | None:
 def _rows(ledger: Sequence[LedgerRow], alone: bool, view: str) -> list[LedgerRow]:
     """Returns the rows of a ledger that are about a view."""
     if view == "actions":
-        return [row for row in ledger if row.what == "actions" and row.who in (ACTIONS, OUTSIDE)]
+        return [
+            row
+            for row in ledger
+            if row.observation == "actions" and row.viewer in (ACTIONS, OUTSIDE)
+        ]
     # Agents that are alone send nothing, whatever noise their rewards have.
     if alone:
         return []
     if view == "messages":
-        return [row for row in ledger if row.what != "actions" and "sum" not in row.what]
+        return [
+            row for row in ledger if row.observation != "actions" and "sum" not in row.observation
+        ]
     # An agent's knowledge of a sum counts, whether of its message or of its share of the noise.
-    shares = [row for row in ledger if row.who == SHARER and row.what == "actions"]
+    shares = [row for row in ledger if row.viewer == SHARER and row.observation == "actions"]
     # "one round's sum" is not about the run.
-    sums = [row for row in ledger if "sums" in row.what]
+    sums = [row for row in ledger if "sums" in row.observation]
     return sums and sums + shares
 
 

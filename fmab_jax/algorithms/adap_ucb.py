@@ -49,7 +49,7 @@ class AdaPUCB(Private, Episodes):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.adap_ucb(0.5), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         anybody who sees actions 0.5
     """
 

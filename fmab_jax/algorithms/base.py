@@ -214,10 +214,10 @@ class Algorithm(Described):
             exchange: The exchange of all agents.
             size: Agents of the coalition, in [1, M - 1].
         """
-        rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
-        if rows and all(row.who in (ACTIONS, *ANY_VIEWER) for row in rows):
+        rows = [row for row in ledger_of(self, exchange) if row.viewer != SERVER]
+        if rows and all(row.viewer in (ACTIONS, *ANY_VIEWER) for row in rows):
             worst = max(rows, key=lambda row: row.epsilon)
-            return (worst._replace(who=together(size), over=min(worst.over, 1)),)
+            return (worst._replace(viewer=together(size), over=min(worst.over, 1)),)
         return (Disclosure(together(size), "all that they are told", float("inf"), "not stated"),)
 
     def describe(self) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Disclosure, ...
         Refusal: If the algorithm returns no ledger, or an empty one.
     """
     rows = checked_rows(f"{type(algorithm).__name__}.ledger", algorithm.ledger(exchange))
-    viewers = {row.who for row in rows}
+    viewers = {row.viewer for row in rows}
     if not viewers.isdisjoint(ANY_VIEWER):
         return rows
     unlisted = [viewer for viewer in list_viewers(exchange) if viewer not in viewers]

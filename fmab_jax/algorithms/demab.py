@@ -57,7 +57,7 @@ class DEMAB(Private):
         >>> data = fmab.simulate(fmab.demab(), problem, horizon=10**5, seeds=20)
         >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True
-        >>> [(row.who, row.epsilon) for row in fmab.privacy_ledger(fmab.demab(0.5), agents=5)][0]
+        >>> [(row.viewer, row.epsilon) for row in fmab.privacy_ledger(fmab.demab(0.5), agents=5)][0]
         ('the server', 0.5)
     """
 
@@ -76,7 +76,7 @@ class DEMAB(Private):
 
         Runs count additional numbers, each as a vector of one number.
         """
-        views = (View(SERVER, 1), View("the agents", 1, content="the best mean of each phase"))
+        views = (View(SERVER, 1), View("the agents", 1, observation="the best mean of each phase"))
         table = server(agents)
         return replace(table, vectors=1, numbers=2 * agents, views=views)
 
@@ -84,7 +84,7 @@ class DEMAB(Private):
         """Covers messages and actions: both are functions of sums that contain a reward once."""
         why = "a reward enters one sum of one phase, with one noise"
         messages = [
-            self.make_row(why, view.viewer, view.content, over=1) for view in exchange.views
+            self.make_row(why, view.viewer, view.observation, over=1) for view in exchange.views
         ]
         return (*messages, self.make_row("a function of noisy sums", over=1))
 

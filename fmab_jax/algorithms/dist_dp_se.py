@@ -32,7 +32,7 @@ class DistDPSE(ForgettingElimination):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.dist_dp_se(0.5), agents=5):
-        ...     print(row.who, round(row.epsilon, 3))
+        ...     print(row.viewer, round(row.epsilon, 3))
         the server 0.5
         an agent 0.842
         an outsider who sees actions 0.5

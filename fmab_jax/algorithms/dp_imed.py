@@ -25,7 +25,7 @@ class DPIMED(GrowingEpisodes):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.dp_imed(0.5), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         anybody who sees actions 0.5
     """
 

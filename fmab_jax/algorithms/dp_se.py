@@ -26,7 +26,7 @@ class DPSE(ForgettingElimination):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.dp_se(0.5), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         anybody who sees actions 0.5
     """
 

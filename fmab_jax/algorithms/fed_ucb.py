@@ -39,7 +39,7 @@ class FedUCB(GossipUCB, Private):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.fed_ucb(0.5, graph="ring"), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         neighbours 0.5
         anybody who sees actions 0.5
     """

@@ -99,8 +99,8 @@ class KLSE(LikelihoodElimination):
             return rows
         why = "of those who pull an arm there may be one: its own noise hides it"
         return tuple(
-            row._replace(over=1, what="sums over the agents that pull an arm", why=why)
-            if row.what.startswith("sums over")
+            row._replace(over=1, observation="sums over the agents that pull an arm", why=why)
+            if row.observation.startswith("sums over")
             else row._replace(over=min(row.over, 1))
             for row in rows
         )

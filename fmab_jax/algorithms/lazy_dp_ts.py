@@ -46,7 +46,7 @@ class LazyDPTS(Private, IndexPolicy):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.lazy_dp_ts(0.5), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         anybody who sees actions 0.5
     """
 

@@ -37,7 +37,7 @@ class LDPUCB(Private, Pooled):
         >>> data = fmab.simulate(fmab.ldp_ucb(1.0, pooled=True), problem, horizon=10**4, seeds=20)
         >>> data.links.sel(meter="server")[:, -1].mean().item()
         50000.0
-        >>> [(row.who, row.epsilon) for row in fmab.privacy_ledger(fmab.ldp_ucb(1.0), agents=5)]
+        >>> [(row.viewer, row.epsilon) for row in fmab.privacy_ledger(fmab.ldp_ucb(1.0), agents=5)]
         [('anybody', 1.0), ('anybody who sees actions', 1.0)]
     """
 

@@ -51,7 +51,7 @@ class TreeUCB(Private, IndexPolicy):
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.tree_ucb(0.5), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.viewer, row.epsilon)
         anybody who sees actions 0.5
     """
 

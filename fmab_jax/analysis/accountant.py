@@ -13,22 +13,22 @@ from fmab_jax.core.ledgers import BITS, LAPLACE
 from fmab_jax.errors import count, real
 
 DELTA = 1e-6
-"""Delta of (epsilon, delta)-privacy, where none is given."""
+"""Default delta of (epsilon, delta)-privacy."""
 
 LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
-# Sums of more variables are treated as sums of so many, which hide no more.
+# Sums of more variables count as sums of this many: an upper bound on epsilon.
 _MOST_TERMS, _MOST_BITS = 10**6, 1000
-# Shares of a noise with a larger epsilon lose the digits of the integral.
+# Above this epsilon of the whole noise, the integral over a share loses its digits.
 _MOST_WHOLE = 1e3
 # Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
 _SURE = 700.0
-# Logarithms between which the law of a share is integrated, and the steps.
+# Range of log |x| over which the law of a share is integrated, and the number of steps.
 _CLOSEST, _FARTHEST, _STEPS = math.log(1e-300), math.log(750.0), 2**17
 
 
-def checked_delta(value: float) -> float:
+def check_delta(value: float) -> float:
     """Returns a delta in [1e-12, 1), or refuses it."""
     return real("delta", value, LEAST_DELTA, 1.0, "give a chance such as 1e-6", open_high=True)
 
@@ -42,9 +42,9 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     positive mixtures of Gamma laws.
 
     Args:
-        agents: Number of variables, in [1, 1e7]; of more than 1e6 that many are used, which bounds
-            epsilon from above.
-        scale: Of each, > 0; 1 / scale is the epsilon of one, without delta.
+        agents: Number of variables, in [1, 1e7]; more than 1e6 count as 1e6, which bounds epsilon
+            from above.
+        scale: Scale of each variable, > 0; 1 / scale is the epsilon of one variable at delta 0.
         delta: In [1e-12, 1).
 
     Raises:
@@ -52,7 +52,7 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     """
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
     scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
-    return epsilon_at(1.0 / scale, agents, checked_delta(delta))
+    return epsilon_at(1.0 / scale, agents, check_delta(delta))
 
 
 def epsilon_at(
@@ -65,19 +65,19 @@ def epsilon_at(
     """Returns the epsilon at delta of a row of a ledger.
 
     Args:
-        epsilon: Of one noise, without delta; where it is infinite, ``shares`` may still hide
-            something up to delta.
-        over: Noises that add up; 0 where nothing is known, so that ``epsilon`` is returned.
+        epsilon: Epsilon of one noise at delta 0; where it is infinite, ``shares`` may still hide
+            the reward up to delta.
+        over: Number of noises that add up; 0 for unknown, which returns ``epsilon``.
         delta: In [1e-12, 1).
         law: Of the noises: "Laplace", or "bits", each 1 with chance 1 / (1 + e^-epsilon) where a
             reward is 1, and with 1 / (1 + e^epsilon) where it is 0. More than 1,000 bits count as
-            so many.
+            1,000.
         shares: Epsilon of one Laplace variable, how many of its equal shares hide the reward, and
             how many it has.
 
     Example:
-        One bit, and a sum of 50. Then half of a noise, of which two agents hold one half each: no
-        epsilon holds without delta.
+        One bit, and a sum of 50 bits. Then one half of a noise that two agents share: no epsilon
+        holds without delta.
 
         >>> import math
         >>> from fmab_jax.analysis.privacy import epsilon_at
@@ -88,46 +88,50 @@ def epsilon_at(
     """
     if math.isinf(epsilon) and shares is not None:
         whole, left, number = shares
-        return _share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
+        return (
+            _compute_share_epsilon(left / number, whole, delta) if whole <= _MOST_WHOLE else epsilon
+        )
     if math.isinf(epsilon) or epsilon == 0.0 or not over:
         return float(epsilon)
     if law == BITS:
-        return _bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
-    return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
+        return _compute_bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
+    return _compute_sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
 
 
 @functools.lru_cache(maxsize=4096)
-def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
-    """Returns the epsilon of one of so many bits in their sum.
+def _compute_bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
+    """Returns the epsilon of one bit in the sum of ``terms`` bits.
 
     The hockey-stick divergence is jointly convex, so it is largest where all rewards are 0 or 1; it
-    is the largest over how many of the other ones are 1.
+    is the largest over the number of other bits that are 1.
     """
     from scipy.stats import binom
 
     if epsilon > _SURE:
         return epsilon
-    kept = 1.0 / (1.0 + math.exp(-epsilon))
-    # 1 - kept has no digits left where epsilon is large.
-    flipped = kept * math.exp(-epsilon)
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    # 1 - truth would lose its digits where epsilon is large.
+    lie = truth * math.exp(-epsilon)
     laws = []
     for ones in range(terms):
         zeros = terms - 1 - ones
-        of_ones = binom.pmf(np.arange(ones + 1), ones, kept)
-        others = np.convolve(of_ones, binom.pmf(np.arange(zeros + 1), zeros, flipped))
-        none, one = np.append(others, 0.0), np.append(0.0, others)
-        laws.append((flipped * none + kept * one, kept * none + flipped * one))
-    # [ones, sum]; the other direction is this one with zeros and ones swapped.
-    with_it, without = (np.stack(side) for side in zip(*laws, strict=True))
+        ones_law = binom.pmf(np.arange(ones + 1), ones, truth)
+        remainder = np.convolve(ones_law, binom.pmf(np.arange(zeros + 1), zeros, lie))
+        zero_law, one_law = np.append(remainder, 0.0), np.append(0.0, remainder)
+        laws.append((lie * zero_law + truth * one_law, truth * zero_law + lie * one_law))
+    # [ones, sum]; swapping zeros and ones gives the other direction.
+    reward_one, reward_zero = (np.stack(side) for side in zip(*laws, strict=True))
 
-    def divergence(at: float) -> float:
-        return float(np.max(np.sum(np.maximum(with_it - math.exp(at) * without, 0.0), axis=1)))
+    def divergence(level: float) -> float:
+        return float(
+            np.max(np.sum(np.maximum(reward_one - math.exp(level) * reward_zero, 0.0), axis=1))
+        )
 
-    return min(_solve(divergence, delta, epsilon), epsilon)
+    return min(_solve_divergence(divergence, delta, epsilon), epsilon)
 
 
-def _solve(divergence: Callable[[float], float], delta: float, high: float) -> float:
-    """Returns where a falling divergence is delta; 0 where it is smaller there."""
+def _solve_divergence(divergence: Callable[[float], float], delta: float, high: float) -> float:
+    """Returns the epsilon at which a decreasing divergence equals delta, at least 0."""
     from scipy.optimize import brentq
 
     if divergence(0.0) <= delta:
@@ -138,19 +142,19 @@ def _solve(divergence: Callable[[float], float], delta: float, high: float) -> f
 
 
 @functools.lru_cache(maxsize=4096)
-def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
+def _compute_sum_epsilon(terms: int, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of the sum of standard Laplace variables."""
     from scipy.optimize import brentq
 
-    density, tail = _laplace_sum(terms)
+    density, tail = _build_log_laplace_sum(terms)
 
     # Where the density at x is e^epsilon times that at x + shift, everything above x is in A.
     def chance(x: float) -> float:
-        inside = density(abs(x)) + tail(x + shift) - density(x + shift)
+        log_mass = density(abs(x)) + tail(x + shift) - density(x + shift)
         if x < 0.0:
-            return float(-math.expm1(tail(-x) + x) - math.exp(inside + x))
-        above = tail(x)
-        return -math.exp(above - x) * math.expm1(min(inside - above, 0.0))
+            return float(-math.expm1(tail(-x) + x) - math.exp(log_mass + x))
+        log_tail = tail(x)
+        return -math.exp(log_tail - x) * math.expm1(min(log_mass - log_tail, 0.0))
 
     middle = -0.5 * shift
     if chance(middle) <= delta:
@@ -166,7 +170,7 @@ def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
     return min(max(epsilon, 0.0), shift)
 
 
-def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
+def _build_log_laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Returns the logarithms of density and upper tail, x added to both, at x >= 0.
 
     The sum is the difference of two waiting times for the n-th event. With chance w_m the first is
@@ -180,16 +184,16 @@ def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float]
     weight -= (2 * terms - late) * math.log(2.0)
     # Half of the law is above 0, exactly.
     weight -= logsumexp(weight) + math.log(2.0)
-    events, of_density = late - 1.0, weight - gammaln(late)
-    of_tail = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
+    events, density_weight = late - 1.0, weight - gammaln(late)
+    tail_weight = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
     return (
-        lambda x: float(logsumexp(of_density + xlogy(events, x))),
-        lambda x: float(logsumexp(of_tail + xlogy(events, x))),
+        lambda x: float(logsumexp(density_weight + xlogy(events, x))),
+        lambda x: float(logsumexp(tail_weight + xlogy(events, x))),
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _share_epsilon(shape: float, shift: float, delta: float) -> float:
+def _compute_share_epsilon(shape: float, shift: float, delta: float) -> float:
     """Returns the epsilon of a shift of a variance-gamma variable of shape at most 1.
 
     Its density has a pole at 0, or falls fastest there. So the integral is over log |x|.
@@ -200,19 +204,19 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
 
     def density(x: np.ndarray) -> np.ndarray:
-        """Returns its logarithm, at x > 0."""
+        """Returns the logarithm of the density at x > 0."""
         log = np.maximum(np.log(x), _CLOSEST)
         return order * log + np.log(kve(abs(order), np.exp(log))) - x - constant
 
     log, step = np.linspace(_CLOSEST, _FARTHEST, _STEPS, retstep=True)
     x = np.exp(log)
-    here = density(x)
+    log_density = density(x)
     # The mass closer to 0 than float64 reaches must be less than delta.
-    if here[0] + _CLOSEST - math.log(shape) > math.log(delta) - 10.0:
+    if log_density[0] + _CLOSEST - math.log(shape) > math.log(delta) - 10.0:
         return math.inf
     with np.errstate(divide="ignore"):
-        gain = here - np.stack([density(np.abs(x - shift)), density(x + shift)])
-    mass = np.exp(here + log) * step
+        gain = log_density - np.stack([density(np.abs(x - shift)), density(x + shift)])
+    mass = np.exp(log_density + log) * step
 
     def divergence(epsilon: float) -> float:
         return float(np.sum(mass * -np.expm1(np.minimum(epsilon - gain, 0.0))))
@@ -220,4 +224,4 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     high = max(1.0, shift)
     while divergence(high) > delta:
         high *= 2.0
-    return _solve(divergence, delta, high)
+    return _solve_divergence(divergence, delta, high)

@@ -1,11 +1,11 @@
-"""An empirical audit of the privacy that is claimed: can neighbouring data be told apart too well?
+"""Audits a privacy claim empirically: can neighbouring data be told apart too well?
 
-Two data sets differ in one reward. What an algorithm lets out for each is simulated many times, by
-the very functions that a simulation calls (`fmab_jax.analysis.exposures`), and an event is looked
-for that one of them makes far likelier. Its two chances are bounded by Clopper and Pearson's
+Two data sets differ in one reward. `fmab_jax.analysis.exposures` simulates the output of the
+algorithm for each of them many times, with the functions of a simulation. The audit looks for an
+event that is far likelier under one of them. Its two chances are bounded by Clopper and Pearson's
 limits: P > e^epsilon Q + delta contradicts a claim of (epsilon, delta), so log((P - delta) / Q) is
 a lower bound on epsilon at delta that holds whatever the mechanism is. A claim below it is wrong. A
-claim above it is not proved: what is proved is in the sources of the ledger.
+claim above it is not proved; the sources of the ledger have the proofs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.accountant import LEAST_DELTA, epsilon_at
 from fmab_jax.analysis.events import VIEWS, Numbers, Rule, Stream, bound_epsilon, choose_event
-from fmab_jax.analysis.exposures import Unseen, exposed
+from fmab_jax.analysis.exposures import Unseen, list_exposures
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.core.scope import own_settings
@@ -30,45 +30,45 @@ from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import check_statements
 
 RUNS, LEVEL = 2_000_000, 1e-6
-"""Runs of each data set, and the chance that any bound is wrong, unless told otherwise."""
+"""Default runs of each data set, and default chance that any bound is wrong."""
 
-# Runs that an event is chosen on before any is counted, and that data are chosen on before that.
+# Runs that choose the event, and runs that choose the data; neither is counted.
 _PILOT, _TRIAL = 2**18, 2**16
 _BINS = 48
 
 
 class Histogram(NamedTuple):
-    """How a number that is let out is distributed under both data sets.
+    """Distribution of one output under both data sets.
 
     Attributes:
         edges: [bin + 1] of the bins, in rewards.
-        without: [bin] runs where the reward is 0.
-        with_it: [bin] runs where it is 1.
+        without_reward: [bin] runs where the reward is 0.
+        with_reward: [bin] runs where it is 1.
     """
 
     edges: Float[np.ndarray, " edge"]
-    without: Int[np.ndarray, " bin"]
-    with_it: Int[np.ndarray, " bin"]
+    without_reward: Int[np.ndarray, " bin"]
+    with_reward: Int[np.ndarray, " bin"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found for one thing that is let out.
+    """Result of the audit for one output.
 
     Attributes:
-        stream: What is seen, and which reward differs.
-        claim: Epsilon that the privacy ledger claims for it, at the audit's delta; infinity where
-            nothing is.
-        lower: Lower bound on epsilon at delta; it holds for all findings of an audit together. Runs
-            do not tell noise that is rarer than a run from none: it is ``most`` at most.
-        event: In words; chosen on runs that are not counted.
-        threshold: Of the event, in rewards, or in pulls.
-        happened: Runs in which it happened, without the reward and with it.
-        histogram: Of the number that the event is about.
-        who: Who sees it, as in the ledger.
-        what: Is seen, as in the ledger.
+        stream: The output, and which reward differs.
+        claim: Epsilon that the privacy ledger claims at the delta of the audit; infinite for no
+            claim.
+        lower: Lower bound on epsilon at delta, at most ``most``; the bounds of all findings hold
+            together.
+        event: The event in words; chosen on runs that are not counted.
+        threshold: Threshold of the event, in rewards or in pulls.
+        happened: Number of runs with the event, without the reward and with it.
+        histogram: Distribution of the statistic of the event.
+        viewer: Who sees it, as in the ledger.
+        observation: What the viewer sees, as in the ledger.
         view: "messages", "sums" or "actions".
-        most: Largest bound that so many runs can show.
+        most: Largest bound that this number of runs can show.
     """
 
     stream: str
@@ -78,20 +78,20 @@ class Finding:
     threshold: float
     happened: tuple[int, int]
     histogram: Histogram
-    who: str = ""
-    what: str = ""
+    viewer: str = ""
+    observation: str = ""
     view: str = "messages"
     most: float = math.inf
 
     @property
-    def contradicted(self) -> bool:
+    def is_contradicted(self) -> bool:
         """Whether the claim is wrong."""
         return math.isfinite(self.claim) and self.lower > self.claim
 
     @property
-    def out_of_reach(self) -> bool:
-        """Whether the claim is one that no bound from so many runs can contradict."""
-        return math.isfinite(self.claim) and self.claim >= self.most and not self.contradicted
+    def is_out_of_reach(self) -> bool:
+        """Whether the claim is too large for this number of runs to contradict."""
+        return math.isfinite(self.claim) and self.claim >= self.most and not self.is_contradicted
 
     @property
     def share(self) -> float:
@@ -105,9 +105,9 @@ class Finding:
         """The finding in a few words."""
         if math.isinf(self.claim):
             return "none claimed"
-        if self.out_of_reach:
+        if self.is_out_of_reach:
             return f"out of reach: so many runs show {self.most:.3g} at most"
-        return "contradicted" if self.contradicted else "within the claim"
+        return "contradicted" if self.is_contradicted else "within the claim"
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class Audit:
         agents: M.
         runs: Of each data set.
         level: Chance that any of the bounds is wrong.
-        findings: One for each thing that is let out.
-        most: Largest bound that so many runs can show.
+        findings: One for each output.
+        most: Largest bound that this number of runs can show.
         delta: Of the (epsilon, delta) that is claimed and bounded; 0 for pure privacy.
-        unseen: Rows of the ledger that no run can show, and why.
+        unseen: Rows of the ledger that no run can show, with the reasons.
     """
 
     algorithm: Algorithm
@@ -135,20 +135,20 @@ class Audit:
     unseen: tuple[Unseen, ...] = ()
 
     @property
-    def contradicted(self) -> bool:
+    def is_contradicted(self) -> bool:
         """Whether any claim is wrong."""
-        return any(finding.contradicted for finding in self.findings)
+        return any(finding.is_contradicted for finding in self.findings)
 
 
 def audit(
-    algorithm: Any,
-    agents: Any = None,
+    algorithm: Algorithm,
+    agents: int | None = None,
     *,
-    view: Any = None,
-    delta: Any = 0.0,
-    runs: Any = RUNS,
-    level: Any = LEVEL,
-    root_seed: Any = 0,
+    view: str | None = None,
+    delta: float = 0.0,
+    runs: int = RUNS,
+    level: float = LEVEL,
+    root_seed: int = 0,
 ) -> Audit:
     """Looks for an event that tells neighbouring data apart better than the claim allows.
 
@@ -205,45 +205,49 @@ def audit(
     level = real("level", level, 0.0, 0.5, remedy, open_low=True)
     root = keys.checked_seed("root_seed", root_seed)
     exchange = build_exchange(algorithm, agents)
-    # What is said of the algorithm beside its findings; nothing of it goes with the arms.
+    # These statements do not depend on the number of arms.
     check_statements(algorithm, exchange, 2)
     with own_settings():
-        exposures, unseen = exposed(algorithm, exchange, root, VIEWS if view is None else (view,))
-        number = sum(1 if each.compete else len(each.streams()) for each in exposures)
+        exposures, unseen = list_exposures(
+            algorithm, exchange, root, VIEWS if view is None else (view,)
+        )
+        number = sum(1 if x.compete else len(x.streams()) for x in exposures)
         if not number:
-            why = f": {unseen[0].why}" if unseen else ""
+            reason = f": {unseen[0].why}" if unseen else ""
             allowed = f"one that {algorithm.name} lets anybody see"
-            refuse("view", view, allowed, f"choose another view{why}")
+            refuse("view", view, allowed, f"choose another view{reason}")
         # Two limits for each finding.
         rule = Rule(runs, level / (2 * number), delta)
-        findings = [finding for exposure in exposures for finding in _findings(exposure, rule)]
+        findings = [
+            finding for exposure in exposures for finding in _measure_findings(exposure, rule)
+        ]
     return Audit(
         algorithm, exchange.agents, runs, level, tuple(findings), rule.most, delta, tuple(unseen)
     )
 
 
-def _findings(exposure: Any, rule: Rule) -> list[Finding]:
-    """Chooses data and an event for each thing that is seen, and counts it on other runs."""
+def _measure_findings(exposure: Any, rule: Rule) -> list[Finding]:
+    """Chooses data and an event for each stream, and counts the event on other runs."""
     streams, first = exposure.streams(), 0
     if exposure.compete:
-        pilots = _pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
+        pilots = _draw_pilots(exposure, streams, min(_TRIAL, rule.runs), 0)
         streams = [streams[int(np.argmax([choose_event(pilot, rule).bound for pilot in pilots]))]]
         first = -(-_TRIAL // exposure.size)
-    pilots = _pilots(exposure, streams, min(_PILOT, rule.runs), first)
+    pilots = _draw_pilots(exposure, streams, min(_PILOT, rule.runs), first)
     first += -(-_PILOT // exposure.size)
     events = [choose_event(pilot, rule) for pilot in pilots]
     edges = []
     for pilot, event in zip(pilots, events, strict=True):
-        mixed = np.concatenate([event.statistic.of(side.values) for side in pilot])
+        mixed = np.concatenate([event.statistic.evaluate(side.values) for side in pilot])
         low, high = np.quantile(mixed, [0.003, 0.997])
         edges.append(np.linspace(low, high if high > low else low + 1.0, _BINS + 1))
     happened = np.zeros((len(streams), 2), np.int64)
     binned = np.zeros((len(streams), 2, _BINS), np.int64)
     for batch in range(-(-rule.runs // exposure.size)):
         used = min(exposure.size, rule.runs - batch * exposure.size)
-        for place, side, seen in _sides(exposure, streams, first + batch):
+        for place, side, numbers in _draw_sides(exposure, streams, first + batch):
             event = events[place]
-            x = event.statistic.of(seen.values[:used])
+            x = event.statistic.evaluate(numbers.values[:used])
             happened[place, side] += np.sum((x >= event.threshold) == event.above)
             binned[place, side] += np.histogram(x, edges[place])[0]
     row, findings = exposure.row, []
@@ -252,38 +256,43 @@ def _findings(exposure: Any, rule: Rule) -> list[Finding]:
         claim = epsilon_at(row.epsilon, row.over, rule.delta, row.law, row.shares)
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
         pair = happened[place]
-        more, less = pair[event.likelier], pair[1 - event.likelier]
-        bound = float(bound_epsilon(np.float64(more), np.float64(less), rule))
+        high_count, low_count = pair[event.likelier], pair[1 - event.likelier]
+        bound = float(bound_epsilon(np.float64(high_count), np.float64(low_count), rule))
         findings.append(
             Finding(
                 *(stream.words, claim, max(0.0, bound), event.words, event.threshold),
                 happened=(int(pair[0]), int(pair[1])),
                 histogram=Histogram(edges[place], *binned[place]),
-                **{"who": row.who, "what": row.what, "view": exposure.view, "most": rule.most},
+                viewer=row.viewer,
+                observation=row.observation,
+                view=exposure.view,
+                most=rule.most,
             )
         )
     return findings
 
 
-def _sides(
+def _draw_sides(
     exposure: Any, streams: Sequence[Stream], batch: int
 ) -> Iterator[tuple[int, int, Numbers]]:
-    """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
-    sides = [(stream.without, stream.with_it) for stream in streams]
+    """Yields (stream, side, numbers) of a batch; streams with the same data share its draws."""
+    sides = [(stream.without_reward, stream.with_reward) for stream in streams]
     for data in sorted({data for pair in sides for data in pair}):
-        drawn = exposure.draw(data, batch)
+        runs = exposure.draw(data, batch)
         for place, stream in enumerate(streams):
             if data in sides[place]:
-                yield place, sides[place].index(data), exposure.show(stream, drawn)
+                yield place, sides[place].index(data), exposure.show(stream, runs)
 
 
-def _pilots(exposure: Any, streams: Sequence[Stream], runs: int, first: int) -> list[list[Numbers]]:
-    """Returns what is seen of some runs, by stream and side."""
+def _draw_pilots(
+    exposure: Any, streams: Sequence[Stream], runs: int, first: int
+) -> list[list[Numbers]]:
+    """Returns the numbers of the first ``runs`` runs, by stream and side."""
     parts: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in streams]
     for batch in range(-(-runs // exposure.size)):
-        for place, side, seen in _sides(exposure, streams, first + batch):
-            parts[place][side].append(seen)
+        for place, side, numbers in _draw_sides(exposure, streams, first + batch):
+            parts[place][side].append(numbers)
     return [
-        [part[0]._replace(values=np.concatenate([x.values for x in part])[:runs]) for part in both]
-        for both in parts
+        [part[0]._replace(values=np.concatenate([x.values for x in part])[:runs]) for part in pair]
+        for pair in parts
     ]

@@ -1,7 +1,7 @@
-"""Confidence bands over seeds, and how sure one can be that few seeds are catastrophes.
+"""Confidence bands over seeds, and intervals for the chance of a catastrophe.
 
-A band of the mean says little when a few seeds are catastrophes that the sample may not even hold:
-next to it stands how many seeds lost the best arm, or play a worse one at T, with intervals.
+A band of the mean says little when a few seeds are catastrophes, which the sample may even miss.
+So a band also counts the seeds that lost the best arm, or play a worse one at T, with intervals.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ KINDS = {
 """The kinds of band and how a caption describes them, after the level in per cent."""
 
 EVENTS = ("best_arm_lost", "worse_arm_played")
-"""What is counted beside a band: coordinates that mark seeds."""
+"""Coordinates that mark seeds; a band counts them."""
 
-# Blocks of so many numbers (64 MiB) are held besides the caller's own array.
+# Numbers of a block (64 MiB): the memory that a band takes besides the caller's array.
 _CHUNK = 1 << 23
 # Blocks that are held at once.
 _AT_ONCE = 4
 
 
-def checked_band(level: Any, kind: Any) -> float:
-    """Returns the level of a band; refuses one that is none, and another kind than there is."""
+def check_band(level: object, kind: object) -> float:
+    """Returns a checked level; refuses an unknown kind of band."""
     choice("kind", kind, KINDS, 'use "simultaneous"')
     return real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
 
@@ -82,7 +82,7 @@ def confidence_band(
     Returns:
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
         the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
-        each event given also how many seeds it befell, with ``_lower`` and ``_upper``
+        each event coordinate also the number of seeds with the event, ``_lower`` and ``_upper``
         (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
         phrase for captions.
 
@@ -101,11 +101,11 @@ def confidence_band(
         >>> bool((fmab.confidence_band(data.regret, kind="pointwise").upper <= band.upper).all())
         True
     """
-    level = checked_band(level, kind)
+    level = check_band(level, kind)
     resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
     seed = count("seed", seed, 0, 2**32 - 1, "use 0")
     if isinstance(values, xr.Dataset):
-        return _summary_band(values, level, kind, resamples, seed)
+        return _compute_summary_band(values, level, kind, resamples, seed)
     dims = getattr(values, "dims", ())
     if "seed" not in dims:
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
@@ -122,17 +122,17 @@ def confidence_band(
         curve: _Curve = ordered.variable[index]
         if curve.ndim == 1 or curve.size <= _CHUNK:
             curve = np.asarray(curve).reshape(len(curve), -1)
-        mean, deviation = _moments(curve)
+        mean, deviation = _compute_moments(curve)
         if kind == "quantile":
             ends = [(1 - level) / 2, (1 + level) / 2, 0.5]
-            blocks = (np.asarray(curve[:, block]) for block in _blocks(len(mean), seeds))
+            blocks = (np.asarray(curve[:, block]) for block in _cut_blocks(len(mean), seeds))
             parts = [np.quantile(block, ends, axis=0) for block in blocks]
             rows = [mean, *np.concatenate(parts, axis=1)]
         else:
             critical = student_quantile(seeds - 1, level)
             if kind == "simultaneous":
-                root = _root_of_curve(curve, mean, deviation)
-                critical = max(critical, _largest(root, seeds, level, resamples, seed))
+                root = _factor_correlation(curve, mean, deviation)
+                critical = max(critical, _sample_critical(root, seeds, level, resamples, seed))
             half = critical * deviation / np.sqrt(seeds)
             rows = [mean, mean - half, mean + half]
         out[(slice(None), *index)] = rows
@@ -146,10 +146,10 @@ def confidence_band(
         for event in EVENTS
         if event in per_seed
     }
-    return _complete(xr.Dataset(arrays), xr.DataArray(seeds), counts, level, kind)
+    return _add_events(xr.Dataset(arrays), xr.DataArray(seeds), counts, level, kind)
 
 
-def describe(level: float, kind: str) -> str:
+def describe_band(level: float, kind: str) -> str:
     """Returns the phrase for a caption."""
     return f"{100 * level:.6g} % {KINDS[kind]}"
 
@@ -173,7 +173,7 @@ def paired_difference(
         options: As in `confidence_band`.
 
     Returns:
-        As `confidence_band`; an event is counted for the seeds that it befell in either.
+        As `confidence_band`; a seed counts for an event if either run has it.
 
     Raises:
         ValueError: If the two do not have the same seeds and slots.
@@ -195,20 +195,22 @@ def paired_difference(
     shared = {*first.dims} & {*second.dims}
     for dim in ("seed", "time", *sorted(shared - {"seed", "time"}, key=str)):
         same = first.sizes.get(dim) == second.sizes.get(dim)
-        mine, other = (_labels(x, str(dim)) for x in (first, second))
-        if same and mine is not None and other is not None:
-            same = bool((mine == other).all())
+        first_labels, second_labels = (_read_labels(x, str(dim)) for x in (first, second))
+        if same and first_labels is not None and second_labels is not None:
+            same = bool((first_labels == second_labels).all())
         if not same:
             remedy = "curves are paired by their labels, runs by seed; select the same of both"
-            labels = dict(second.sizes) if other is None else other.values.tolist()
+            labels = dict(second.sizes) if second_labels is None else second_labels.values.tolist()
             refuse(f"second.{dim}", labels, "as in the first", remedy)
     slots = first.coords.get("slot")
     difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
     for event in EVENTS:
         if event in first.coords and event in second.coords:
-            mine, other = (x[event].astype(bool).reset_coords(drop=True) for x in (first, second))
-            if {*mine.dims, *other.dims} <= set(difference.dims):
-                difference = difference.assign_coords({event: mine | other})
+            first_labels, second_labels = (
+                x[event].astype(bool).reset_coords(drop=True) for x in (first, second)
+            )
+            if {*first_labels.dims, *second_labels.dims} <= set(difference.dims):
+                difference = difference.assign_coords({event: first_labels | second_labels})
     if slots is not None and set(slots.dims) <= set(difference.dims):
         difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
     name = first.attrs.get("long_name", first.name or "value")
@@ -216,12 +218,12 @@ def paired_difference(
     return confidence_band(difference, level, kind, **options)
 
 
-def _labels(values: xr.DataArray, dim: str) -> xr.DataArray | None:
+def _read_labels(values: xr.DataArray, dim: str) -> xr.DataArray | None:
     """Returns the labels along a dimension, if they are known."""
     # Curves on grids of their own have their slots in a coordinate of this name.
     name = "slot" if dim == "time" and "slot" in values.coords else dim
-    known = values.coords.get(name)
-    return None if known is None else known.drop_vars(list(known.coords))
+    labels = values.coords.get(name)
+    return None if labels is None else labels.drop_vars(list(labels.coords))
 
 
 def _check_numbers(field: str, values: xr.DataArray) -> None:
@@ -229,7 +231,7 @@ def _check_numbers(field: str, values: xr.DataArray) -> None:
         refuse(f"{field}.dtype", str(values.dtype), "a real number type", "pass data.regret")
 
 
-def _summary_band(
+def _compute_summary_band(
     data: xr.Dataset, level: float, kind: str, resamples: int, seed: int
 ) -> xr.Dataset:
     if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
@@ -244,31 +246,31 @@ def _summary_band(
     half = np.empty(means.shape)
     for place in np.ndindex(means.shape[:-1]):
         moments = int(data.seeds.values[place]), means.values[place], covariances[place]
-        _, half[place] = moments_band(*moments, level, kind, resamples=resamples, seed=seed)
+        _, half[place] = compute_moments_band(*moments, level, kind, resamples=resamples, seed=seed)
     band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
     counts = {event: data[event] for event in EVENTS if event in data}
-    return _complete(band, data.seeds, counts, level, kind)
+    return _add_events(band, data.seeds, counts, level, kind)
 
 
-def _complete(
+def _add_events(
     band: xr.Dataset,
     seeds: xr.DataArray,
     counts: Mapping[str, xr.DataArray],
     level: float,
     kind: str,
 ) -> xr.Dataset:
-    """Returns a band with the seeds that an event befell, the interval of that, and attributes."""
+    """Adds the seeds with each event, their intervals, and the attributes to a band."""
     band["seeds"] = seeds
     for event, number in counts.items():
         band[event] = number
         ends = clopper_pearson(number.values, seeds.values, (1 - level) / 2)
         for name, end in zip(("lower", "upper"), ends, strict=True):
             band[f"{event}_{name}"] = number.copy(data=end)
-    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
+    band.attrs = {"level": level, "kind": kind, "description": describe_band(level, kind)}
     return band
 
 
-def moments_band(
+def compute_moments_band(
     seeds: int,
     mean: np.ndarray,
     covariance: np.ndarray,
@@ -286,24 +288,26 @@ def moments_band(
     critical = student_quantile(seeds - 1, level)
     if kind == "simultaneous":
         scale = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=deviation > 0)
-        root = _root(covariance * scale * scale[:, None])
-        critical = max(critical, _largest(root, seeds, level, resamples, seed))
+        root = _factor_gram(covariance * scale * scale[:, None])
+        critical = max(critical, _sample_critical(root, seeds, level, resamples, seed))
     return mean, critical * deviation / np.sqrt(seeds)
 
 
-def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
-    """Bounds the probability of an event such as a lost best arm, from how many seeds it befell.
+def lost_interval(events: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
+    """Bounds the probability of an event such as a lost best arm, from the number of seeds with it.
 
     The two-sided Clopper-Pearson interval never covers less than ``level``.
     """
     seeds = count("seeds", seeds, 1, 2**63 - 1, "give the number of seeds")
-    lost = count("lost", lost, 0, seeds, "give how many of the seeds lost the best arm")
+    events = count("lost", events, 0, seeds, "give how many of the seeds lost the best arm")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    low, high = clopper_pearson(lost, seeds, (1 - level) / 2)
+    low, high = clopper_pearson(events, seeds, (1 - level) / 2)
     return float(low), float(high)
 
 
-def clopper_pearson(events: Any, runs: Any, tail: float) -> tuple[np.ndarray, np.ndarray]:
+def clopper_pearson(
+    events: np.ndarray | float, runs: np.ndarray | float, tail: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the limits of a probability, each of which is wrong with chance ``tail``."""
     from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
 
@@ -344,18 +348,18 @@ def fieller(
     return (b - root) / a, (b + root) / a
 
 
-def _blocks(length: int, row: int) -> list[slice]:
+def _cut_blocks(length: int, row: int) -> list[slice]:
     """Cuts ``length`` rows of ``row`` numbers into slices of at most _CHUNK numbers."""
     step = max(1, _CHUNK // max(1, row))
     return [slice(start, start + step) for start in range(0, length, step)]
 
 
-# Of curves [seed, time] that are not in memory, what is indexed is read.
+# Curves [seed, time]; indexing reads those that are not in memory.
 _Curve = np.ndarray | xr.Variable
 
 
 def _sum_blocks(summand: Callable[[np.ndarray], np.ndarray], curve: _Curve) -> np.ndarray:
-    """Adds up what a function returns of each block of seeds, in the order of the seeds.
+    """Adds up a function of each block of seeds, in the order of the seeds.
 
     Only a few blocks are held in float64 besides ``curve``.
     """
@@ -366,10 +370,10 @@ def _sum_blocks(summand: Callable[[np.ndarray], np.ndarray], curve: _Curve) -> n
 
     lanes = min(cores(), _AT_ONCE) if isinstance(curve, np.ndarray) else 1
     with ThreadPoolExecutor(lanes) as pool:
-        return functools.reduce(operator.add, pool.map(find, _blocks(*curve.shape)))
+        return functools.reduce(operator.add, pool.map(find, _cut_blocks(*curve.shape)))
 
 
-def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
+def _compute_moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time]."""
     # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
     # the mean is exactly their value and the deviation exactly 0.
@@ -387,7 +391,7 @@ def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(squares / (len(curve) - 1))
 
 
-def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+def _factor_correlation(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """Returns a matrix [rank, time] whose Gram matrix is the empirical correlation of the slots."""
     seeds, times = curve.shape
     scale = np.divide(1.0, deviation, out=np.zeros(times), where=deviation > 0)
@@ -399,21 +403,23 @@ def _root_of_curve(curve: _Curve, mean: np.ndarray, deviation: np.ndarray) -> np
         standard = (values - mean) * scale
         return standard.T @ standard
 
-    return _root(_sum_blocks(correlate, curve))
+    return _factor_gram(_sum_blocks(correlate, curve))
 
 
-def _root(correlation: np.ndarray) -> np.ndarray:
+def _factor_gram(correlation: np.ndarray) -> np.ndarray:
     """Returns a matrix whose Gram matrix over its rows is ``correlation``."""
     values, vectors = np.linalg.eigh(correlation)
     return (vectors * np.sqrt(np.maximum(values, 0))).T
 
 
-def _largest(root: np.ndarray, seeds: int, level: float, resamples: int, seed: int) -> float:
+def _sample_critical(
+    root: np.ndarray, seeds: int, level: float, resamples: int, seed: int
+) -> float:
     """Returns the ``level`` quantile of max_t abs(Z_t), given a root [rank, time] of Z's law."""
     rng = np.random.default_rng(seed)
     chi = np.sqrt(rng.chisquare(seeds - 1, resamples) / (seeds - 1))
     largest = np.empty(resamples)
-    for block in _blocks(resamples, root.shape[1] + len(root)):
+    for block in _cut_blocks(resamples, root.shape[1] + len(root)):
         normals = rng.standard_normal((len(largest[block]), len(root)))
         largest[block] = np.abs(normals @ root).max(axis=1)
     return float(np.quantile(largest / chi, level, method="higher"))

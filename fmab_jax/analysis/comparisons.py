@@ -1,8 +1,8 @@
-"""How much more regret one configuration costs than another, and how sure that is.
+"""Compares the regret of configurations, with confidence intervals.
 
 Runs that share their seeds under one root seed are compared seed by seed, which takes the luck of
-the drawn instance out. Others are independent, and Welch's test compares their means. Of a summary
-single seeds are not kept: then the bound is used that holds however the two go together.
+the drawn instance out. Others are independent, and Welch's test compares their means. A summary has
+no single seeds; its bound holds for every dependence of the two runs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import xarray as xr
 
 from fmab_jax.analysis import questions, summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
-from fmab_jax.analysis.costs import cost_of
-from fmab_jax.analysis.questions import differences, label_of
+from fmab_jax.analysis.costs import read_cost
+from fmab_jax.analysis.questions import list_differences, write_label
 from fmab_jax.analysis.statements import Comparison, Participant, Question
-from fmab_jax.analysis.tables import held
+from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import real, refuse
 
 
 class _Run(NamedTuple):
-    """What is known of one configuration's regret at T."""
+    """Regret of one configuration at T."""
 
     data: xr.Dataset
-    asked: dict[str, Any]  # see `question_of`
+    question: dict[str, Any]  # see `read_question`
     root_seed: int | None  # None where the results do not say it
-    looks: int  # at how many numbers of seeds it might have stopped; 0 for a fixed number
+    looks: int  # numbers of seeds at which the run could stop; 0 for a fixed number
     seeds: np.ndarray | None  # which; None where single ones are not kept
     values: np.ndarray  # their regret
     number: int  # of seeds
@@ -92,15 +92,18 @@ def compare(
         True
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    one, two = _read("first", _single("first", first)), _read("second", _single("second", second))
+    one, two = (
+        _read_run("first", _select_single("first", first)),
+        _read_run("second", _select_single("second", second)),
+    )
     if labels is None:
-        labels = _named(one.data, two.data)
+        labels = _name_runs(one.data, two.data)
     elif not isinstance(labels, tuple) or [type(label) for label in labels] != [str, str]:
         refuse("labels", labels, "two texts", 'write ("with noise", "without")')
-    for name in differences(one.asked, two.asked):
+    for name in list_differences(one.question, two.question):
         remedy = "the regret of another problem or horizon is another question: compare runs of one"
-        refuse(f"second.{name}", two.asked[name], f"{one.asked[name]}, the first's", remedy)
-    return _compared(one, two, labels, level)
+        refuse(f"second.{name}", two.question[name], f"{one.question[name]}, the first's", remedy)
+    return _compare_pair(one, two, labels, level)
 
 
 def compare_all(
@@ -135,18 +138,18 @@ def compare_all(
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if isinstance(data, xr.Dataset) and {"regret", "regret_mean"} & set(data):
-        return holm(_of_grid(data, level))
+        return adjust_p_values(_compare_grid(data, level))
     if isinstance(data, xr.Dataset) or not isinstance(data, Mapping) or not data:
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
     runs: dict[str, Any] = {str(label): run for label, run in data.items()}
-    found, unlike = of_runs(runs, level)
-    if unlike:
-        warnings.warn(questions.UNLIKE, stacklevel=2)
-    return found
+    comparisons, has_unlike = compare_runs(runs, level)
+    if has_unlike:
+        warnings.warn(questions.DIFFERENT_QUESTIONS, stacklevel=2)
+    return comparisons
 
 
-def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def adjust_p_values(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Returns comparisons with p-values adjusted for all of them, by Holm's step-down method.
 
     The chance that any one below 1 - level is wrong is then at most 1 - level, however they depend.
@@ -154,85 +157,96 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
     Source:
         S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, 1979.
     """
-    many, reached = len(comparisons), 0.0
+    number, largest = len(comparisons), 0.0
     adjusted = list(comparisons)
-    for rank, place in enumerate(sorted(range(many), key=lambda i: comparisons[i].p_value)):
-        reached = max(reached, min(1.0, (many - rank) * comparisons[place].p_value))
-        adjusted[place] = replace(comparisons[place], adjusted=reached, together=many)
+    for rank, place in enumerate(sorted(range(number), key=lambda i: comparisons[i].p_value)):
+        largest = max(largest, min(1.0, (number - rank) * comparisons[place].p_value))
+        adjusted[place] = replace(comparisons[place], adjusted=largest, together=number)
     return adjusted
 
 
-def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparison], bool]:
-    """Compares runs by label; see `compare_all`. Tells too whether some are of other questions.
+def compare_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparison], bool]:
+    """Compares runs by label as `compare_all`; also returns whether their questions differ.
 
     Args:
         runs: Results of one configuration each.
         level: Confidence level of each interval, in (0, 1).
     """
-    known: dict[str, _Run] = {}
-    base: dict[str, str] = {}  # by label, the first run that was asked the same
+    by_label: dict[str, _Run] = {}
+    base: dict[str, str] = {}  # by label, the first run with the same question
     for label, data in runs.items():
         field = f"runs[{label!r}]"
-        known[label] = run = _read(field, _single(field, data))
-        same = (name for name in [*base.values()] if not differences(known[name].asked, run.asked))
+        by_label[label] = run = _read_run(field, _select_single(field, data))
+        same = (
+            name
+            for name in [*base.values()]
+            if not list_differences(by_label[name].question, run.question)
+        )
         base[label] = next(same, label)
     pairs = [(label, first) for label, first in base.items() if label != first]
-    if len(known) <= questions.ALL_PAIRS:
-        pairs = [pair for pair in combinations(known, 2) if base[pair[0]] == base[pair[1]]]
-    compared = [_compared(known[one], known[other], (one, other), level) for one, other in pairs]
-    return holm(compared), len({*base.values()}) > 1
+    if len(by_label) <= questions.ALL_PAIRS:
+        pairs = [pair for pair in combinations(by_label, 2) if base[pair[0]] == base[pair[1]]]
+    compared = [
+        _compare_pair(
+            by_label[first_label], by_label[second_label], (first_label, second_label), level
+        )
+        for first_label, second_label in pairs
+    ]
+    return adjust_p_values(compared), len({*base.values()}) > 1
 
 
-def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
+def _compare_grid(data: xr.Dataset, level: float) -> list[Comparison]:
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
-    data = held(data)
+    data = check_result(data)
     dims = [str(name) for name in data.seeds.dims]
     seeds = data.seeds.transpose(*dims).values
 
     @functools.cache
     def run(place: tuple[int, ...]) -> _Run:
-        cell = _read("data", data.isel(dict(zip(dims, place, strict=True))))
+        cell = _read_run("data", data.isel(dict(zip(dims, place, strict=True))))
         # All cells of one result share its root seed, even if it is not stated.
         return cell._replace(root_seed=cell.root_seed or 0)
 
-    made = []
-    for one, other in questions.contrasts(data):
-        if min(seeds[one], seeds[other]) < 2:
+    comparisons = []
+    for first, second in questions.list_contrasts(data):
+        if min(seeds[first], seeds[second]) < 2:
             continue
-        differ = [name for i, name in enumerate(dims) if one[i] != other[i]]
+        differ = [name for i, name in enumerate(dims) if first[i] != second[i]]
         shared = [name for name in dims if name not in differ and data.sizes[name] > 1]
-        labels = label_of(data, one, differ), label_of(data, other, differ)
-        pair = _compared(run(one), run(other), labels, level)
-        made.append(replace(pair, at=label_of(data, other, shared), varied=", ".join(differ)))
-    return made
+        labels = write_label(data, first, differ), write_label(data, second, differ)
+        pair = _compare_pair(run(first), run(second), labels, level)
+        comparisons.append(
+            replace(pair, at=write_label(data, second, shared), varied=", ".join(differ))
+        )
+    return comparisons
 
 
-def _single(field: str, data: Any) -> xr.Dataset:
+def _select_single(field: str, data: object) -> xr.Dataset:
     """Returns results of one configuration, without dimensions of one value."""
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         remedy = "pass what simulate or sweep returned"
         refuse(field, type(data).__name__, "a Dataset with regret", remedy)
-    data = held(data, field)
+    data = check_result(data, field)
     if "seeds" not in data or not {"seed", "time_2"} & set(data.sizes):
         refuse(field, "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
-    many = [name for name in dims if data.sizes[name] > 1]
-    if many:
-        first = data[many[0]].values.tolist()[0]
-        told = ", ".join(f"{data.sizes[name]} values of {name}" for name in many)
-        remedy = f"select one with .sel({many[0]}={first!r}), or use compare_all"
-        refuse(field, told, "one configuration", remedy)
+    varied = [name for name in dims if data.sizes[name] > 1]
+    if varied:
+        first = data[varied[0]].values.tolist()[0]
+        sizes = ", ".join(f"{data.sizes[name]} values of {name}" for name in varied)
+        remedy = f"select one with .sel({varied[0]}={first!r}), or use compare_all"
+        refuse(field, sizes, "one configuration", remedy)
     return data.squeeze(dims)
 
 
-def _read(field: str, data: xr.Dataset) -> _Run:
+def _read_run(field: str, data: xr.Dataset) -> _Run:
     """Reads the regret at T of one configuration."""
     number = int(data.seeds)
     if number < 2:
         refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
     root = int(data.attrs["root_seed"]) if "root_seed" in data.attrs else None
-    start = data, questions.question_of(data), root, int(data.attrs.get("looks", 0))
+    start = data, questions.read_question(data), root, int(data.attrs.get("looks", 0))
     if "regret" not in data:
         summary.refuse_huge(f"{field}.regret_mean", data.regret_mean.values)
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
@@ -242,17 +256,19 @@ def _read(field: str, data: xr.Dataset) -> _Run:
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
     summary.refuse_huge(f"{field}.regret", values)
     seeds = data["seed"].values if "seed" in data.coords else np.arange(number)
-    return _Run(*start, np.asarray(seeds[:number], np.int64), values, number, *_mean(values))
+    return _Run(
+        *start, np.asarray(seeds[:number], np.int64), values, number, *_estimate_mean(values)
+    )
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
+def _estimate_mean(values: np.ndarray) -> tuple[float, float]:
     """Returns the mean and its standard error: exactly 0 if all values agree."""
-    part = summary.moments(values[:, None], full=False)
+    part = summary.compute_moments(values[:, None], full=False)
     return float(part.mean[0]), math.sqrt(float(part.covariance[0]) / len(values))
 
 
-def _matched(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
-    """Returns two runs with the seeds that are compared, by which method, and a note on them."""
+def _match_seeds(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
+    """Returns two runs with the seeds to compare, the method, and a note on the seeds."""
     unknown = None in (first.root_seed, second.root_seed)
     same_root = first.root_seed == second.root_seed
     looks = first.looks + second.looks
@@ -268,20 +284,20 @@ def _matched(first: _Run, second: _Run) -> tuple[_Run, _Run, str, str]:
     pair = []
     for run, at in zip((first, second), places, strict=True):
         data = run.data.isel(seed=at).assign(seeds=len(at)) if len(at) < run.number else run.data
-        pair.append(_Run(data, *run[1:5], run.values[at], len(at), *_mean(run.values[at])))
+        pair.append(_Run(data, *run[1:5], run.values[at], len(at), *_estimate_mean(run.values[at])))
     return pair[0], pair[1], "paired", ""
 
 
-def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) -> Comparison:
-    """Compares what is known of two runs."""
+def _compare_pair(first: _Run, second: _Run, labels: tuple[str, str], level: float) -> Comparison:
+    """Compares two runs."""
     from scipy.special import stdtr
 
-    first, second, method, note = _matched(first, second)
+    first, second, method, note = _match_seeds(first, second)
     seeds, one, two = (first.number, second.number), first.error, second.error
     difference, error = first.mean - second.mean, one + two
     freedom = float(min(seeds) - 1)
     if method == "paired":
-        difference, error = _mean(first.values - second.values)
+        difference, error = _estimate_mean(first.values - second.values)
     elif method == "Welch" and (error := math.hypot(one, two)):
         # The unit changes nothing, and keeps fourth powers away from 0 and infinity.
         a, b = one / error, two / error
@@ -300,10 +316,10 @@ def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) 
     p_value = min(1.0, times * chance)
     return Comparison(
         participants=tuple(
-            Participant.of(label, run.number, run.mean, cost_of(run.data))
+            Participant.from_cost(label, run.number, run.mean, read_cost(run.data))
             for label, run in zip(labels, (first, second), strict=True)
         ),
-        question=_question(first, second),
+        question=_combine_questions(first, second),
         method=method,
         level=level,
         note=note,
@@ -318,15 +334,15 @@ def _compared(first: _Run, second: _Run, labels: tuple[str, str], level: float) 
     )
 
 
-def _question(first: _Run, second: _Run) -> Question:
-    """Returns what two runs were asked, which is the same as far as both say so."""
-    asked = second.asked | first.asked
-    horizon = asked.pop("horizon")
-    if "problem" in asked:  # it names the means as well
-        asked.pop("means", None)
-    stated = {name.replace("_", " "): value for name, value in asked.items() if value is not None}
+def _combine_questions(first: _Run, second: _Run) -> Question:
+    """Returns the question of two runs; they agree wherever both state a value."""
+    question = second.question | first.question
+    horizon = question.pop("horizon")
+    if "problem" in question:  # it names the means as well
+        question.pop("means", None)
+    texts = {name.replace("_", " "): value for name, value in question.items() if value is not None}
     root = first.root_seed if first.root_seed == second.root_seed else None
-    return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in stated.items()))
+    return Question(horizon, root, ", ".join(f"{name} {value}" for name, value in texts.items()))
 
 
 def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:
@@ -338,10 +354,12 @@ def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tu
     return low, (one + half_one) / (two - half_two)
 
 
-def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
+def _name_runs(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
     """Names two runs by the settings in which they differ."""
     facts = [
-        dict.fromkeys([*words.facts(data), f"root seed {data.attrs.get('root_seed', 'unknown')}"])
+        dict.fromkeys(
+            [*words.list_facts(data), f"root seed {data.attrs.get('root_seed', 'unknown')}"]
+        )
         for data in (first, second)
     ]
     names = [", ".join(fact for fact in a if fact not in b) for a, b in (facts, facts[::-1])]

@@ -1,4 +1,4 @@
-"""The tests of the contract, for this package's algorithms and for plug-ins."""
+"""Tests the contract of an algorithm, of this package or of a plug-in."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_algorithm(
         refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
     _check_value(algorithm)
-    bound, run = partial(bind, algorithm, problem, horizon), partial(_run, seeds)
+    bound, run = partial(bind, algorithm, problem, horizon), partial(_run_seeds, seeds)
     same = partial(_check_same, algorithm)
     # Every slot, which also shows that regret is exact wherever it is recorded.
     slots, one_device = np.arange(horizon + 1), tuple(devices[:1])
@@ -108,8 +108,10 @@ def check_algorithm(
     ]
 
 
-def _run(seeds: int, configs: Sequence[Config], batch: int, devices: tuple[Any, ...]) -> Outcome:
-    """Runs seeds in batches, in turn of each configuration."""
+def _run_seeds(
+    seeds: int, configs: Sequence[Config], batch: int, devices: tuple[jax.Device, ...]
+) -> Outcome:
+    """Runs seeds in batches; the configurations take turns."""
     order = np.arange(seeds, dtype=np.int32) % len(configs)
     trials = batches.Trials(configs, order, np.arange(seeds), 0)
     parts = dict(batches.run_trials(trials, batch, devices))
@@ -131,7 +133,7 @@ def _check_value(algorithm: Algorithm) -> None:
         raise_breach(algorithm, "value", f"a description that is not JSON ({error})")
 
 
-def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
+def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Config) -> None:
     """Checks that no slot costs more than the worst arm for every agent."""
     problem, largest = config.problem, 1.0
     if not problem.drawn:
@@ -140,15 +142,17 @@ def _check_at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
     over = outcome.regret > most[None, :] * (1 + _ROUNDING) + _ROUNDING
     if over.any() and np.isfinite(problem.rewards.sensitivity):
         seed, slot = (int(i) for i in np.argwhere(over)[0])
-        what = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
-        raise_breach(algorithm, "grows", what)
+        violation = (
+            f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
+        )
+        raise_breach(algorithm, "grows", violation)
 
 
 def _check_same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
     """Compares bytes, because == calls NaN unequal to itself and -0.0 equal to 0.0."""
     for (path, one), two in zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
-        for seed, (mine, other) in enumerate(zip(one, two, strict=True)):
-            if mine.tobytes() != other.tobytes():
+        for seed, (first_row, second_row) in enumerate(zip(one, two, strict=True)):
+            if first_row.tobytes() != second_row.tobytes():
                 field = jax.tree_util.keystr(path).strip(".[]'") or "regret"
                 raise_breach(algorithm, promise, f"{field} of seed {seed} that differs")
 

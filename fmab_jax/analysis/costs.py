@@ -1,4 +1,4 @@
-"""What a run's regret took: the leak, whoever sees it, the links and their price, the trust."""
+"""Reads what a run spends for its regret: leak, view, links, price and trust."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, collect_algorithms
+from fmab_jax.core.ledgers import read_rows
 from fmab_jax.errors import choice, price, refuse
 from fmab_jax.run.attributes import json_attr, parse_study
 
-NOTHING = "nothing is told"
-"""The view of a run in which nobody tells anybody anything."""
+NO_MESSAGES = "nothing is told"
+"""The view of a run without messages."""
 
 LEAK_NOTE = (
     "Leak: ε of one reward in all that a run sends, not in actions, against whoever sees most"
 )
 """What a column of leaks says."""
 
-# What a ledger calls that of which a server sees no single message.
+# Start of an observation in which a server sees no single message.
 _SUMMED = "sums over "
 _MESSAGE = "nobody, up to the epsilon of a message"
 _SECURE = "secure aggregation: nobody sees one agent's message"
@@ -30,142 +31,153 @@ _OPEN_ACTIONS = "; without a bound, whoever sees actions"
 
 
 class Cost(NamedTuple):
-    """What a run's regret took; NaN or "" where the result does not say."""
+    """What a run spends for its regret; NaN or "" where the result does not say."""
 
     # Epsilon of pure differential privacy of one reward in what is sent, over the whole run,
-    # against whoever sees most of it; infinite for no bound. What actions tell, and who knows a
-    # share of a noise, is in the ledger.
+    # against the viewer who learns most; infinite for no bound. The ledger also covers actions and
+    # viewers who know a share of a noise.
     leak: float = math.nan
-    # What that one sees, such as "single messages"; `NOTHING` where nobody is told anything.
+    # Observation of that viewer, such as "single messages"; `NO_MESSAGES` without messages.
     view: str = ""
     links: float = math.nan  # mean number at T, on the meters that are priced
     trust: str = ""  # who is trusted with what, in a few words
 
     @property
-    def bounded(self) -> bool:
-        """Whether something is told, and an epsilon covers it."""
-        return math.isfinite(self.leak) and self.view != NOTHING
+    def is_bounded(self) -> bool:
+        """Whether there are messages and an epsilon covers them."""
+        return math.isfinite(self.leak) and self.view != NO_MESSAGES
 
     @property
     def has_open_actions(self) -> bool:
-        """Whether actions have no bound though what is sent, if anything, has one."""
+        """Whether actions have no bound while messages, if any, have one."""
         return self.trust.endswith(_OPEN_ACTIONS)
 
 
-def cost_of(data: xr.Dataset) -> Cost:
-    """Returns what a result of one configuration took, curves or a summary, as far as it says."""
-    return exposure_of(data)._replace(links=_links(data))
+def read_cost(data: xr.Dataset) -> Cost:
+    """Returns the cost of one configuration, from curves or a summary."""
+    return read_exposure(data)._replace(links=_average_links(data))
 
 
-def exposure_of(data: xr.Dataset) -> Cost:
-    """Returns leak, view and trust of `cost_of`, without the links.
+def read_exposure(data: xr.Dataset) -> Cost:
+    """Returns leak, view and trust of `read_cost`, without the links.
 
-    Of a result of one configuration, or of a row of its table of final values.
+    ``data`` is a result of one configuration, or a row of its table of final values.
     """
-    rows = _own_rows(data)
+    rows = _select_rows(data)
     if not rows:
         return Cost()
-    messages = [(row, _leak(data, row)) for row in rows if row["what"] != "actions"]
-    bare = (math.isinf(_leak(data, row)) for row in rows if row["what"] == "actions")
-    actions = _OPEN_ACTIONS * any(bare)
+    messages = [(row, _read_leak(data, row)) for row in rows if row["observation"] != "actions"]
+    unbounded = (
+        math.isinf(_read_leak(data, row)) for row in rows if row["observation"] == "actions"
+    )
+    actions = _OPEN_ACTIONS * any(unbounded)
     if not messages:
-        return Cost(0.0, NOTHING, trust=f"nobody: nothing is told{actions}")
-    worst, leak = max(messages, key=lambda pair: max(_epsilons(pair[0])))
-    view = str(worst["what"])
+        return Cost(0.0, NO_MESSAGES, trust=f"nobody: nothing is told{actions}")
+    worst, leak = max(messages, key=lambda pair: max(_list_epsilons(pair[0])))
+    view = str(worst["observation"])
     if math.isinf(leak):
         # Without noise somebody has to be trusted, whatever the algorithm is made for.
-        who = dict.fromkeys(row.get("who", "") for row, epsilon in messages if math.isinf(epsilon))
-        trust = f"{' and '.join(who)}, with {view}" if all(who) else f"whoever sees {view}"
+        viewers = dict.fromkeys(
+            row.get("viewer", "") for row, epsilon in messages if math.isinf(epsilon)
+        )
+        trust = f"{' and '.join(viewers)}, with {view}" if all(viewers) else f"whoever sees {view}"
         return Cost(leak, view, trust=trust)
-    secure = all(row["what"].startswith(_SUMMED) for row, _ in messages)
+    secure = all(row["observation"].startswith(_SUMMED) for row, _ in messages)
     return Cost(leak, view, trust=(_SECURE if secure else _MESSAGE) + actions)
 
 
-def _epsilons(row: Mapping[str, Any]) -> set[float]:
+def _list_epsilons(row: Mapping[str, Any]) -> set[float]:
     return {math.inf if epsilon is None else float(epsilon) for epsilon, *_ in row["leaks"]}
 
 
-def _leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
+def _read_leak(data: xr.Dataset, row: Mapping[str, Any]) -> float:
     """Returns the epsilon of a row of the ledger for one configuration."""
-    least, most = min(_epsilons(row)), max(_epsilons(row))
-    if least < most:  # of several configurations, whose epsilon their own coordinate says
-        label = _labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
-        most = max(math.inf if label == "none" else _number(label), least)
+    least, most = min(_list_epsilons(row)), max(_list_epsilons(row))
+    if least < most:  # several configurations: the coordinate has the epsilon of this one
+        label = _read_labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
+        most = max(math.inf if label == "none" else _parse_number(label), least)
     return most
 
 
-def _number(value: Any) -> float:
-    """Returns a number, NaN where a label or text is none."""
+def _parse_number(value: Any) -> float:
+    """Returns a label as a number; NaN for a text that is none."""
     try:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
 
 
-def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
-    """Returns the rows of a ledger that are about one configuration; none where that is unknown.
+def _select_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
+    """Returns the rows of a ledger that are about one configuration; [] where that is unknown.
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
-    rows, labels = json_attr(data, "ledger"), _labels(data)
+    rows, labels = read_rows(data.attrs.get("ledger")), _read_labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
-        owner = collect_algorithms().get(_algorithm(data))
+        owner = collect_algorithms().get(_read_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
-    about = [_is_about(row.get("where", ""), labels) for row in rows]
-    return [] if None in about else [row for row, own in zip(rows, about, strict=True) if own]
+    matches = [_is_about(row.get("where", ""), labels) for row in rows]
+    return (
+        []
+        if None in matches
+        else [row for row, is_match in zip(rows, matches, strict=True) if is_match]
+    )
 
 
-def _labels(data: xr.Dataset) -> dict[str, Any]:
+def _read_labels(data: xr.Dataset) -> dict[str, Any]:
     """Returns the swept values of one configuration."""
     return {str(name): x.values.item() for name, x in data.coords.items() if not x.ndim}
 
 
-def _algorithm(data: xr.Dataset) -> str:
-    """Returns the name of the algorithm that was swept; "" for none."""
-    label = _labels(data).get("algorithm", "")
-    stated = parse_study(data).get("algorithm", label) if label else ""
-    return str(stated.get("algorithm", "")) if isinstance(stated, dict) else str(stated)
+def _read_algorithm(data: xr.Dataset) -> str:
+    """Returns the name of a swept algorithm; "" where none is swept."""
+    label = _read_labels(data).get("algorithm", "")
+    entry = parse_study(data).get("algorithm", label) if label else ""
+    return str(entry.get("algorithm", "")) if isinstance(entry, dict) else str(entry)
 
 
-def _is_about(where: str, labels: Mapping[str, Any]) -> bool | None:
+def _is_about(condition: str, labels: Mapping[str, Any]) -> bool | None:
     """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
-    if not where:
+    if not condition:
         return True
     # Labels may have commas, but not before the name of another parameter.
     names = "|".join(map(re.escape, labels)) or "$^"
-    parts = re.split(rf"(?:^|, )({names}) ", where)
-    if parts[0] or len(parts) < 3:
+    pieces = re.split(rf"(?:^|, )({names}) ", condition)
+    if pieces[0] or len(pieces) < 3:
         return None
-    values = [part.split(" or ") for part in parts[2::2]]
-    # Files may have made a whole number a real one.
+    values = [part.split(" or ") for part in pieces[2::2]]
+    # Files may store a whole number as a real one.
     return all(
-        any(str(labels[name]) == text or _number(labels[name]) == _number(text) for text in texts)
-        for name, texts in zip(parts[1::2], values, strict=True)
+        any(
+            str(labels[name]) == text or _parse_number(labels[name]) == _parse_number(text)
+            for text in texts
+        )
+        for name, texts in zip(pieces[1::2], values, strict=True)
     )
 
 
-def owner_of(data: xr.Dataset) -> type[Algorithm] | None:
+def find_algorithm(data: xr.Dataset) -> type[Algorithm] | None:
     """Returns the algorithm of one configuration; None where it is not known here."""
-    return collect_algorithms().get(_algorithm(data) or str(data.attrs.get("algorithm", "")))
+    return collect_algorithms().get(_read_algorithm(data) or str(data.attrs.get("algorithm", "")))
 
 
-def setting_of(data: xr.Dataset, name: str, default: Any) -> Any:
+def read_setting(data: xr.Dataset, name: str, default: Any) -> Any:
     """Returns the value of a parameter of one configuration: a number, a text, or the default.
 
     Results write down no default. A number that is none, such as no round budget, is None.
     """
-    labels, words = _labels(data), json_attr(data, "settings")
+    labels, settings = _read_labels(data), json_attr(data, "settings")
     for dim, by_label in json_attr(data, "settings_by").items():
-        words |= by_label.get(str(labels.get(dim)), {})
-    if name not in {*labels, *words}:
+        settings |= by_label.get(str(labels.get(dim)), {})
+    if name not in {*labels, *settings}:
         return default
     # The words of a setting end with its value.
-    value = labels.get(name, words.get(name, "").rpartition(" = ")[2].replace(",", ""))
-    number = _number(value)
+    value = labels.get(name, settings.get(name, "").rpartition(" = ")[2].replace(",", ""))
+    number = _parse_number(value)
     return None if value == "none" else value if math.isnan(number) else number
 
 
-def _links(data: xr.Dataset) -> float:
+def _average_links(data: xr.Dataset) -> float:
     """Returns the mean number of links at T that have a price."""
     name = next((name for name in ("links", "links_mean") if name in data), "")
     if not name or not {"priced", "side"} <= {*data.coords}:
@@ -178,34 +190,34 @@ def _links(data: xr.Dataset) -> float:
     return float(np.asarray(last.values)[priced].sum())
 
 
-def leak_text(cost: Cost) -> str:
+def write_leak(cost: Cost) -> str:
     """Writes a leak for a cell of a table: "50", "no bound", "nothing"; "" for unknown."""
-    if cost.view == NOTHING:
+    if cost.view == NO_MESSAGES:
         return "nothing"
     if math.isnan(cost.leak):
         return ""
     return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
 
 
-def shared_view(costs: Iterable[Any]) -> str:
+def find_shared_view(costs: Iterable[Any]) -> str:
     """Returns what is seen wherever the leak of a `Cost` or `Participant` is a number, or ""."""
-    views = {cost.view for cost in costs if cost.bounded}
+    views = {cost.view for cost in costs if cost.is_bounded}
     return views.pop() if len(views) == 1 else ""
 
 
-def leak_heading(view: str, start: str = "leak ε") -> str:
+def write_leak_heading(view: str, start: str = "leak ε") -> str:
     """Returns the heading of a column of leaks, which names the view that all of them share."""
     return start + f" of {view}" * bool(view)
 
 
-def leak_cell(cost: Cost, view: str) -> str:
+def write_leak_cell(cost: Cost, view: str) -> str:
     """Writes a leak for a column whose heading names a view."""
-    return with_view(leak_text(cost), cost, view)
+    return add_view(write_leak(cost), cost, view)
 
 
-def with_view(leak: str, cost: Any, view: str) -> str:
+def add_view(leak: str, cost: Any, view: str) -> str:
     """Writes a leak with what is seen, where that is another view than the one that is named."""
-    return f"{leak} ({cost.view})" if cost.bounded and cost.view != view else leak
+    return f"{leak} ({cost.view})" if cost.is_bounded and cost.view != view else leak
 
 
 def communication_cost(
@@ -238,7 +250,7 @@ def communication_cost(
     peer_price = price("peer_price", peer_price)
     if not isinstance(data, xr.Dataset) or "links" not in data:
         refuse("data", type(data).__name__, "a result with links", "pass what simulate returned")
-    weights = prices(data, server_price, peer_price, meter)
+    weights = list_prices(data, server_price, peer_price, meter)
     cost = (data.links * weights).sum("meter").rename("communication_cost")
     peers = data.meter.values[(data.side == "peer").values & (weights != 0).values]
     return cost.assign_attrs(
@@ -246,16 +258,16 @@ def communication_cost(
     )
 
 
-def prices(
+def list_prices(
     data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
 ) -> xr.DataArray:
     """Returns the price of a link on each meter; arguments as in `communication_cost`."""
     peer = (data.side == "peer").values
-    counted = data.priced.values & peer
+    is_counted = data.priced.values & peer
     if meter is not None:
-        known = data.meter.values[peer].tolist()
-        allowed = " or ".join(map(repr, known)) or "left out: agents build no links"
-        choice("meter", meter, known, "choose one of this run's meters", allowed)
-        counted = data.meter.values == meter
-    each = np.where(peer, peer_price * counted, server_price * 1.0)
-    return xr.DataArray(each, {"meter": data.meter}, ("meter",)).drop_vars("meter")
+        peer_meters = data.meter.values[peer].tolist()
+        allowed = " or ".join(map(repr, peer_meters)) or "left out: agents build no links"
+        choice("meter", meter, peer_meters, "choose one of this run's meters", allowed)
+        is_counted = data.meter.values == meter
+    link_prices = np.where(peer, peer_price * is_counted, server_price * 1.0)
+    return xr.DataArray(link_prices, {"meter": data.meter}, ("meter",)).drop_vars("meter")

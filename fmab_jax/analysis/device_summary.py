@@ -10,11 +10,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.analysis.summary import ROWS, Moments, products
+from fmab_jax.analysis.summary import ROWS, Moments, multiply_exactly
 from fmab_jax.core.scope import own_settings
 
 
-def moments(curves: Array, *, full: bool = True) -> list[Moments]:
+def compute_moments(curves: Array, *, full: bool = True) -> list[Moments]:
     """Returns the moments of ``curves`` [cell, seed, time] that lie on one device.
 
     The bytes are those of `summary.moments`: rows are added one after the other, or exactly. At
@@ -24,17 +24,17 @@ def moments(curves: Array, *, full: bool = True) -> list[Moments]:
     # XLA would multiply by one over a divisor that is the same for several.
     divisor = np.full((cells, times), float(seeds))
     with own_settings():
-        parts = jax.tree.map(np.asarray, _all_moments(curves, divisor, full))
+        parts = jax.tree.map(np.asarray, _compute_all_moments(curves, divisor, full))
     return [Moments(seeds, *part) for part in zip(*parts, strict=True)]
 
 
 @partial(jax.jit, static_argnums=2)
-def _all_moments(curves: Array, divisor: Array, full: bool) -> tuple[Array, Array, Array]:
+def _compute_all_moments(curves: Array, divisor: Array, full: bool) -> tuple[Array, Array, Array]:
     curves = curves.astype(jnp.float64)
-    return jax.vmap(partial(_moments_of_one, full=full))(curves, divisor)
+    return jax.vmap(partial(_compute_cell_moments, full=full))(curves, divisor)
 
 
-def _moments_of_one(
+def _compute_cell_moments(
     curves: Float[Array, "seed time"], divisor: Float[Array, " time"], *, full: bool
 ) -> tuple[Array, Array, Array]:
     seeds, times = curves.shape
@@ -57,6 +57,6 @@ def _moments_of_one(
         return jnp.matmul(parts.T, parts, precision=lax.Precision.HIGHEST)
 
     def add_products(total: Array, block: Array) -> tuple[Array, None]:
-        return total + products(block, square, jnp), None
+        return total + multiply_exactly(block, square, jnp), None
 
     return anchor, offset, lax.scan(add_products, jnp.zeros((times, times)), deviation)[0]

@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.core.evidence import private_divergence
@@ -27,7 +28,7 @@ _EPOCHS = 64
 
 
 class Epochs(NamedTuple):
-    """The schedule of epochs r = 1, 2, ..., whichever arms are active, on the good event.
+    """Schedule of epochs r = 1, 2, ... on the good event, for every set of active arms.
 
     Attributes:
         target: Dt_r.
@@ -46,7 +47,7 @@ class Epochs(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The arguments, checked, and the epochs that they give."""
+    """Checked arguments, and their epochs."""
 
     gaps: Float[np.ndarray, " arm"]
     horizon: int
@@ -58,7 +59,7 @@ class Schedule:
 
 
 def epochs(
-    gaps: Any,
+    gaps: ArrayLike,
     reporting: int,
     horizon: int,
     epsilon: float | None,
@@ -147,8 +148,8 @@ def pair_failure(
     # Later terms fall like r^-4 and faster; the rest of the series is below 1 / (3 r^3).
     r = np.arange(1.0, min(epochs, 1000) + 1)
     a = np.arange(2.0, K + 1)
-    later = float((r[1:] ** -4).sum()) + (len(r) < epochs) / (3 * len(r) ** 3)
-    rewards = (8 * K * T) ** -2 + later * float((a**-3).sum()) / (64 * T)
+    later_epochs = float((r[1:] ** -4).sum()) + (len(r) < epochs) / (3 * len(r) ** 3)
+    rewards = (8 * K * T) ** -2 + later_epochs * float((a**-3).sum()) / (64 * T)
     if noise_free:
         return min(1.0, rewards)
     # The sum is r times that of one epoch's noise, and so is the threshold: a power of one tail.
@@ -156,8 +157,8 @@ def pair_failure(
     tilt = threshold / (2 * N + np.hypot(2 * N, threshold))
     tail = np.exp(-r * (tilt * threshold + 2 * N * np.log1p(-(tilt**2))))
     # From epoch 2 on a term is at most the first one's square, cube, ...: a geometric rest.
-    rest = (len(r) < epochs) * float(tail[0]) ** len(r) / max(1 - float(tail[0]), 1e-300)
-    return min(1.0, rewards + float(tail.sum()) + rest)
+    remainder = (len(r) < epochs) * float(tail[0]) ** len(r) / max(1 - float(tail[0]), 1e-300)
+    return min(1.0, rewards + float(tail.sum()) + remainder)
 
 
 def crossover_epsilon(
@@ -203,11 +204,16 @@ def crossover_epsilon(
 
 
 def plan_epochs(
-    gaps: Any, reporting: int, horizon: Any, epsilon: Any, rounds: Any, schedule_gap: Any
+    gaps: ArrayLike,
+    reporting: int,
+    horizon: int,
+    epsilon: float | None,
+    rounds: int | None,
+    schedule_gap: float | None,
 ) -> Schedule:
     """Returns the schedule of checked arguments; these are as in `epochs`."""
     remedy = "subtract every global mean from the largest"
-    array = numbers_by_arm("gap", gaps, remedy)
+    array = check_arm_values("gap", gaps, remedy)
     if array.min() >= TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
     array = np.where(array < TIE, 0.0, array)
@@ -223,43 +229,47 @@ def plan_epochs(
     budget = math.inf if rounds is None else float(rounds)
     K, T, ordered = len(array), float(horizon), np.sort(array)
     # An epoch takes at least one slot, so there are at most T epochs.
-    wanted = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
-    # Lengths in powers of two, so that few are compiled.
-    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
-    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
+    number = int(min(budget, T + 1)) if math.isfinite(budget) else _EPOCHS
+    # Lengths are powers of two, so that few programs are compiled.
+    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(number))) + 1)
+    fewest_arms, most_arms = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
     with jax.enable_x64(True):
         common = schedule.Setting(*map(jnp.float64, (K, reporting, epsilon, T)))
         noise_free = common._replace(epsilon=jnp.float64(math.inf))
         ratio = schedule.shrink_ratio(jnp.float64(schedule_gap), jnp.float64(budget))
         target = np.asarray(jax.vmap(schedule.target_gap, (None, 0))(ratio, jnp.asarray(r)))
         start = np.zeros_like(r)
-        fewest = _grown(_by_epoch(schedule.pulls_per_arm, common, few, r, target, start), r)
+        fewest = _grow_pulls(
+            _map_epochs(schedule.pulls_per_arm, common, fewest_arms, r, target, start), r
+        )
         radius_of = schedule.confidence_radius
-        rewards = np.asarray(_by_epoch(radius_of, noise_free, every, r, fewest))
-        noise = np.asarray(_by_epoch(radius_of, common, every, r, fewest)) - rewards
+        rewards = np.asarray(_map_epochs(radius_of, noise_free, most_arms, r, fewest))
+        noise = np.asarray(_map_epochs(radius_of, common, most_arms, r, fewest)) - rewards
         # The rewards' part is at most Dt/4 however many arms are active.
         radius = np.minimum(target / 4, rewards) + noise
         # An arm with a gap of 4 C(r) or more is gone after epoch r.
         surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
         arms = np.concatenate([[K], surviving[:-1]])
-        active = np.maximum(arms, few)
-        most = _grown(_by_epoch(schedule.pulls_per_arm, common, active, r, target, start), r)
-    table = Epochs(*(row[:wanted] for row in (target, arms, fewest, most, radius)))
+        active = np.maximum(arms, fewest_arms)
+        most = _grow_pulls(_map_epochs(schedule.pulls_per_arm, common, active, r, target, start), r)
+    table = Epochs(*(row[:number] for row in (target, arms, fewest, most, radius)))
     return Schedule(array, horizon, epsilon, budget, schedule_gap, float(ratio), table)
 
 
 @partial(jax.jit, static_argnums=0)
-def _by_epoch(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
-    """Returns what an equation of `schedule` gives in every epoch."""
+def _map_epochs(equation: Callable[..., Array], common: schedule.Setting, *rows: Array) -> Array:
+    """Returns an equation of `schedule` in every epoch."""
     return jax.vmap(partial(equation, setting=common))(*rows)
 
 
-def _grown(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
+def _grow_pulls(
+    pulls: ArrayLike, epoch: Float[np.ndarray, " epoch"]
+) -> Float[np.ndarray, " epoch"]:
     """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
     return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch
 
 
-def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
+def lai_robbins(means: ArrayLike, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
     """Returns what any algorithm that is good everywhere must lose, in the end, without privacy.
 
     The sum over worse arms of gap / kl(mean, best mean), times the logarithm of all pulls. "Good
@@ -296,7 +306,7 @@ def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = Fals
 
 
 def private_lower_bound(
-    means: Any, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
+    means: ArrayLike, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
 ) -> float:
     """Returns what any algorithm whose actions are epsilon-private must lose, in the end.
 
@@ -327,7 +337,7 @@ def private_lower_bound(
         >>> [round(theory.private_lower_bound(given[0], e, *given[1:])) for e in (None, 4, 1, 0.1)]
         [27, 27, 42, 359]
     """
-    array = numbers_by_arm("mean", means, "give one mean per arm, the same for all agents")
+    array = check_arm_values("mean", means, "give one mean per arm, the same for all agents")
     level = privacy("epsilon", epsilon)
     T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
@@ -337,19 +347,19 @@ def private_lower_bound(
     if not worse.any():
         return 0.0
     with jax.enable_x64(True):
-        low, high, hidden = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
-        apart = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(hidden)))
-    return float((gaps[worse] / apart).sum()) * (M * math.log(T) if alone else math.log(M * T))
+        low, high, epsilon_value = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
+        divergence = np.asarray(jax.jit(private_divergence)(low, high, jnp.float64(epsilon_value)))
+    return float((gaps[worse] / divergence).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
-def numbers_by_arm(what: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
+def check_arm_values(noun: str, values: ArrayLike, remedy: str) -> Float[np.ndarray, " arm"]:
     """Returns a number in [0, 1] for each arm."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        refuse(f"{what}s", values, "an array of numbers", remedy)
+        refuse(f"{noun}s", values, "an array of numbers", remedy)
     if array.ndim != 1 or not 1 <= array.size <= 10**6:
-        refuse(f"{what}s", array.shape, f"one {what} per arm, at most 1,000,000 arms", remedy)
+        refuse(f"{noun}s", array.shape, f"one {noun} per arm, at most 1,000,000 arms", remedy)
     if not ((array >= 0) & (array <= 1)).all():
-        refuse(f"{what}s", values, "in [0, 1]", remedy)
+        refuse(f"{noun}s", values, "in [0, 1]", remedy)
     return array

@@ -1,9 +1,9 @@
-"""What a run lets out, drawn many times for two data sets that differ in one reward.
+"""Draws the outputs of an algorithm for two data sets that differ in one reward.
 
-An audit (`fmab_jax.analysis.audit`) asks how far the two can be told apart. This module plays the
-side of the algorithm. Each row of a privacy ledger is shown by what its reader would see: single
-messages, sums over agents less what the reader knows of them, or the arms that are pulled over a
-whole run. All of it comes from the functions that a simulation calls.
+An audit (`fmab_jax.analysis.audit`) asks how well the two can be distinguished; this module plays
+the algorithm. For each row of a privacy ledger it draws what the viewer sees: single messages, sums
+over agents without the viewer's own message, or the arms that are pulled over a whole run. It calls
+the functions of a simulation.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fmab_jax.algorithms.base import Algorithm, Disclosure
 from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
-from fmab_jax.analysis.events import VIEWS, unrewarded
-from fmab_jax.analysis.pulls import Actions, Releases, releases_of, rounds_of, slots_of
-from fmab_jax.analysis.uploads import Uploads, uploads_of
+from fmab_jax.analysis.events import VIEWS, make_zero_problem
+from fmab_jax.analysis.pulls import Actions, Releases, expose_releases, expose_rounds, expose_slots
+from fmab_jax.analysis.uploads import Uploads, expose_uploads
 from fmab_jax.core import ledgers
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.run.contract import refuse_errors
@@ -35,22 +35,22 @@ class Unseen(NamedTuple):
     """A row of the ledger that no run can show.
 
     Attributes:
-        who: Who sees it, as in the ledger.
-        what: What is seen.
-        epsilon: That is claimed.
-        why: Why it cannot be shown.
+        viewer: Who sees it, as in the ledger.
+        observation: What the viewer sees.
+        epsilon: Epsilon that the ledger claims.
+        why: Why no run can show it.
     """
 
-    who: str
-    what: str
+    viewer: str
+    observation: str
     epsilon: float
     why: str
 
 
-def exposed(
+def list_exposures(
     algorithm: Algorithm, exchange: Exchange, root: int, views: Sequence[str]
 ) -> tuple[list[Exposure], list[Unseen]]:
-    """Returns what shows the rows of an algorithm's ledger in some views, and what nothing shows.
+    """Returns exposures for the rows of a ledger in some views, and the rows without one.
 
     Call it in `fmab_jax.core.scope.own_settings`.
     """
@@ -58,8 +58,10 @@ def exposed(
     unseen = []
     of_a_family = _is_of_a_family(algorithm, exchange)
     # Of two rows about the same, the smaller epsilon is the stronger claim.
-    for row in sorted(_claims(algorithm, exchange), key=lambda row: row.epsilon):
-        ways = _ways(algorithm, exchange, row) if of_a_family else [("", "its loop is its own")]
+    for row in sorted(_list_claims(algorithm, exchange), key=lambda row: row.epsilon):
+        ways = (
+            _list_views(algorithm, exchange, row) if of_a_family else [("", "its loop is its own")]
+        )
         for view, way in ways:
             if way in exposures or view not in ("", *views):
                 continue
@@ -68,77 +70,79 @@ def exposed(
                 show, *details = way
                 exposure = show(algorithm, exchange, row, np.uint32(root), *details)
             if isinstance(exposure, str):
-                unseen.append(Unseen(row.who, row.what, float(row.epsilon), exposure))
+                unseen.append(Unseen(row.viewer, row.observation, float(row.epsilon), exposure))
             else:
                 exposures[way] = exposure
-    return sorted(exposures.values(), key=lambda each: VIEWS.index(each.view)), unseen
+    return sorted(exposures.values(), key=lambda exposure: VIEWS.index(exposure.view)), unseen
 
 
-def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Disclosure]:
-    """Returns the ledger; of a class that states none, with what its `privacy` states.
+def _list_claims(algorithm: Algorithm, exchange: Exchange) -> list[Disclosure]:
+    """Returns the ledger; a class without one gets the epsilon of its `privacy`.
 
-    That is of messages, and of actions only where nothing else is seen: a message's epsilon says
-    nothing of an agent that acts on rewards of its own.
+    That epsilon covers messages. It covers actions only where there are no messages, since an agent
+    may act on its own rewards.
     """
     owner = type(algorithm)
     with refuse_errors(owner):
         rows = list(base.ledger_of(algorithm, exchange))
-        stated = base.privacy_of(algorithm, exchange)
+        epsilons = base.privacy_of(algorithm, exchange)
     privacy, ledger = (
-        next(place for place, each in enumerate(owner.__mro__) if name in vars(each))
+        next(place for place, cls in enumerate(owner.__mro__) if name in vars(cls))
         for name in ("privacy", "ledger")
     )
-    # What a class inherits says nothing of what it has changed.
+    # An inherited ledger does not cover a changed `privacy`.
     if owner.ledger is not Algorithm.ledger or privacy > ledger:
         return rows
-    sent = [row for row in rows if row.who not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
-    epsilon = stated["epsilon_message" if sent else "epsilon"]
+    messages = [row for row in rows if row.viewer not in (ledgers.ACTIONS, ledgers.OUTSIDE)]
+    epsilon = epsilons["epsilon_message" if messages else "epsilon"]
     why = "stated by privacy; no ledger is"
     return [
-        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if row in (sent or rows) else row
+        row._replace(epsilon=min(row.epsilon, epsilon), why=why)
+        if row in (messages or rows)
+        else row
         for row in rows
     ]
 
 
 def _is_of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
-    """Tells whether the loop is one whose rewards can be given."""
+    """Tells whether the rewards of the loop can be fixed."""
     if not isinstance(algorithm, (Elimination, Episodes, index.IndexPolicy)):
         return False
-    trial = algorithm.bind(unrewarded(exchange.agents), 32, exchange=exchange)
+    trial = algorithm.bind(make_zero_problem(exchange.agents), 32, exchange=exchange)
     return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
-def _ways(algorithm: Algorithm, exchange: Exchange, row: Disclosure) -> list[tuple[str, Any]]:
-    """Returns the views of a row: who shows it, and with which details; or why nobody does."""
-    if row.who in (ledgers.ACTIONS, ledgers.OUTSIDE):
+def _list_views(algorithm: Algorithm, exchange: Exchange, row: Disclosure) -> list[tuple[str, Any]]:
+    """Returns the views of a row: a function and its arguments, or why no run shows it."""
+    if row.viewer in (ledgers.ACTIONS, ledgers.OUTSIDE):
         if not isinstance(algorithm, Elimination):
-            return [("actions", (slots_of,))]
+            return [("actions", (expose_slots,))]
         # The actions of an agent that is alone follow from its noisy sums.
-        return [("messages", (uploads_of,))] * exchange.alone + [("actions", (rounds_of,))]
+        return [("messages", (expose_uploads,))] * exchange.alone + [("actions", (expose_rounds,))]
     if isinstance(algorithm, index.IndexPolicy):
         if (
             type(algorithm).release is not index.IndexPolicy.release
-            and row.who in ledgers.ANY_VIEWER
+            and row.viewer in ledgers.ANY_VIEWER
         ):
-            return [("messages", (releases_of,))]
+            return [("messages", (expose_releases,))]
         return [("messages", "a policy does not say which part of its state it sends")]
     if isinstance(algorithm, Episodes):
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
-        if row.who == ledgers.SERVER:
-            return [("sums", (uploads_of,))]
+        if row.viewer == ledgers.SERVER:
+            return [("sums", (expose_uploads,))]
         return [("sums", "the noise of a secure sum is drawn in one, not by shares")]
-    usual = View(row.who, 1) if row.who == ledgers.ANY_VIEWER[1] else None
-    view = next((view for view in exchange.views if view.viewer == row.who), usual)
+    default_view = View(row.viewer, 1) if row.viewer == ledgers.ANY_VIEWER[1] else None
+    view = next((view for view in exchange.views if view.viewer == row.viewer), default_view)
     if view is None:
         return [("", "nothing in the exchange tells what that is")]
     if view.over == 1:
-        if view.content != View("", 1).content and row.what == view.content:
+        if view.observation != View("", 1).observation and row.observation == view.observation:
             return [("messages", "weighted sums of single messages, which leak no more than these")]
-        return [("messages", (uploads_of,))]
+        return [("messages", (expose_uploads,))]
     if algorithm.shares_arms:
         return [("sums", "who pulls an arm differs from round to round; single messages are shown")]
-    if exchange.reporting < exchange.agents and not row.what.startswith("one round"):
+    if exchange.reporting < exchange.agents and not row.observation.startswith("one round"):
         return [("sums", "other agents are drawn in each round; one round's sum is shown")]
-    return [("sums", (uploads_of, view.over, view.is_member))]
+    return [("sums", (expose_uploads, view.over, view.is_member))]

@@ -1,4 +1,4 @@
-"""What a result ends with, as a table: on the command line, in notebooks, in papers."""
+"""Builds the table of final values, for the command line, notebooks and papers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import xarray as xr
 
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
-from fmab_jax.analysis.tables import asked_numbers, final_table
-from fmab_jax.analysis.words import facts, is_number, label_text, short
+from fmab_jax.analysis.tables import final_table, list_scalar_outputs
+from fmab_jax.analysis.words import is_number, list_facts, write_label, write_short
 from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import json_attr
@@ -25,7 +25,7 @@ from fmab_jax.run.attributes import json_attr
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
 
-# What pdflatex lacks, or reads as a command.
+# Letters that pdflatex lacks or reads as commands.
 _COMMANDS = "textbackslash{} textasciicircum{} textasciitilde{} textless{} textgreater{}".split()
 _SYMBOLS = "pm varepsilon delta infty times".split()
 _LATEX: dict[str, Any] = {letter: f"\\{letter}" for letter in "&%_#${}"} | {"–": "--"}
@@ -42,22 +42,22 @@ _COLUMNS |= {"lost": "best_arm_lost", "worse": "worse_arm_played", "leak": "leak
 
 @dataclass(frozen=True, repr=False)
 class Overview:
-    """What every configuration of a result ends with; notebooks show it as a table.
+    """Final values of every configuration of a result; notebooks show it as a table.
 
     Attributes:
-        title: What all rows share.
+        title: Settings that all rows share.
         headings: Of the columns; some have two lines.
         rows: Texts, a row for each configuration that has seeds.
-        named: The same with all digits, the ends of the intervals, and names for programs.
-        legend: What the columns mean.
-        remarks: What a reader of the numbers had better know.
-        ledger: Who sees what of a reward, in lines.
+        records: The same with all digits, the ends of the intervals, and names for programs.
+        legend: Meaning of the columns.
+        remarks: Warnings about the numbers.
+        ledger: Lines of the privacy ledger.
     """
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    named: tuple[dict[str, Any], ...]
+    records: tuple[dict[str, Any], ...]
     legend: str
     remarks: tuple[str, ...]
     ledger: tuple[str, ...]
@@ -68,25 +68,25 @@ class Overview:
         Args:
             form: "text"; "html" or "markdown", with title and legend as caption; "latex" (for the
                 package booktabs), with both as a comment; or "csv", a column for each name in
-                ``named``.
+                ``records``.
 
         Raises:
             ValueError: For another format.
         """
         choice("format", form, FORMATS, "choose one of these", f"one of {', '.join(FORMATS)}")
         if form == "csv":
-            return pd.DataFrame(self.named).to_csv(index=False, na_rep="nan").rstrip("\n")
+            return pd.DataFrame(self.records).to_csv(index=False, na_rep="nan").rstrip("\n")
         heads = [heading.replace("\n", " ") for heading in self.headings]
         rows = [heads, *self.rows]
         caption = f"{self.title}. {self.legend}".replace("\n", " ")
         if form == "latex":
-            lines = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
+            lines = [" & ".join(map(_write_latex, row)) + r" \\" for row in rows]
             head = [rf"\begin{{tabular}}{{{'r' * len(heads)}}}", r"\toprule", lines[0], r"\midrule"]
             lines = [*head, *lines[1:], r"\bottomrule", r"\end{tabular}"]
-            return "\n".join([f"% {_latex(caption)}", *lines])
+            return "\n".join([f"% {_write_latex(caption)}", *lines])
         if form == "html":
-            body = "\n".join(_html(row, "td") for row in self.rows)
-            body = f"<thead>{_html(heads, 'th')}</thead>\n<tbody>\n{body}\n</tbody>"
+            body = "\n".join(_write_html_row(row, "td") for row in self.rows)
+            body = f"<thead>{_write_html_row(heads, 'th')}</thead>\n<tbody>\n{body}\n</tbody>"
             return f"<table>\n<caption>{escape(caption)}</caption>\n{body}\n</table>"
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         rule = ["-" * width for width in widths]
@@ -150,7 +150,7 @@ def overview(
         >>> found = fmab.overview(data)
         >>> found.title
         'CDP-MAB, ε = 1 (5 per message), M = 5 agents, K = 10 arms, T = 10⁴ slots'
-        >>> found.named[0]["regret"] == float(fmab.final_table(data).regret)
+        >>> found.records[0]["regret"] == float(fmab.final_table(data).regret)
         True
         >>> "tabular" in found.write("latex")
         True
@@ -160,41 +160,48 @@ def overview(
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
     keys = _COLUMNS | {f"links_{meter}": f"links_{meter}" for meter in meters}
     keys |= {"links": f"links_{meters[0]}"} if len(meters) == 1 else {}
-    # A swept round budget is called rounds as well; then the rounds that were made are not.
+    # A swept round budget is called rounds, too; then that name is the budget's.
     keys = {name: name for name in dims} | {n: key for n, key in keys.items() if n not in dims}
-    rows = [row for row in rows_of(table, data) if row["seeds"]]
+    rows = [row for row in iterate_rows(table, data) if row["seeds"]]
     if sort is not None:
-        key = _key("sort", sort, sort, keys)
+        key = _find_key("sort", sort, sort, keys)
         # NaN, where there are less than two seeds, has no place in an order: it comes last.
-        known = [row for row in rows if row[key] == row[key]]
-        unknown = [row for row in rows if row[key] != row[key]]
-        known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
-        rows = known + unknown
-    for condition in _listed("where", where):
-        fulfils = _condition(condition, keys)
+        finite_rows = [row for row in rows if row[key] == row[key]]
+        nan_rows = [row for row in rows if row[key] != row[key]]
+        finite_rows.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
+        rows = finite_rows + nan_rows
+    for condition in _check_list("where", where):
+        fulfils = _parse_condition(condition, keys)
         rows = [row for row in rows if fulfils(row)]
-    shown = _columns(rows, table, asked_numbers(data))
+    table_columns = _build_columns(rows, table, list_scalar_outputs(data))
     if columns is not None:
-        names = {name: name for name, *_ in shown}
-        chosen = [_key("columns", name, name, names) for name in _listed("columns", columns)]
-        shown = [column for name in dict.fromkeys(chosen) for column in shown if column[0] == name]
+        names = {name: name for name, *_ in table_columns}
+        keys_shown = [
+            _find_key("columns", name, name, names) for name in _check_list("columns", columns)
+        ]
+        table_columns = [
+            column
+            for name in dict.fromkeys(keys_shown)
+            for column in table_columns
+            if column[0] == name
+        ]
     level = table.attrs["level"]
     ledger = table.attrs.get("ledger")
     return Overview(
-        title=", ".join(facts(table, dims, leaks=True)),
-        headings=tuple(heading for _, heading, _ in shown),
-        rows=tuple(zip(*(cells for *_, cells in shown), strict=True)),
-        named=tuple(
+        title=", ".join(list_facts(table, dims, leaks=True)),
+        headings=tuple(heading for _, heading, _ in table_columns),
+        rows=tuple(zip(*(cells for *_, cells in table_columns), strict=True)),
+        records=tuple(
             {n: v for n, v in row.items() if n != "leak"} | {"level": level} for row in rows
         ),
-        legend=_legend(table, f"{100 * level:.6g} %"),
-        remarks=tuple(remarks_of(table, data)),
-        ledger=tuple(privacy.lines(ledger)) if ledger else (),
+        legend=_write_legend(table, f"{100 * level:.6g} %"),
+        remarks=tuple(write_remarks(table, data)),
+        ledger=tuple(privacy.write_lines(ledger)) if ledger else (),
     )
 
 
-def rows_of(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """Yields all that is known of a configuration, by name; ``leak`` is a `costs.Cost`."""
+def iterate_rows(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """Yields the final values of each configuration by name; ``leak`` is a `costs.Cost`."""
     dims = [str(name) for name in table.seeds.dims]
     scalars = [str(name) for name, array in table.data_vars.items() if "meter" not in array.dims]
     message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
@@ -202,7 +209,7 @@ def rows_of(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
         at = dict(zip(dims, place, strict=True))
         cell = table.isel(at)
         row = {name: cell[name].item() for name in (*dims, *scalars)}
-        row["leak"] = costs.exposure_of(cell)
+        row["leak"] = costs.read_exposure(cell)
         row["leak_view"] = row["leak"].view
         if message is not None:
             row["epsilon_message"] = message.isel(at, missing_dims="ignore").item()
@@ -210,77 +217,84 @@ def rows_of(table: xr.Dataset, data: xr.Dataset) -> Iterator[dict[str, Any]]:
         yield row | {f"links_{meter}": number for meter, number in links}
 
 
-def half(row: Mapping[str, Any], name: str = "regret") -> float:
-    """Returns half of the interval of a number in a row."""
+def compute_half_width(row: Mapping[str, Any], name: str = "regret") -> float:
+    """Returns half the width of an interval in a row."""
     return (row[f"{name}_upper"] - row[f"{name}_lower"]) / 2
 
 
-def percent(row: Mapping[str, Any]) -> str:
-    """Writes half of the interval of regret in per cent of it."""
-    return f"{100 * half(row) / row['regret']:.2g}" if row["regret"] else "0"
+def write_percent(row: Mapping[str, Any]) -> str:
+    """Writes the half-width of the interval of regret in per cent of regret."""
+    return f"{100 * compute_half_width(row) / row['regret']:.2g}" if row["regret"] else "0"
 
 
-def _columns(
-    rows: Sequence[dict[str, Any]], table: xr.Dataset, asked: Sequence[str]
+def _build_columns(
+    rows: Sequence[dict[str, Any]], table: xr.Dataset, outputs: Sequence[str]
 ) -> list[tuple[str, str, list[str]]]:
-    """Returns the columns that there are: name, heading and cells."""
+    """Returns all columns: name, heading and cells."""
     dims, meters = [str(name) for name in table.seeds.dims], table.meter.values.tolist()
-    view = costs.shared_view(row["leak"] for row in rows)
+    view = costs.find_shared_view(row["leak"] for row in rows)
     share = f"{100 * table.attrs['level']:.6g} %"
 
     def cells(write: Callable[[dict[str, Any]], str]) -> list[str]:
         return [write(row) if row["seeds"] > 1 else "-" for row in rows]
 
     def number(name: str) -> list[str]:
-        return cells(lambda row: short(row[name]))
+        return cells(lambda row: write_short(row[name]))
 
     def event(name: str) -> list[str]:
         low, high = f"{name}_lower", f"{name}_upper"
         return cells(lambda row: f"{row[name]} [{row[low]:.2g}, {row[high]:.2g}]")
 
     def asked_for(name: str) -> list[str]:
-        return cells(lambda row: f"{short(row[name])} ± {short(half(row, name))}")
+        return cells(
+            lambda row: f"{write_short(row[name])} ± {write_short(compute_half_width(row, name))}"
+        )
 
-    leaks = [costs.leak_cell(row["leak"], view) for row in rows]
+    leaks = [costs.write_leak_cell(row["leak"], view) for row in rows]
     rounds = "rounds\nmade" if "rounds" in dims else "rounds"
     return [
-        *((name, name, [label_text(row[name]) for row in rows]) for name in dims),
-        ("leak", folded(costs.leak_heading(view)), leaks),
+        *((name, name, [write_label(row[name]) for row in rows]) for name in dims),
+        ("leak", fold_heading(costs.write_leak_heading(view)), leaks),
         ("regret", "regret\nat T", number("regret")),
-        ("interval", f"±\n{share}", cells(lambda row: short(half(row)))),
-        ("percent", "±, %\nof it", cells(percent)),
+        ("interval", f"±\n{share}", cells(lambda row: write_short(compute_half_width(row)))),
+        ("percent", "±, %\nof it", cells(write_percent)),
         ("rounds", rounds, number("rounds_made")),
         *(("links", f"links\n{meter}", number(f"links_{meter}")) for meter in meters),
         ("cost", "cost", number("cost")),
         ("seeds", "seeds", [f"{row['seeds']:,}" for row in rows]),
         ("lost", f"best arm lost\n{share}", event("best_arm_lost")),
         ("worse", f"worse arm played\n{share}", event("worse_arm_played")),
-        *((name, name.replace("_", "\n", 1), asked_for(name)) for name in asked),
+        *((name, name.replace("_", "\n", 1), asked_for(name)) for name in outputs),
     ]
 
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|<|>)\s*(\S+)\s*", re.ASCII)
-_TESTS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_TESTS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
-def _condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
-    """Returns whether a row fulfils a condition; what is unknown fulfils none."""
+def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
+    """Returns a predicate of rows; an unknown value fulfils no condition."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     bound = number_of(match[3]) if match else None
     if match is None or bound is None or bound != bound:
         remedy = "write a column, one of < <= > >=, and a number"
         refuse("where", text, "a condition such as links<=500", remedy)
-    key, test = _key("where", text, match[1], keys), _TESTS[match[2]]
+    key, test = _find_key("where", text, match[1], keys), _TESTS[match[2]]
     return lambda row: isinstance(row[key], (int, float)) and bool(test(row[key], bound))
 
 
-def _listed(field: str, values: Any) -> Sequence[Any]:
+def _check_list(field: str, values: object) -> Sequence[Any]:
     if not isinstance(values, (list, tuple)):
         refuse(field, values, "a list of texts", "write it in brackets, each in quotes")
     return values
 
 
-def _key(field: str, value: Any, name: Any, keys: Mapping[str, str]) -> str:
+def _find_key(field: str, value: object, name: object, keys: Mapping[str, str]) -> str:
     """Returns the key of a column in a row, by the name of the column."""
     if not isinstance(name, str) or name not in keys:
         remedy = did_you_mean(name, keys, "choose a column")
@@ -288,7 +302,7 @@ def _key(field: str, value: Any, name: Any, keys: Mapping[str, str]) -> str:
     return keys[name]
 
 
-def _legend(table: xr.Dataset, share: str) -> str:
+def _write_legend(table: xr.Dataset, share: str) -> str:
     attrs = table.attrs
     prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
     peers = table.meter.values[((table.side == "peer") & table.priced).values]
@@ -303,24 +317,24 @@ def _legend(table: xr.Dataset, share: str) -> str:
     )
 
 
-def folded(heading: str) -> str:
+def fold_heading(heading: str) -> str:
     """Folds the heading of a narrow column."""
     return "\n".join(textwrap.wrap(heading, _NARROW, break_long_words=False))
 
 
-def _latex(text: str) -> str:
+def _write_latex(text: str) -> str:
     """Writes letters that pdflatex lacks as commands."""
     text = text.translate(str.maketrans(_LATEX))
     return _RAISED.sub(lambda match: f"$^{{{match[0].translate(_POWERS)}}}$", text)
 
 
-def _html(cells: Sequence[str], tag: str) -> str:
+def _write_html_row(cells: Sequence[str], tag: str) -> str:
     """Writes a row of a table."""
     texts = (f'<{tag} style="text-align: right">{escape(cell)}</{tag}>' for cell in cells)
     return f"<tr>{''.join(texts)}</tr>"
 
 
-def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
+def write_remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     """Returns remarks, in lines, on results and their `final_table`."""
     total, lines = table.seeds.size, []
 
@@ -328,8 +342,8 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         return f" in {number:,} of {total:,} rows" * (total > 1)
 
     if empty := int((table.seeds == 0).sum()):
-        many = "configuration" + "s" * (empty > 1)
-        lines.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+        noun = "configuration" + "s" * (empty > 1)
+        lines.append(f"{empty:,} {noun} not begun yet: run the sweep's command again.")
     idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
     if number := int(idle.sum()):
         lines.append(
@@ -345,7 +359,7 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         )
     places = np.argwhere(table.seeds.values)
     cells = [table.isel(dict(zip(table.seeds.dims, place, strict=True))) for place in places]
-    budgets, unproven = _look_at(cells)
+    budgets, unproven = _find_remarks(cells)
     if budgets:
         rounds, mean, percent = map(privacy.write_range, zip(*budgets, strict=True))
         lines.append(
@@ -356,10 +370,11 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     for values in unproven.values():
         words = " and ".join(dict.fromkeys(text for text, _ in values))
         lines.append(f"No theorem covers {words}{rows(len(values))}: {values[0][1]}.")
-    if number := sum(costs.exposure_of(cell).has_open_actions for cell in cells):
-        where = rows(number)
-        lines.append(f"Actions have no bound{where}: the leaks are those of what is sent alone.")
-    if int((table.best_arm_lost * _agents_differ(table, data)).sum()):
+    if number := sum(costs.read_exposure(cell).has_open_actions for cell in cells):
+        lines.append(
+            f"Actions have no bound{rows(number)}: the leaks are those of what is sent alone."
+        )
+    if int((table.best_arm_lost * _has_heterogeneous_agents(table, data)).sum()):
         lines.append(
             "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
             'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
@@ -367,36 +382,36 @@ def remarks_of(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     return lines
 
 
-def _look_at(
+def _find_remarks(
     cells: Iterable[xr.Dataset],
 ) -> tuple[list[tuple[float, float, float]], dict[str, list[tuple[str, str]]]]:
-    """Returns budgets that do not fit, and values that no theorem covers, by parameter.
+    """Returns round budgets that do not fit, and values without a theorem, by parameter.
 
     A budget has the rounds made and the per cent of seeds that still explore; a value, the remedy.
     """
     budgets: list[tuple[float, float, float]] = []
     unproven: dict[str, list[tuple[str, str]]] = {}
     for cell in cells:
-        owner = costs.owner_of(cell)
+        owner = costs.find_algorithm(cell)
         parameters = parameters_of(owner) if owner else {}
         for name, parameter in parameters.items():
             if parameter.proven:
-                value = costs.setting_of(cell, name, parameter.default)
+                value = costs.read_setting(cell, name, parameter.default)
                 if not parameter.is_proven(value):
                     unproven.setdefault(name, []).append((parameter.told(value), parameter.remedy))
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
-            budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
-            made, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
-            if is_number(budget) and 0 < made < budget and share >= 0.01:
-                budgets.append((budget, made, round(100 * share)))
+            budget = costs.read_setting(cell, "rounds", parameters["rounds"].default)
+            rounds, share = float(cell.rounds_made), float(cell.undecided / cell.seeds)
+            if is_number(budget) and 0 < rounds < budget and share >= 0.01:
+                budgets.append((budget, rounds, round(100 * share)))
     return budgets, unproven
 
 
-def _agents_differ(table: xr.Dataset, data: xr.Dataset) -> Any:
+def _has_heterogeneous_agents(table: xr.Dataset, data: xr.Dataset) -> xr.DataArray | bool:
     """Tells where the means of agents differ."""
     if "spread" in table.coords:
-        # A label of one's own does not tell the number: then agents may differ.
+        # A label without a number may stand for any spread.
         spread = table.spread
         return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1

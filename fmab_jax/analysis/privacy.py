@@ -1,4 +1,4 @@
-"""What an algorithm tells of a reward, and to whom: the privacy ledger, computed and in words.
+"""Computes and writes the privacy ledger: what each viewer learns about one reward.
 
 A ledger is about one changed reward of one agent, of whatever size its range allows, over a whole
 run. Neighbouring data differ in the K rewards, one of each arm, that one agent could get in one
@@ -15,56 +15,57 @@ of the noise, that the simulation approximates.
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
-from fmab_jax.analysis.accountant import DELTA, checked_delta
+from fmab_jax.analysis.accountant import DELTA, check_delta
 from fmab_jax.analysis.accountant import epsilon_at as epsilon_at
 from fmab_jax.analysis.accountant import laplace_sum_epsilon as laplace_sum_epsilon
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.core.exchanges.table import AGENTS_MAX
-from fmab_jax.core.ledgers import LAPLACE
+from fmab_jax.core.ledgers import LAPLACE, read_rows
 from fmab_jax.errors import count, refuse
 from fmab_jax.run.configs import build_exchange
 from fmab_jax.run.contract import refuse_errors
 
 _WIDTH = 80
-_TWICE = "One pull changed, arm and reward, counts twice, δ too."
-_ONCE = "A changed arm may shift later rewards and is not covered."
+_CHANGED_PULL = "One pull changed, arm and reward, counts twice, δ too."
+_CHANGED_ARM = "A changed arm may shift later rewards and is not covered."
 _SLOT = (
     "All rewards that one agent could get in one slot may differ; rewards of other slots and "
     "agents are fixed, later arms adapt."
 )
-_MANY = "Without δ, n rewards of an agent count n times."
-_MORE = "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
+_GROUP_PURE = "Without δ, n rewards of an agent count n times."
+_GROUP_APPROXIMATE = (
+    "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
+)
 _UP_TO = "Up to δ: the hockey-stick divergence at ε is at most δ."
-_CUT = "Rounds that the horizon cuts in their wait have sent their data, too."
+_CUT_ROUNDS = "Rounds that the horizon cuts in their wait have sent their data, too."
 
 
 class LedgerRow(NamedTuple):
-    """What somebody sees of one agent's rewards, and what it tells of one of them.
+    """What a viewer sees, and how much it leaks about one reward of one agent.
 
     Attributes:
-        who: Who sees it.
-        what: What is seen: over the whole run, or else it says so.
+        viewer: Who sees it.
+        observation: What the viewer sees: over the whole run, unless it says otherwise.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
             noise of several agents adds up, or where shares of one noise bound no ratio. For every
             event A, P(A) is at most e^epsilon times its chance with the other reward, plus delta.
-        delta: The delta of the latter.
-        over: Noises of ``law`` that add up; 0 where none are known to.
+        delta: Delta of ``epsilon_at_delta``.
+        over: Number of noises of ``law`` that add up; 0 for unknown.
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
         law: Of the noises, `fmab_jax.core.ledgers.LAPLACE` or ``BITS``.
         shares: Of one noise: its epsilon, how many are not known, and all; None for whole noises.
     """
 
-    who: str
-    what: str
+    viewer: str
+    observation: str
     epsilon: float
     epsilon_at_delta: float
     delta: float
@@ -101,19 +102,19 @@ def privacy_ledger(
     Example:
         >>> import fmab_jax as fmab
         >>> server, sums, actions = fmab.privacy_ledger(fmab.cdp_mab(1.0), 50)
-        >>> server.who, server.what, server.epsilon
+        >>> server.viewer, server.observation, server.epsilon
         ('the server', 'single messages', 50.0)
-        >>> sums.what, round(sums.epsilon_at_delta, 1)
+        >>> sums.observation, round(sums.epsilon_at_delta, 1)
         ('sums over 50 agents', 26.4)
-        >>> actions.who, round(actions.epsilon_at_delta, 1)
+        >>> actions.viewer, round(actions.epsilon_at_delta, 1)
         ('an outsider who sees actions', 26.2)
-        >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].what
+        >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].observation
         'sums over 50 agents, less their own'
     """
     if not isinstance(algorithm, Algorithm):
         refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
-    delta = checked_delta(delta)
+    delta = check_delta(delta)
     remedy = "leave one agent whose reward is looked for"
     colluding = count("colluding", colluding, 0, agents - 1, remedy)
     exchange = build_exchange(algorithm, agents)
@@ -128,21 +129,26 @@ def privacy_ledger(
     return table
 
 
-def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> list[dict[str, Any]]:
-    """Returns one ledger of several configurations: what all say alike is said once.
+def merge_ledgers(
+    cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]],
+) -> list[dict[str, Any]]:
+    """Returns one ledger of several configurations; equal rows are joined.
 
     Each has a title, swept values, and rows of `fmab_jax.run.facts.ledger_rows`. Rows of the same
     kind come back, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the smallest and
-    the largest epsilon for each number of agents. ``where`` tells the swept values of the
+    the largest epsilon for each number of agents. ``conditions`` tells the swept values of the
     configurations that a row is about, where others of this title have another.
     """
-    alike: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[Mapping[str, Any], Any]]] = {}
     for title, labels, rows in cells:
         for row in rows:
-            key = (title, *(row.get(name) for name in ("who", "what", "why", "source", "law")))
-            alike.setdefault(key, []).append((labels, row))
+            key = (
+                title,
+                *(row.get(name) for name in ("viewer", "observation", "why", "source", "law")),
+            )
+            groups.setdefault(key, []).append((labels, row))
     table = []
-    for (title, *_), group in alike.items():
+    for (title, *_), group in groups.items():
         # Shares of a noise follow in a pair: the epsilon of the whole, how many, and of how many.
         ends: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
         for epsilon, over, *shares in (leak for _, row in group for leak in row["leaks"]):
@@ -153,88 +159,98 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
             for (over, *shares), pair in sorted(ends.items())
             for epsilon, *whole in sorted({min(pair), max(pair)})
         ]
-        about, all_cells = [labels for labels, _ in group], [c[1] for c in cells if c[0] == title]
-        where = []
+        row_labels, all_cells = (
+            [labels for labels, _ in group],
+            [c[1] for c in cells if c[0] == title],
+        )
+        conditions = []
         for name in all_cells[0]:
             values, all_values = (
-                dict.fromkeys(str(labels[name]) for labels in swept) for swept in (about, all_cells)
+                dict.fromkeys(str(labels[name]) for labels in swept)
+                for swept in (row_labels, all_cells)
             )
-            where += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
+            conditions += [f"{name} {' or '.join(values)}"] * (len(values) < len(all_values))
         waits = any(row.get("waits", False) for _, row in group)
-        more = {"leaks": leaks, "waits": waits, "where": ", ".join(where)}
-        table.append({"title": title, **group[0][1], **more})
+        fields = {"leaks": leaks, "waits": waits, "where": ", ".join(conditions)}
+        table.append({"title": title, **group[0][1], **fields})
     return table
 
 
-def lines(ledger: str, delta: float = DELTA) -> list[str]:
-    """Writes the ledger of a result, lines of at most 80 characters; arguments as in `rows`."""
-    table, _ = rows(ledger, delta)
+def write_lines(ledger: str, delta: float = DELTA) -> list[str]:
+    """Writes the ledger of a result in lines of at most 80 letters; see `write_table`."""
+    table, _ = write_table(ledger, delta)
     text = ["Privacy of one reward, over the whole run where nothing else is said:"]
     for title in dict.fromkeys(row["title"] for row in table):
         text += [title] * bool(title)
         for row in (row for row in table if row["title"] == title):
-            seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
-            where, source = (f" ({row[name]})" * bool(row[name]) for name in ("where", "source"))
-            text += _wrapped(f"{seen}{where}: {row['epsilon']}", "  ")
-            text += _wrapped(f"{row['why']}{source}", "    ")
-    return text + _notes(ledger)
+            heading = (
+                f"{row['viewer']}, {row['observation']}"
+                if row["observation"] != "actions"
+                else row["viewer"]
+            )
+            condition, source = (
+                f" ({row[name]})" * bool(row[name]) for name in ("where", "source")
+            )
+            text += _wrap(f"{heading}{condition}: {row['epsilon']}", "  ")
+            text += _wrap(f"{row['why']}{source}", "    ")
+    return text + _write_notes(ledger)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent="    ")
 
 
-def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
+def write_table(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
     """Returns the attribute ``ledger`` of a result as a table: rows of texts, and notes below it.
 
     Rows have the ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
     configurations, "" for all), ``epsilon``, ``why`` and ``source``.
     """
-    names = ("title", "who", "what", "where", "why", "source")
+    names = ("title", "viewer", "observation", "where", "why", "source")
     table = []
-    for row in json.loads(ledger):
-        leaks = [(math.inf if e is None else e, *more) for e, *more in row["leaks"]]
-        epsilon = _range(leaks, delta, row.get("law", LAPLACE))
+    for row in read_rows(ledger):
+        leaks = [(math.inf if e is None else e, *shares) for e, *shares in row["leaks"]]
+        epsilon = _write_epsilons(leaks, delta, row.get("law", LAPLACE))
         table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
-    note = " ".join(" ".join(_notes(ledger)).split())
+    note = " ".join(" ".join(_write_notes(ledger)).split())
     return table, [note] if note else []
 
 
-def _notes(ledger: str) -> list[str]:
-    """Writes what an epsilon counts for, and with which titles where they differ."""
-    table = json.loads(ledger)
+def _write_notes(ledger: str) -> list[str]:
+    """Writes what an epsilon covers, by title where the titles differ."""
+    table = read_rows(ledger)
     covered = [row for row in table if any(leak[0] is not None for leak in row["leaks"])]
     # Files of older versions do not say whether an epoch fixes its pulls.
     units = [row for row in covered if row.get("fixed") is not None]
-    about = {
+    groups = {
         _SLOT: units,
-        _TWICE: [row for row in units if row["fixed"]],
-        _ONCE: [row for row in units if not row["fixed"]],
-        _MANY: units,
-        _CUT: [row for row in covered if row.get("waits", False)],
+        _CHANGED_PULL: [row for row in units if row["fixed"]],
+        _CHANGED_ARM: [row for row in units if not row["fixed"]],
+        _GROUP_PURE: units,
+        _CUT_ROUNDS: [row for row in covered if row.get("waits", False)],
     }
     notes = []
     if any(leak[1] > 1 or len(leak) > 2 for row in table for leak in row["leaks"]):
-        notes = [_UP_TO, _MORE]
+        notes = [_UP_TO, _GROUP_APPROXIMATE]
     all_titles = {row.get("title", "") for row in covered}
-    for note, group in about.items():
+    for note, group in groups.items():
         titles = dict.fromkeys(row.get("title", "") for row in group)
         whose = "" if len(titles) == len(all_titles) else f"{', '.join(titles)}: "
         notes += [whose + note] * bool(group)
     return [line for note in notes for line in textwrap.wrap(note, _WIDTH)]
 
 
-def _range(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
+def _write_epsilons(leaks: Sequence[tuple[Any, ...]], delta: float, law: str) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
-    # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
-    ends = [epsilon_at(e, over, delta, law, tuple(more) or None) for e, over, *more in leaks]
+    # Epsilon at delta grows with epsilon, so the ends suffice.
+    ends = [epsilon_at(e, over, delta, law, tuple(shares) or None) for e, over, *shares in leaks]
     if math.isinf(min(ends)):
         return "no bound"
     pure = [leak[0] for leak in leaks]
     text = "no bound without δ" if math.isinf(min(pure)) else f"ε = {write_range(pure)}"
-    if all(over <= 1 and not more for _, over, *more in leaks):
+    if all(over <= 1 and not shares for _, over, *shares in leaks):
         return text
-    return f"{text}, and {write_range(ends)} up to δ = {written(delta)}"
+    return f"{text}, and {write_range(ends)} up to δ = {write_number(delta)}"
 
 
 def write_range(epsilons: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""Arms that are pulled, and rewards that policies release, drawn many times for an audit."""
+"""Draws pulled arms and released rewards for an audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fmab_jax.algorithms.families.elimination import Elimination, EliminationTri
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.analysis import events
 from fmab_jax.analysis.events import ARM, ARMS, UPLOADS, Numbers, Stream
-from fmab_jax.analysis.uploads import Schedule, budget, instance_of, schedule
+from fmab_jax.analysis.uploads import Schedule, count_rounds, make_instance, plan_rounds
 from fmab_jax.core import keys
 from fmab_jax.core.backend import trace_by_default
 from fmab_jax.core.exchanges import Exchange
@@ -26,11 +26,11 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.rewards import Law
 from fmab_jax.draws import ByAgent
 
-# Actions of index policies and of episodes are those of so many slots; elimination decides in one
-# of its first rounds in which a mean can be far enough behind.
+# Slots of a run of index policies or episodes. Elimination decides in one of its first rounds in
+# which the gap can exceed the radius.
 _SLOTS, _MOST_ROUNDS, _DECISIONS = 32, 30, 2
 _FAR_ENOUGH = 0.95
-# How often noise leads to a decision, in the data sets that are tried.
+# Chances of an elimination in the data sets.
 _CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 
 
@@ -47,19 +47,21 @@ class Releases:
 
     def streams(self) -> list[Stream]:
         """Returns one reward, and several."""
-        several = f"{UPLOADS} released rewards, the last differs"
+        title = f"{UPLOADS} released rewards, the last differs"
         return [
             Stream("one released reward", -1, 0, (0,)),
-            Stream(several, -1, UPLOADS - 1, tuple(range(UPLOADS))),
+            Stream(title, -1, UPLOADS - 1, tuple(range(UPLOADS))),
         ]
 
     def draw(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
         """Returns a batch of runs in which the reward of one slot, -1 for none, is 1."""
         means = (np.arange(UPLOADS) == data).astype(np.float64)
-        return np.asarray(_released(self.trial, self.root, events.seed_of(data, batch), means))
+        return np.asarray(
+            _draw_releases(self.trial, self.root, events.make_seed(data, batch), means)
+        )
 
     def show(self, stream: Stream, batch: Float[np.ndarray, "slot run"]) -> Numbers:
-        """Returns what is released in some slots."""
+        """Returns the released rewards of some slots."""
         values = batch[list(stream.rounds)].T
         names = [f"slot {t + 1}" for t in stream.rounds]
         return Numbers(values, np.ones(len(names)), names, len(names) - 1)
@@ -67,7 +69,7 @@ class Releases:
 
 @jax.jit
 @trace_by_default
-def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
+def _draw_releases(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array, "slot run"]:
     key = keys.seed_key(root, seed)
     arm = jnp.zeros(trial.padded_agents, jnp.int32)
 
@@ -81,22 +83,21 @@ def _released(trial: Any, root: Array, seed: Array, means: Array) -> Float[Array
     return jnp.stack([slot(mean, number) for mean, number in zip(means, numbers, strict=True)])
 
 
-def releases_of(
+def expose_releases(
     algorithm: index.IndexPolicy, exchange: Exchange, row: Disclosure, root: np.uint32
 ) -> Releases:
-    """Returns what shows released rewards."""
-    problem, size = events.unrewarded(exchange.agents), events.BATCH
+    """Returns the exposure of released rewards."""
+    problem, size = events.make_zero_problem(exchange.agents), events.BATCH
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange)
     return Releases(row, replace(trial, padded_agents=size, shared=False), root, size)
 
 
 @dataclass(frozen=True)
-class _Given(Law):
-    """Rewards as they are given: the same from an arm always, but for one.
+class _FixedRewards(Law):
+    """Fixed rewards: an arm always gives the same one, except one changed reward.
 
-    Parameters are the arm's reward; and what the random numbers of the one reward are known by,
-    with its value. Those of an epoch, or of an episode, are the words of its key, a slot's is its
-    uniform number.
+    Parameters are the reward of the arm and two marks of the changed reward: the two words of the
+    key of its epoch or episode, or its uniform number and its value.
     """
 
     name: ClassVar[str] = "given"
@@ -107,20 +108,20 @@ class _Given(Law):
         return (parameters[0], *(jnp.zeros_like(parameters[0]),) * 6)
 
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
-        """Returns the arm's reward, or the changed one where the uniform number is its own."""
-        usual, number, changed = parameters
-        return jnp.where(u == number, changed, usual)
+        """Returns the reward of the arm, or the changed one where ``u`` is its mark."""
+        base, number, value = parameters
+        return jnp.where(u == number, value, base)
 
     def total(self, k0: Array, k1: Array, lane: Array, pulls: Array, *parameters: Array) -> Array:
-        """Returns the arm's rewards: in the epoch of these words 1 more, or 1 less of all 1."""
-        usual, first, second = parameters
-        here = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
-        changed = jnp.where(usual < 1.0, 1.0, -1.0)
-        return pulls * usual + jnp.where(here & (lane == jnp.uint32(self.lane)), changed, 0.0)
+        """Returns the sum of the rewards; in the marked epoch one reward is flipped."""
+        base, first, second = parameters
+        is_changed = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
+        step = jnp.where(base < 1.0, 1.0, -1.0)
+        return pulls * base + jnp.where(is_changed & (lane == jnp.uint32(self.lane)), step, 0.0)
 
 
 class _Data(NamedTuple):
-    """Two neighbouring data sets, of which one number tells which of them it is."""
+    """Two neighbouring data sets; ``when`` is 0 in the one without the change."""
 
     base: Any  # reward of each arm
     when: Any  # epoch, episode, or slot, of the reward that differs; 0 for none
@@ -129,16 +130,16 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Actions:
-    """How often the second arm is pulled in some slots of a whole run."""
+    """Pulls of the second arm in some slots of a whole run."""
 
     row: Disclosure
-    trial: Any  # whose rewards are given
+    trial: Any  # with fixed rewards
     root: np.uint32  # seed
     size: int  # runs of a batch
-    slots: Any  # that are looked at
-    names: tuple[str, ...]  # of each of them
-    data: tuple[_Data, ...]  # that are tried
-    words: str  # what is seen
+    slots: Int[np.ndarray, " slot"]  # observed slots
+    names: tuple[str, ...]  # a name for each slot
+    data: tuple[_Data, ...]  # candidates
+    words: str  # name of the stream
     view: ClassVar[str] = "actions"
     compete: ClassVar[bool] = True
 
@@ -151,12 +152,12 @@ class Actions:
 
     def draw(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
         """Returns how many agents pulled the second arm in each slot."""
-        place, changed = data
-        words = (self.root, np.uint32(2 * place + changed), np.uint32(batch * self.size))
+        place, is_changed = data
+        words = (self.root, np.uint32(2 * place + is_changed), np.uint32(batch * self.size))
         base, when, value = self.data[place]
-        drawn = _Data(np.array(base), np.int64(when if changed else 0), np.float64(value))
+        neighbour = _Data(np.array(base), np.int64(when if is_changed else 0), np.float64(value))
         grid = np.unique([self.slots - 1, self.slots])
-        regret = np.asarray(_regret(self.trial, words, drawn, grid, size=self.size))
+        regret = np.asarray(_run_regret(self.trial, words, neighbour, grid, size=self.size))
         before, after = (np.searchsorted(grid, at) for at in (self.slots - 1, self.slots))
         return regret[:, after] - regret[:, before]
 
@@ -167,17 +168,22 @@ class Actions:
 
 @partial(jax.jit, static_argnames="size")
 @trace_by_default
-def _regret(
-    trial: Any, words: Any, data: _Data, grid: Int[Array, " time"], *, size: int
+def _run_regret(
+    trial: Any,
+    words: tuple[Array, Array, Array],
+    data: _Data,
+    grid: Int[Array, " time"],
+    *,
+    size: int,
 ) -> Float[Array, "run time"]:
     """Returns the regret of whole runs, numbered from the last of three words on."""
     root, side, first = words
 
     def run_of(number: Array) -> tuple[Instance, Array]:
         key = jax.random.fold_in(keys.seed_key(root, side), number)
-        marks = _marks(trial, key, *data[1:])
+        marks = _mark_reward(trial, key, *data[1:])
         parameters = (data.base[None, :], *(jnp.broadcast_to(x, (1, ARMS)) for x in marks))
-        return instance_of(data.base, parameters), key
+        return make_instance(data.base, parameters), key
 
     instance, key = jax.vmap(run_of)(first + jnp.arange(size, dtype=jnp.uint32))
     if not isinstance(trial, EliminationTrial):
@@ -188,7 +194,7 @@ def _regret(
     return trials.run_batch(instance, slots, key).regret
 
 
-def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
+def _mark_reward(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
     """Returns two numbers that mark the changed reward; epoch or slot 0 marks none."""
     if isinstance(trial, index_trial.IndexTrial):
         words = keys.stream_key(key, 0, keys.REWARD)
@@ -199,82 +205,84 @@ def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Ar
     return words.k0.astype(jnp.float64), words.k1.astype(jnp.float64)
 
 
-def slots_of(
+def expose_slots(
     algorithm: Episodes | index.IndexPolicy, exchange: Exchange, row: Disclosure, root: np.uint32
 ) -> Actions:
-    """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
+    """Returns the exposure of actions by slot; of one agent where all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    trial = algorithm.bind(events.unrewarded(exchange.agents), _SLOTS, exchange=exchange)
+    trial = algorithm.bind(events.make_zero_problem(exchange.agents), _SLOTS, exchange=exchange)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
     first = 1 if isinstance(algorithm, Episodes) else ARM + 1
-    values = [(reward, other) for reward in (0.0, 1.0) for other in (0.0, 0.5, 1.0)]
+    values = [(reward, base) for reward in (0.0, 1.0) for base in (0.0, 0.5, 1.0)]
     return Actions(
-        *(row, replace(trial, law=_Given()), root, max(1, events.BATCH // exchange.agents)),
+        *(row, replace(trial, law=_FixedRewards()), root, max(1, events.BATCH // exchange.agents)),
         slots=np.arange(1, _SLOTS + 1),
         names=tuple(f"slot {t}" for t in range(1, _SLOTS + 1)),
-        data=tuple(_Data((other, reward), first, 1.0 - reward) for reward, other in values),
+        data=tuple(_Data((base, reward), first, 1.0 - reward) for reward, base in values),
         words=f"arms pulled in {_SLOTS} slots, reward of slot {ARM + 1}",
     )
 
 
-def rounds_of(
+def expose_rounds(
     algorithm: Elimination, exchange: Exchange, row: Disclosure, root: np.uint32
 ) -> Actions | str:
-    """Returns what shows the actions of elimination: who leaves, or what un-noised waits pull."""
+    """Returns the exposure of the actions of elimination: which arm leaves, or pulls in waits."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
-    trial, rounds, decisive = _decisive(algorithm, exchange, events.HORIZON)
-    bare = trial.waits and not (isinstance(trial.draws, ByAgent) and trial.draws.noise_in_rewards)
-    if bare and math.isinf(row.epsilon):
+    trial, rounds, decisive = _find_decisive_rounds(algorithm, exchange, events.HORIZON)
+    sees_waits = trial.waits and not (
+        isinstance(trial.draws, ByAgent) and trial.draws.noise_in_rewards
+    )
+    if sees_waits and math.isinf(row.epsilon):
         return "agents that wait act on rewards without noise, which nothing covers"
 
     def slots() -> np.ndarray:
         """Returns the first slot after each round, or of a wait."""
-        number = np.arange(1, 2 if bare else decisive[-1] + 2)
+        number = np.arange(1, 2 if sees_waits else decisive[-1] + 2)
         pulls = rounds.pulls[: len(number)].astype(np.int64)
-        return ARMS * pulls + int(exchange.wait) * (number - bare) + 1
+        return ARMS * pulls + int(exchange.wait) * (number - sees_waits) + 1
 
-    if bare or decisive:
+    if sees_waits or decisive:
         # A shorter horizon has shorter epochs, so all of them fit into it.
-        trial, rounds, decisive = _decisive(algorithm, exchange, int(slots()[-1]))
-    if not (bare or decisive):
+        trial, rounds, decisive = _find_decisive_rounds(algorithm, exchange, int(slots()[-1]))
+    if not (sees_waits or decisive):
         return "no arm can leave in the first rounds"
     weights = np.asarray(getattr(trial.draws, "weights", ()))
     row_of = int(np.argmax(weights)) if weights.size else 0
-    trial = replace(trial, draws=replace(trial.draws, law=_Given(row_of * ARMS + ARM)))
+    trial = replace(trial, draws=replace(trial.draws, law=_FixedRewards(row_of * ARMS + ARM)))
     start = row, trial, root, max(1, events.BATCH // trial.elements()), slots()
-    if bare:
-        # One reward turns what its agent pulls.
+    if sees_waits:
+        # One reward changes which arm its agent pulls.
         data = (_Data((0.5 / float(rounds.pulls[0]), 0.0), 1),)
         return Actions(*start, ("first wait",), data, "arms pulled in a wait, reward of round {}")
     return Actions(
         *start,
         names=tuple(f"after round {r}" for r in range(1, decisive[-1] + 2)),
-        data=_near_decisions(algorithm, exchange, trial, rounds, decisive),
+        data=_build_near_decisions(algorithm, exchange, trial, rounds, decisive),
         words=f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
     )
 
 
-def _decisive(
+def _find_decisive_rounds(
     algorithm: Elimination, exchange: Exchange, horizon: int
 ) -> tuple[EliminationTrial, Schedule, list[int]]:
-    """Returns a trial, its rounds, and the first of these in which an arm can leave."""
-    trial = algorithm.bind(events.unrewarded(exchange.agents), horizon, exchange=exchange)
-    number = int(min(_MOST_ROUNDS, budget(algorithm, trial)))
-    rounds: Schedule = jax.device_get(schedule(trial, rounds=number))
+    """Returns a trial, its rounds, and the first rounds in which an arm can leave."""
+    trial = algorithm.bind(events.make_zero_problem(exchange.agents), horizon, exchange=exchange)
+    number = int(min(_MOST_ROUNDS, count_rounds(algorithm, trial)))
+    rounds: Schedule = jax.device_get(plan_rounds(trial, rounds=number))
     near = np.flatnonzero(2.0 * rounds.radius <= _FAR_ENOUGH)[:_DECISIONS]
     return trial, rounds, near.tolist()
 
 
-def _near_decisions(
+def _build_near_decisions(
     algorithm: Elimination,
     exchange: Exchange,
     trial: EliminationTrial,
     rounds: Schedule,
     decisive: list[int],
 ) -> tuple[_Data, ...]:
-    """Returns data in which noise, or the reward that differs, decides who stays.
+    """Returns data in which noise, or the changed reward, decides which arm stays.
 
     The first arm is better by so much that noise lets the second one leave with some chance.
     """
@@ -287,9 +295,9 @@ def _near_decisions(
             terms *= at + 1 if algorithm.remembers else 1
             gammas = [rng.standard_gamma(2.0 * terms, 10**6) for _ in range(2)]
             noise = rounds.scale[at] * (gammas[0] - gammas[1])
-        held = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
+        pulls = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
         for chance in _CHANCES if trial.draws.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
-            lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / held
+            lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / pulls
             data.append(_Data((min(max(lead, 0.0), 1.0), 0.0), at + 1))
     return tuple(data)

@@ -1,4 +1,4 @@
-"""Which configurations are compared with which: those of one question, and what they are called."""
+"""Selects the configurations to compare, which have one question, and labels them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fmab_jax.analysis import words
 from fmab_jax.run.attributes import parse_study
 
 ALL_PAIRS = 5
-"""So many configurations are compared each with each; of more, one parameter at a time."""
+"""Up to this number, all pairs are compared; beyond it, one parameter varies at a time."""
 
 QUESTIONS = (
     *("horizon", "agents", "arms", "problem", "spread", "instance_gap"),
@@ -23,12 +23,12 @@ QUESTIONS = (
 )
 """Parameters whose values are different questions, not better or worse answers."""
 
-UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
-"""What is said where runs answer different questions."""
+DIFFERENT_QUESTIONS = "Runs of other horizons, sizes or problems are not compared with each other"
+"""Warning about runs with different questions."""
 
 
-def reference(coordinate: xr.DataArray) -> int:
-    """Returns the place of the value that others are compared with: none, the largest, the first.
+def find_reference(coordinate: xr.DataArray) -> int:
+    """Returns the index of the reference value: "none", else the largest, else the first.
 
     Args:
         coordinate: Of a swept parameter.
@@ -42,8 +42,8 @@ def reference(coordinate: xr.DataArray) -> int:
     return 0
 
 
-def question_of(data: xr.Dataset) -> dict[str, Any]:
-    """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
+def read_question(data: xr.Dataset) -> dict[str, Any]:
+    """Returns the question of a run from its study: values by names of `QUESTIONS`.
 
     A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
     its seeds. ``means`` is a digest of the fixed means that come along.
@@ -73,19 +73,19 @@ def question_of(data: xr.Dataset) -> dict[str, Any]:
     return question
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Returns the names in which two questions differ, as far as both say so."""
-    return [name for name in one if name in other and one[name] != other[name]]
+def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Returns the names that both questions state with different values."""
+    return [name for name in first if name in second and first[name] != second[name]]
 
 
-def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Returns the places of the configurations that are compared, in pairs.
+def list_contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Returns the pairs of configurations to compare, by their indices.
 
     Args:
         data: Results with ``seeds`` over the swept parameters.
     """
     dims = [str(name) for name in data.seeds.dims]
-    base = tuple(reference(data[name]) for name in dims)
+    base = tuple(find_reference(data[name]) for name in dims)
     still = [i for i, name in enumerate(dims) if name in QUESTIONS]
     if data.seeds.size <= ALL_PAIRS:
         pairs = combinations(list(np.ndindex(*(data.sizes[name] for name in dims))), 2)
@@ -99,7 +99,7 @@ def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]
     ]
 
 
-def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None = None) -> str:
+def write_label(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None = None) -> str:
     """Writes the swept values of a configuration, such as "ε = 0.1, p = 0.4".
 
     Args:
@@ -110,4 +110,4 @@ def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None
     dims = [str(name) for name in data.seeds.dims]
     names = [name for name in dims if data.sizes[name] > 1] if names is None else names
     at = dict(zip(dims, place, strict=True))
-    return ", ".join(words.told(data[n], data[n].values.tolist()[at[n]]) for n in names)
+    return ", ".join(words.format_value(data[n], data[n].values.tolist()[at[n]]) for n in names)

@@ -1,8 +1,7 @@
-"""Two runs' regret at the horizon as numbers, and the one sentence that is made of them.
+"""Comparison of the regret of two runs at the horizon, as numbers and as one sentence.
 
-A `Comparison` says who took part and who did not, on which question, at which trust and leak, how
-large the difference is, how sure, and by which rule. Text, cells and HTML are made of it, here and
-nowhere else.
+A `Comparison` holds the participants, the question, trust and leak, the difference with its
+interval, and the method. Only this module writes it as text or as cells.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fmab_jax.analysis import words
-from fmab_jax.analysis.costs import NOTHING, Cost, leak_text, with_view
+from fmab_jax.analysis.costs import NO_MESSAGES, Cost, add_view, write_leak
 
 
 class Question(NamedTuple):
-    """What was asked of all that are compared.
+    """Question of all runs of a comparison.
 
     Attributes:
         horizon: T, in slots; None where it is not said.
@@ -32,19 +31,19 @@ class Question(NamedTuple):
     problem: str = ""
 
 
-UNSAID = Question()
-"""Nothing is said of the question."""
+UNKNOWN_QUESTION = Question()
+"""A question without any value."""
 
 
 class Participant(NamedTuple):
-    """Who takes part in a comparison.
+    """Run of a comparison.
 
     Attributes:
         label: Its name.
         seeds: How many it has.
         mean: Mean regret at T over the seeds that are compared.
         leak: What others are told of a reward, as `leak_text` writes it; "" for unknown.
-        view: Who of these is meant, by what is seen, such as "single messages".
+        view: Observation that the leak is about, such as "single messages".
         accountant: "pure", or the delta up to which the leak holds.
         trust: Who is trusted with what, in words.
         links: Mean number of links at T; NaN for unknown.
@@ -60,19 +59,21 @@ class Participant(NamedTuple):
     links: float = math.nan
 
     @classmethod
-    def of(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:
-        """Returns a run under its name, with what it took."""
-        return cls(label, seeds, mean, leak_text(cost), cost.view, "pure", cost.trust, cost.links)
+    def from_cost(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:
+        """Returns a participant with its cost."""
+        return cls(label, seeds, mean, write_leak(cost), cost.view, "pure", cost.trust, cost.links)
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         """Whether the leak is a number."""
-        return bool(re.match(r"[\d.]", self.leak)) and self.view != NOTHING
+        return bool(re.match(r"[\d.]", self.leak)) and self.view != NO_MESSAGES
 
     @property
     def leak_number(self) -> float:
         """The leak as a number: 0 where nothing is told, infinite without a bound."""
-        return float(self.leak) if self.bounded else 0.0 if self.view == NOTHING else math.inf
+        return (
+            float(self.leak) if self.is_bounded else 0.0 if self.view == NO_MESSAGES else math.inf
+        )
 
 
 METHODS = {
@@ -89,17 +90,17 @@ _LEAST_P = 1e-15
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What one run's regret at the horizon is beside another's; made by `compare` only.
+    """Comparison of the regret of two runs at the horizon; only `compare` makes it.
 
     Attributes:
         participants: The two runs.
-        absent: Who takes no part, by the reason why.
-        question: What both were asked.
+        absent: Runs that take no part, by reason.
+        question: Question of both.
         method: "paired", "Welch" or "bound"; see `METHODS`.
         level: Confidence level.
         together: How many comparisons are decided together.
-        note: What to know of the seeds besides; "" for nothing.
-        at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
+        note: Note on the seeds; "" for none.
+        at: Values that both share and others do not, such as "ε = 1"; "" for none.
         difference: Mean regret of the first minus that of the second, in reward summed over agents.
         lower: Lower end of its confidence interval.
         upper: Upper end.
@@ -114,7 +115,7 @@ class Comparison:
 
     participants: tuple[Participant, ...]
     absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    question: Question = UNSAID
+    question: Question = UNKNOWN_QUESTION
     method: str = "paired"
     level: float = 0.95
     together: int = 1
@@ -156,15 +157,15 @@ class Comparison:
         return "more" if self.difference > 0 else "less"
 
     @property
-    def how(self) -> str:
-        """By which rule, over how many seeds; for a note or a caption."""
+    def method_note(self) -> str:
+        """Method and number of seeds, for a note or a caption."""
         first, second = self.seeds
         seeds = f"{first:,} seeds each" if first == second else f"{first:,} and {second:,} seeds"
         return f"{METHODS[self.method]}; {seeds}{f' ({self.note})' * bool(self.note)}"
 
     @property
     def sentence(self) -> str:
-        """One plain sentence, with what both took as far as it is known.
+        """One plain sentence, with leaks, links and trust where they are known.
 
         Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; p = 0.2 leaks less: ε = 1 and
         2 (single messages); links 22.4 and 47.1".
@@ -175,7 +176,7 @@ class Comparison:
             middle, low, high = self.difference, self.lower, self.upper
         if self.verdict == "less":
             middle, low, high = -middle, -high, -low
-        number, interval = with_ends(middle, low, high)
+        number, interval = write_interval(middle, low, high)
         text = f"{self.first} costs {number}{unit} {self.verdict} regret than {self.second}"
         if self.verdict == "not shown":
             text = f"{'no' if self.at else 'No'} difference in regret is shown between "
@@ -185,32 +186,32 @@ class Comparison:
 
     @property
     def _leaks(self) -> str:
-        """Writes both leaks, and which is the smaller; numbers of unlike views have no order."""
+        """Writes both leaks and compares them; leaks of different views have no order."""
         first, second = self.participants
         if not (first.view and second.view):
             return ""
         shared = first.view if first.view == second.view else ""
         leaks = [
-            f"{'ε = ' * run.bounded}{run.leak}"
-            + f" ({run.view})" * (run.view not in (NOTHING, shared))
+            f"{'ε = ' * run.is_bounded}{run.leak}"
+            + f" ({run.view})" * (run.view not in (NO_MESSAGES, shared))
             for run in self.participants
         ]
-        text = _both(leaks) + f" ({shared})" * (shared not in ("", NOTHING))
-        one, other = first.leak_number, second.leak_number
-        if one == other or (first.bounded and second.bounded and not shared):
+        text = _join_pair(leaks) + f" ({shared})" * (shared not in ("", NO_MESSAGES))
+        first_leak, second_leak = first.leak_number, second.leak_number
+        if first_leak == second_leak or (first.is_bounded and second.is_bounded and not shared):
             return f"leak {text}"
-        return f"{first.label} leaks {'less' if one < other else 'more'}: {text}"
+        return f"{first.label} leaks {'less' if first_leak < second_leak else 'more'}: {text}"
 
     @property
     def _links(self) -> str:
         links = [run.links for run in self.participants]
-        known = all(map(math.isfinite, links))
-        return f"links {_both([*map(words.short, links)])}" if known else ""
+        is_known = all(map(math.isfinite, links))
+        return f"links {_join_pair([*map(words.write_short, links)])}" if is_known else ""
 
     @property
     def _trusts(self) -> str:
-        """Says that trust is unlike, where leaks of two kinds do not: a number, none, no bound."""
-        kinds = {"ε" if run.bounded else run.leak for run in self.participants}
+        """Writes both trusts where they differ, unless the kinds of leak say so already."""
+        kinds = {"ε" if run.is_bounded else run.leak for run in self.participants}
         trusts = dict.fromkeys(run.trust or "not known" for run in self.participants)
         if len(trusts) == 1 or len(kinds) > 1:
             return ""
@@ -219,48 +220,48 @@ class Comparison:
     def cells(self, view: str = "") -> dict[str, str]:
         """Returns the cells of a table of comparisons, by their headings; "–" for unknown.
 
-        Leaks are told with what is seen, but for the ``view`` that the table names.
+        Leaks have their view in brackets, except the ``view`` that the table names.
         """
-        leaks = [with_view(run.leak, run, view) for run in self.participants]
-        known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
+        leaks = [add_view(run.leak, run, view) for run in self.participants]
+        percent_is_known = math.isfinite(self.percent), math.isfinite(self.percent_lower)
         ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
         return {
             "at": self.at,
             "first": self.first,
             "second": self.second,
             "leaks ε": " and ".join(leaks) * all(leaks),
-            "regret, first": words.short(self.participants[0].mean),
-            "regret, second": words.short(self.participants[1].mean),
-            "difference": _signed(self.difference),
-            "interval": f"[{_signed(self.lower)}, {_signed(self.upper)}]",
-            "per cent": f"{self.percent:+.3g} %" if known[0] else "–",
-            "interval of it": ends if known[1] else "–",
-            "p-value": p_text(self.p_value),
-            "p-value, Holm": p_text(self.adjusted),
+            "regret, first": words.write_short(self.participants[0].mean),
+            "regret, second": words.write_short(self.participants[1].mean),
+            "difference": _write_signed(self.difference),
+            "interval": f"[{_write_signed(self.lower)}, {_write_signed(self.upper)}]",
+            "per cent": f"{self.percent:+.3g} %" if percent_is_known[0] else "–",
+            "interval of it": ends if percent_is_known[1] else "–",
+            "p-value": write_p_value(self.p_value),
+            "p-value, Holm": write_p_value(self.adjusted),
         }
 
 
-def tally(comparisons: Sequence[Comparison]) -> str:
+def count_verdicts(comparisons: Sequence[Comparison]) -> str:
     """Counts verdicts, for a heading: "3 comparisons: more regret 2, less 0, not shown 1"."""
     number = Counter(pair.verdict for pair in comparisons)
-    many = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
-    shown = f"more regret {number['more']}, less {number['less']}"
-    return f"{many}: {shown}, no difference shown {number['not shown']}"
+    heading = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
+    verdicts = f"more regret {number['more']}, less {number['less']}"
+    return f"{heading}: {verdicts}, no difference shown {number['not shown']}"
 
 
-def p_text(value: float) -> str:
+def write_p_value(value: float) -> str:
     """Writes a p-value: "0.032", "< 10⁻¹⁵"."""
     if value < _LEAST_P:
-        return f"< {words.written(_LEAST_P)}"
-    return f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
+        return f"< {words.write_number(_LEAST_P)}"
+    return f"{value:.3f}" if value >= 0.001 else words.write_number(float(f"{value:.2g}"))
 
 
-def with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
+def write_interval(middle: float, low: float, high: float) -> tuple[str, str]:
     """Writes a number and its interval with as many decimals as the interval can tell."""
     half = (high - low) / 2
     if math.isinf(half):
-        low_, high_ = (words.short(end).replace("inf", "∞") for end in (low, high))
-        return words.short(middle), f"[{low_}, {high_}]"
+        low_, high_ = (words.write_short(end).replace("inf", "∞") for end in (low, high))
+        return words.write_short(middle), f"[{low_}, {high_}]"
     places = 0 if middle == low == high == round(middle) else 2
     if half > 0:
         places = min(max(0, math.ceil(-math.log10(half))), 6)
@@ -271,12 +272,12 @@ def with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
     return texts[0], f"[{texts[1]}, {texts[2]}]"
 
 
-def _signed(value: float) -> str:
-    return f"+{words.short(value)}" if value > 0 else words.short(value)
+def _write_signed(value: float) -> str:
+    return f"+{words.write_short(value)}" if value > 0 else words.write_short(value)
 
 
-def _both(texts: Sequence[str]) -> str:
-    one, other = texts
-    if one == other:
-        return f"{one} each"
-    return f"{one} and {other.removeprefix('ε = ') if one.startswith('ε') else other}"
+def _join_pair(texts: Sequence[str]) -> str:
+    first, second = texts
+    if first == second:
+        return f"{first} each"
+    return f"{first} and {second.removeprefix('ε = ') if first.startswith('ε') else second}"

@@ -1,4 +1,4 @@
-"""What is kept of many seeds without their curves: moments, a histogram, counts; all mergeable.
+"""Summaries of many seeds that can be merged: moments, a histogram and counts.
 
 Moments are kept about an anchor, a value of the first seed, so that a large common offset costs no
 digits; merging them in any order agrees to 1e-12. Histogram and counts are whole numbers: merging
@@ -22,11 +22,11 @@ BIN_WIDTH = 1e-3
 """Relative width of a histogram bin: the error of a quantile read from it."""
 
 ROWS = 1024
-"""Rows that one product of matrices adds up; a fixed number, so that a fixed order of summation."""
+"""Rows of one matrix product; a fixed number fixes the order of summation."""
 BITS = 21
 """Bits of one part of a number: ROWS products of such parts add up to less than 2^53, exactly."""
-# Rows and columns of matrices that a library multiplies without threads of its own: those wait for
-# one another, for ten times as long as they compute where a core is busy.
+# Libraries multiply matrices of this size in one thread; several threads wait for each other ten
+# times as long as they compute where a core is busy.
 _TILE = 64
 _LOG_WIDTH = math.log1p(BIN_WIDTH)
 
@@ -39,8 +39,8 @@ def refuse_huge(field: str, values: np.ndarray) -> None:
     """Refuses values whose squares would not add up to a number.
 
     Args:
-        field: What they are called.
-        values: Of all seeds; NaN, of a seed that is missing, passes.
+        field: Name of the values in errors.
+        values: Values of all seeds; NaN, for a missing seed, passes.
 
     Raises:
         Refusal: If one is infinite or larger than `MOST`.
@@ -80,13 +80,13 @@ class Moments(NamedTuple):
         return self.scatter / (self.seeds - 1)
 
 
-def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Moments:
+def compute_moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Moments:
     """Returns the moments of ``curves`` [seed, time], at least one, finite.
 
     Args:
         curves: Values.
         full: Keep the covariance of the slots, not only the variances.
-        threads: That share the work; the bytes are the same.
+        threads: Number of threads; the bytes do not depend on it.
     """
     seeds, times = curves.shape
     anchor = np.array(curves[0], np.float64)
@@ -98,7 +98,7 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
 
     def scattered(start: int) -> np.ndarray:
         block = np.ascontiguousarray(curves[start : start + ROWS], np.float64) - anchor - offset
-        return products(block, _square) if full else np.square(block).sum(0)
+        return multiply_exactly(block, _square) if full else np.square(block).sum(0)
 
     scatter = np.zeros((times, times) if full else times)
     starts = range(0, seeds, ROWS)
@@ -108,8 +108,8 @@ def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Momen
     return Moments(seeds, anchor, offset, scatter)
 
 
-def products(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
-    """Returns block.T @ block of at most ROWS rows, the same bytes whoever multiplies.
+def multiply_exactly(block: Any, square: Callable[[Any], Any], xp: Any = np) -> Any:
+    """Returns block.T @ block of at most ROWS rows, with the same bytes on every machine.
 
     A library of matrices adds up in an order of its own, by threads and processor. Each column is
     cut to two parts of BITS bits below its largest value, whose products and sums are exact; what
@@ -153,20 +153,20 @@ def merge(first: Moments, second: Moments) -> Moments:
     seeds = first.seeds + second.seeds
     gap = (second.anchor - first.anchor) + (second.offset - first.offset)
     share = second.seeds / seeds
-    between = np.multiply.outer(gap, gap) if first.scatter.ndim == 2 else gap * gap
-    scatter = first.scatter + second.scatter + between * (first.seeds * share)
+    shift = np.multiply.outer(gap, gap) if first.scatter.ndim == 2 else gap * gap
+    scatter = first.scatter + second.scatter + shift * (first.seeds * share)
     return Moments(seeds, first.anchor, first.offset + gap * share, scatter)
 
 
-def merged(parts: Iterable[Moments]) -> Moments:
+def merge_all(parts: Iterable[Moments]) -> Moments:
     """Returns the moments of all parts, merged in the order given."""
     return reduce(merge, parts)
 
 
-def bins(values: np.ndarray) -> np.ndarray:
+def find_bins(values: np.ndarray) -> np.ndarray:
     """Returns the histogram bin of each value: 0 for 0, else the place of its logarithm.
 
-    Bin b > 0 holds values in [low, high) of `bin_edges`, whose ratio is 1 + BIN_WIDTH; a value
+    Bin b > 0 holds values in [low, high) of `find_bin_edges`, whose ratio is 1 + BIN_WIDTH; a value
     below 1e-12 counts as 0.
     """
     positive = values >= 1e-12
@@ -175,13 +175,13 @@ def bins(values: np.ndarray) -> np.ndarray:
     return np.where(positive, 1 + np.floor(logs / _LOG_WIDTH).astype(np.int64), 0)
 
 
-def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the lower and upper edges of histogram bins."""
     low = np.where(place > 0, 1e-12 * np.exp((place - 1) * _LOG_WIDTH), 0.0)
     return low, np.where(place > 0, low * (1 + BIN_WIDTH), 1e-12 * (place == 0))
 
 
-def tallied(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def count_values(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the distinct whole numbers among ``values`` and how often each occurs."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct.astype(np.int64), counts.astype(np.int64)
@@ -196,7 +196,7 @@ def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     return distinct, total
 
 
-def quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def read_quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Returns quantiles read from a histogram, within a relative error of BIN_WIDTH.
 
     Args:
@@ -204,7 +204,7 @@ def quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.n
         counts: How many values lie in each.
         levels: Probabilities; the smallest value whose share of values at or below reaches it.
     """
-    low, high = bin_edges(place)
+    low, high = find_bin_edges(place)
     # A share, correctly rounded, equals the level that is written alike; 0.07 x 100 is above 7.
     reached = np.searchsorted(np.cumsum(counts) / counts.sum(), levels, "left")
     reached = np.minimum(reached, len(place) - 1)

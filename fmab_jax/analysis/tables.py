@@ -1,4 +1,4 @@
-"""What every configuration of a sweep ends with, as a table with intervals."""
+"""Builds the table of final values of a sweep, with intervals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary
-from fmab_jax.analysis.bands import EVENTS, lost_interval, moments_band, student_quantile
-from fmab_jax.analysis.costs import communication_cost, exposure_of, prices
+from fmab_jax.analysis.bands import EVENTS, compute_moments_band, lost_interval, student_quantile
+from fmab_jax.analysis.costs import communication_cost, list_prices, read_exposure
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import json_attr
 
@@ -19,13 +19,13 @@ _ENDS = ("_lower", "_upper")
 _COUNTS = ("seeds", *EVENTS, "undecided")
 
 
-def look_band(
+def compute_look_band(
     seeds: int, mean: np.ndarray, covariance: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and half-width of the band of one look of a sweep with a precision."""
     # A look's level lies far out: the quantile needs draws beyond it.
     resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
-    return moments_band(seeds, mean, covariance, level, resamples=resamples)
+    return compute_moments_band(seeds, mean, covariance, level, resamples=resamples)
 
 
 def final_table(
@@ -73,23 +73,23 @@ def final_table(
     ):
         allowed = "the Dataset of simulate or of a sweep"
         refuse("data", type(data).__name__, allowed, "pass it unchanged")
-    data = held(data)
+    data = check_result(data)
     last, horizon = int(data.time.values.reshape(-1)[-1]), data.attrs.get("horizon")
     if "slot" not in data.coords and horizon not in (None, last):
         remedy = "leave out no slots: what is kept of a seed is that at the horizon"
         refuse("data.time", last, f"up to {horizon}, the horizon", remedy)
-    both = price("server_price", server_price), price("peer_price", peer_price)
+    prices_pair = price("server_price", server_price), price("peer_price", peer_price)
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     look_level = 1 - (1 - level) / looks if looks else level
-    dims, shape, asked = list(data.seeds.dims), data.seeds.shape, asked_numbers(data)
+    dims, shape, outputs = list(data.seeds.dims), data.seeds.shape, list_scalar_outputs(data)
     rows = []
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        row: dict[str, Any] = {"leak_epsilon": exposure_of(cell).leak, "seeds": int(cell.seeds)}
+        row: dict[str, Any] = {"leak_epsilon": read_exposure(cell).leak, "seeds": int(cell.seeds)}
         if row["seeds"] > 1:
-            row |= _final_row(cell, row["seeds"], both, look_level, asked)
+            row |= _compute_final_row(cell, row["seeds"], prices_pair, look_level, outputs)
             for name in EVENTS:
                 ends = lost_interval(row[name], row["seeds"], level)
                 row |= zip((f"{name}_lower", f"{name}_upper"), ends, strict=True)
@@ -99,7 +99,7 @@ def final_table(
         missing = 0 if name in _COUNTS else np.nan
         return np.array([row.get(name, missing) for row in rows]).reshape(shape)
 
-    names = ["regret", "cost", "rounds_made", *asked]
+    names = ["regret", "cost", "rounds_made", *outputs]
     names = [f"{name}{end}" for name in names for end in ("", *_ENDS)] + ["leak_epsilon", *_COUNTS]
     names += [f"{name}{end}" for name in EVENTS for end in _ENDS]
     unknown = np.full(data.sizes["meter"], np.nan)
@@ -116,41 +116,50 @@ def final_table(
         share = f"({100 * look_level:.6g} % a look, {looks} possible looks)"
         description = f"{100 * level:.6g} % simultaneous band at T {share}"
     arrays = {name: (dims, column(name)) for name in names} | {"links": ([*dims, "meter"], links)}
-    attrs = {**data.attrs, "level": level, "server_price": both[0], "peer_price": both[1]}
+    attrs = {
+        **data.attrs,
+        "level": level,
+        "server_price": prices_pair[0],
+        "peer_price": prices_pair[1],
+    }
     attrs["description"] = description
     return xr.Dataset(arrays, axes, attrs)
 
 
-def _final_row(
-    cell: xr.Dataset, seeds: int, both: tuple[float, float], level: float, asked: Sequence[str]
+def _compute_final_row(
+    cell: xr.Dataset,
+    seeds: int,
+    prices_pair: tuple[float, float],
+    level: float,
+    outputs: Sequence[str],
 ) -> dict[str, Any]:
-    """Returns what one configuration ends with, by the names of `final_table`."""
+    """Returns the final values of one configuration, by the names of `final_table`."""
     moments: dict[str, tuple[float, float]]
     band = {}
     if "regret" in cell:
         # Read once, where it is not in memory; by the rows of the last slot alone.
-        names = ["links", "regret", "rounds_made", "chosen_arm", *EVENTS, *asked]
+        names = ["links", "regret", "rounds_made", "chosen_arm", *EVENTS, *outputs]
         last = cell[names].isel(seed=slice(seeds), time=-1).load()
         links = np.asarray(last.links.transpose("seed", "meter"), np.float64).mean(axis=0)
-        series = {name: last[name] for name in ("regret", "rounds_made", *asked)}
+        series = {name: last[name] for name in ("regret", "rounds_made", *outputs)}
         summary.refuse_huge("data.regret", np.asarray(last.regret, np.float64))
-        series["cost"] = communication_cost(last, *both)
-        moments = {name: _moments_of(np.asarray(values)) for name, values in series.items()}
+        series["cost"] = communication_cost(last, *prices_pair)
+        moments = {name: _compute_moments(np.asarray(values)) for name, values in series.items()}
         counts = {name: int(last[name].values.sum()) for name in EVENTS}
         counts["undecided"] = int((last.chosen_arm.values < 0).sum())
     else:
-        names = ["rounds_made", *asked]
+        names = ["rounds_made", *outputs]
         moments = {n: (float(cell[f"{n}_mean"]), float(cell[f"{n}_variance"])) for n in names}
         mean, covariance = cell.regret_mean.values, cell.regret_covariance.values
         moments["regret"] = float(mean[-1]), float(covariance[-1, -1])
         links = np.asarray(cell.links_mean.isel(time=-1), np.float64)
-        cost = float(links @ prices(cell, *both).values)
+        cost = float(links @ list_prices(cell, *prices_pair).values)
         # Every link is built by a completed round.
         rounds, variance = moments["rounds_made"]
         scale = cost / rounds if rounds else 0.0
         moments["cost"] = cost, variance * scale**2
         if cell.attrs.get("looks"):
-            _, half = look_band(seeds, mean, covariance, level)
+            _, half = compute_look_band(seeds, mean, covariance, level)
             band = {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
         counts = {name: int(cell[name]) for name in (*EVENTS, "undecided")}
     row: dict[str, Any] = {"links": links, **counts}
@@ -160,14 +169,14 @@ def _final_row(
     return row | band
 
 
-def _moments_of(values: np.ndarray) -> tuple[float, float]:
+def _compute_moments(values: np.ndarray) -> tuple[float, float]:
     """Returns mean and variance over the seeds."""
-    part = summary.moments(values[:, None], full=False)
+    part = summary.compute_moments(values[:, None], full=False)
     return float(part.mean[0]), float(part.covariance[0])
 
 
-def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
-    """Returns results whose ``seeds`` counts those that are there, not those that were run.
+def check_result(data: xr.Dataset, field: str = "data") -> xr.Dataset:
+    """Returns results whose ``seeds`` counts the seeds that are present.
 
     Some may have been selected, runs may have been joined, and variables left out. Where runs were
     joined and the attributes are those of the first, as xarray keeps them by default, what it leaks
@@ -181,23 +190,23 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
         ValueError: If something in it is not as a result has it; if a seed is there twice: it would
             be counted twice; or if runs that are joined have other seeds or meters.
     """
-    _check(data, field)
+    _check_values(data, field)
     if "seed" not in data.sizes:
         return data
     number, study = data.sizes["seed"], json_attr(data, "study")
     dims = {*map(str, data.sizes)} - {"seed", "time", "meter", "row", "agent", "arm"}
-    seeds, there = data.get("seeds"), None
+    seeds, is_there = data.get("seeds"), None
     joined = seeds is None and number > study.get("seeds", math.inf)
     if seeds is not None:
         joined = "seed" in seeds.dims  # each seed with the number of its run
         seeds = seeds.isel(seed=0, drop=True) if joined else seeds
         if "regret" in data and (seeds.isnull().any() or int(seeds.max()) < number):
             # Joined, or of a sweep whose other configurations have more: count regrets.
-            there = np.isfinite(data.regret.isel(time=-1))
-            joined = joined or bool(there.sum("seed").max() > seeds.max())
-            seeds = seeds.copy(data=there.sum("seed").transpose(*seeds.dims).values)
-    apart = dims - {*study.get("axes", ())}
-    if study and (apart or joined):
+            is_there = np.isfinite(data.regret.isel(time=-1))
+            joined = joined or bool(is_there.sum("seed").max() > seeds.max())
+            seeds = seeds.copy(data=is_there.sum("seed").transpose(*seeds.dims).values)
+    join_axes = dims - {*study.get("axes", ())}
+    if study and (join_axes or joined):
         data = data.copy()
         for name in ("ledger", "epsilon", "epsilon_message"):
             data.attrs.pop(name, None)
@@ -209,16 +218,16 @@ def held(data: xr.Dataset, field: str = "data") -> xr.Dataset:
     if seeds is None:
         return data if dims else data.assign(seeds=number)
     if (
-        there is not None
-        and (there != (xr.DataArray(np.arange(number), dims="seed") < seeds)).any()
+        is_there is not None
+        and (is_there != (xr.DataArray(np.arange(number), dims="seed") < seeds)).any()
     ):
         remedy = "join runs of the same seeds, or keep them apart"
         refuse(f"{field}.seed", "not in all runs", "the same in all runs", remedy)
     return data.assign(seeds=seeds.clip(max=number, keep_attrs=True))
 
 
-def _check(data: xr.Dataset, field: str) -> None:
-    """Refuses seeds and slots that are no whole numbers, and regret that is no real number."""
+def _check_values(data: xr.Dataset, field: str) -> None:
+    """Refuses seeds and slots that are not whole numbers, and regret that is not real."""
     remedy = "use what a run gives, unchanged"
     for name in [n for n in ("seed", "time", "slot", "seeds") if n in data.variables]:
         values = data[name].values
@@ -234,8 +243,8 @@ def _check(data: xr.Dataset, field: str) -> None:
             refuse(f"{field}.{name}", str(data[name].dtype), "real numbers", remedy)
 
 
-def asked_numbers(data: xr.Dataset) -> list[str]:
-    """Returns the outputs that results were asked for and that are a number of each seed."""
+def list_scalar_outputs(data: xr.Dataset) -> list[str]:
+    """Returns the optional outputs of a result with one number for each seed."""
     over, end = {*data.seeds.dims, "seed"}, "" if "regret" in data else "_mean"
     names = [text.partition(" ")[0] for text in json_attr(data, "study").get("outputs", ())]
     return [n for n in names if f"{n}{end}" in data and {*data[f"{n}{end}"].dims} <= over]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
@@ -67,12 +68,12 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class _Model(Schedule):
-    """One instance, with what both kinds of bound share."""
+    """One instance, with the quantities that both kinds of bound use."""
 
     exchange: Exchange
     trusted: bool  # whether C(r) covers the aggregate at all
     last: Int[np.ndarray, " arm"]  # epoch after which the arm is gone; past the table if never
-    surely: float  # completed rounds, on whatever event
+    surely: float  # completed rounds on every event
     pair: float  # `pair_failure`
 
     @property
@@ -89,8 +90,8 @@ class _Model(Schedule):
 
 
 def bounds(
-    gaps: Any,
-    exchange: Any,
+    gaps: ArrayLike,
+    exchange: Exchange,
     horizon: int,
     epsilon: float | None,
     *,
@@ -129,14 +130,21 @@ def bounds(
         >>> found.rounds, found.best_arm_lost < 1e-6
         (3.0, True)
     """
-    model = _model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
-    exploration, waiting, commitment = _parts(model, np.array([float(model.horizon)]))
+    model = _build_model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
+    exploration, waiting, commitment = _split_regret(model, np.array([float(model.horizon)]))
     most = float(np.max(model.last, where=model.gaps > 0, initial=0))
-    return _assembled(model, float(exploration[0]), float(waiting[0]), float(commitment[0]), most)
+    return _assemble_bounds(
+        model, float(exploration[0]), float(waiting[0]), float(commitment[0]), most
+    )
 
 
 def regret_curve(
-    times: Any, gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
+    times: ArrayLike,
+    gaps: ArrayLike,
+    exchange: Exchange,
+    horizon: int,
+    epsilon: float | None,
+    **options: Any,
 ) -> Float[np.ndarray, " time"]:
     """Bounds the expected cumulative regret by each slot of ``times``; the rest as in `bounds`.
 
@@ -158,16 +166,16 @@ def regret_curve(
         >>> bool(abs(curve[1] / whole - 1) < 1e-9), bool(curve[0] <= curve[1])
         (True, True)
     """
-    model = _model(gaps, exchange, horizon, epsilon, **options)
+    model = _build_model(gaps, exchange, horizon, epsilon, **options)
     slots = np.asarray(times, np.float64)
     if slots.ndim != 1 or not ((slots >= 0) & (slots <= model.horizon)).all():
         refuse("times", times, f"slots in [0, {model.horizon:,}]", "pass data.time")
-    whole = sum(_parts(model, slots)) + model.bad_event * model.largest_rate * slots
+    whole = sum(_split_regret(model, slots)) + model.bad_event * model.largest_rate * slots
     return np.minimum(whole, model.largest_rate * slots)
 
 
 def closed_form(
-    gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
+    gaps: ArrayLike, exchange: Exchange, horizon: int, epsilon: float | None, **options: Any
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
 
@@ -191,32 +199,34 @@ def closed_form(
         >>> theory.closed_form(*given).regret >= theory.bounds(*given).regret
         True
     """
-    model = _model(gaps, exchange, horizon, epsilon, **options)
+    model = _build_model(gaps, exchange, horizon, epsilon, **options)
     K, N, M = len(model.gaps), exchange.reporting, exchange.agents
     T, R, rho = model.horizon, model.rounds, model.ratio
     bad = model.gaps[model.gaps > 0]
     # Epochs per halving of the target; endless where it never shrinks, and the budget ends them.
     with np.errstate(divide="ignore"):
         halving = np.divide(R, np.log2(1 / model.schedule_gap)) if math.isfinite(R) else 1.0
-    last = np.minimum(np.ceil(np.log2(2 / bad) * halving), R)
-    log = np.log(8 * K * last**2 * T)
+    last_epoch = np.minimum(np.ceil(np.log2(2 / bad) * halving), R)
+    log = np.log(8 * K * last_epoch**2 * T)
     reward = 32 * log / (N * rho**2 * bad**2)
-    privacy = 16 * last * np.sqrt(2 * log) / (N**1.5 * model.epsilon * rho * bad)
-    exploration = M * float(bad @ (np.maximum(reward, privacy) + last))
-    most = float(last.max(initial=0))
+    privacy = 16 * last_epoch * np.sqrt(2 * log) / (N**1.5 * model.epsilon * rho * bad)
+    exploration = M * float(bad @ (np.maximum(reward, privacy) + last_epoch))
+    most = float(last_epoch.max(initial=0))
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
     waiting = M * exchange.wait * float(per_slot.sum())
     unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
-    return _assembled(model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most)
+    return _assemble_bounds(
+        model, exploration, waiting, M * T * float(unresolved.max(initial=0)), most
+    )
 
 
-def _model(
-    gaps: Any,
-    exchange: Any,
-    horizon: Any,
-    epsilon: Any,
-    rounds: Any = None,
-    schedule_gap: Any = None,
+def _build_model(
+    gaps: ArrayLike,
+    exchange: Exchange,
+    horizon: int,
+    epsilon: float | None,
+    rounds: int | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> _Model:
     if not isinstance(exchange, Exchange):
@@ -226,7 +236,7 @@ def _model(
     K, reach = len(array), np.minimum.accumulate(4 * table.radius)
     last = len(reach) + 1 - np.searchsorted(reach[::-1], array, side="right")
     last = np.where(array > 0, last, len(reach) + 1)
-    done = _explored(table, K, exchange.wait) + exchange.wait
+    done = _find_exploration_ends(table, K, exchange.wait) + exchange.wait
     surely = int(np.count_nonzero(done <= plan.horizon)) if K > 1 else 0
     return _Model(
         **vars(plan),
@@ -238,35 +248,35 @@ def _model(
     )
 
 
-def _explored(table: Epochs, arms: int, wait: int) -> Float[np.ndarray, " epoch"]:
-    """Returns the earliest slot at which each epoch can have been explored, before its wait."""
+def _find_exploration_ends(table: Epochs, arms: int, wait: int) -> Float[np.ndarray, " epoch"]:
+    """Returns the earliest slot at which each epoch can end, before its wait."""
     pulls = table.fewest_pulls
     return arms * pulls[0] + 2 * (pulls - pulls[0]) + wait * np.arange(len(pulls))
 
 
-def _parts(
+def _split_regret(
     model: _Model, slots: Float[np.ndarray, " time"]
 ) -> tuple[Float[np.ndarray, " time"], ...]:
-    """Returns regret by each slot on the good event: of exploration, waiting and commitment."""
+    """Returns regret of exploration, waiting and commitment by each slot on the good event."""
     gaps, table, last = model.gaps, model.table, model.last
     K, M, wait = len(gaps), model.exchange.agents, model.exchange.wait
-    none = np.zeros_like(slots)
+    zeros = np.zeros_like(slots)
     if not gaps.any() or not model.trusted:
-        return none, none, none
+        return zeros, zeros, zeros
 
     # The first epoch pulls all arms alike; then the largest gaps come first.
     first = table.most_pulls[0]
     order = np.argsort(-gaps)
-    later = (table.most_pulls[np.minimum(last, len(table.radius)) - 1] - first)[order]
-    knots = np.cumsum(np.concatenate([[0.0, K * first], later]))
-    values = np.cumsum(np.concatenate([[0.0, gaps.sum() * first], gaps[order] * later]))
+    later_pulls = (table.most_pulls[np.minimum(last, len(table.radius)) - 1] - first)[order]
+    knots = np.cumsum(np.concatenate([[0.0, K * first], later_pulls]))
+    values = np.cumsum(np.concatenate([[0.0, gaps.sum() * first], gaps[order] * later_pulls]))
     exploration = M * np.interp(slots, knots, values)
 
     # Waiting after epoch r, an agent may play any arm that can still be active.
-    explored = _explored(table, K, wait)
+    explored = _find_exploration_ends(table, K, wait)
     begun = np.arange(1, len(explored) + 1) <= np.max(last, where=gaps > 0, initial=0)
     starts = explored[begun & (explored <= model.horizon)]
-    waiting = none
+    waiting = zeros
     if wait and len(starts):
         worst = np.sort(gaps)[table.arms[: len(starts)] - 1]
         knots = np.stack([starts, starts + wait], axis=1).ravel()
@@ -274,7 +284,7 @@ def _parts(
         waiting = M * np.interp(slots, knots, values)
 
     # Budget spent: the largest aggregate belongs to an active arm with a gap below 2 C(R).
-    commitment = none
+    commitment = zeros
     if len(explored) == model.rounds:
         possible = (last > len(explored)) & (gaps < 2 * table.radius[-1])
         rate = M * float(np.max(gaps, where=possible, initial=0))
@@ -282,10 +292,10 @@ def _parts(
     return exploration, waiting, commitment
 
 
-def _assembled(
+def _assemble_bounds(
     model: _Model, exploration: float, waiting: float, commitment: float, most: float
 ) -> Bounds:
-    """Returns the record; where C(r) covers nothing, only what always holds."""
+    """Returns the bounds; where C(r) does not cover the aggregate, trivial ones."""
     exchange, surely, T = model.exchange, model.surely, model.horizon
     # Arms that tie with the best may stay for ever.
     ties = np.count_nonzero(model.gaps == 0) > 1
@@ -294,7 +304,7 @@ def _assembled(
         exploration = waiting = commitment = 0.0
     failure = model.bad_event * model.largest_rate * T
     copies = exchange.agents if exchange.alone else 1
-    lost = copies * (len(model.gaps) - 1) * model.pair
+    loss_chance = copies * (len(model.gaps) - 1) * model.pair
     return Bounds(
         regret=min(exploration + waiting + commitment + failure, model.largest_rate * T),
         regret_exploration=exploration,
@@ -305,6 +315,6 @@ def _assembled(
         rounds_surely=surely,
         links={meter.name: rounds * number for meter, number in exchange.links},
         bad_event=min(1.0, copies * model.bad_event),
-        best_arm_lost=min(1.0, lost) if model.trusted else 1.0,
+        best_arm_lost=min(1.0, loss_chance) if model.trusted else 1.0,
         epsilon_message=exchange.reporting * model.epsilon,
     )

@@ -1,4 +1,4 @@
-"""Messages of elimination, and their sums, drawn many times: what an audit is shown of them."""
+"""Draws messages of elimination, and their sums, for an audit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fmab_jax.core.rare import table
 from fmab_jax.draws import ByAgent, Draws
 
 STRONGER = ", and the noisy sums that they follow from"
-"""What a viewer sees that is stronger than the one that a row of the ledger is about."""
+"""Addition to a viewer who sees more than the viewer of the row."""
 
 
 class Messages(NamedTuple):
@@ -35,7 +35,7 @@ class Messages(NamedTuple):
         length: [round] rewards that a mean is over: S_r, or n_r where old epochs are forgotten.
     """
 
-    sent: Any
+    means: Any
     length: Any
 
 
@@ -45,7 +45,7 @@ class Uploads:
 
     row: Disclosure
     view: str
-    words: tuple[str, str]  # what is seen of one round, and of several
+    words: tuple[str, str]  # name of the output of one round, and of several
     # With as many rows as a batch needs, but N and the noise of the real agents.
     trial: EliminationTrial
     problem: Any  # all rewards are 0
@@ -53,20 +53,20 @@ class Uploads:
     size: int
     rounds: int  # uploads that there are at most
     agents: int  # drawn in one run
-    # [agent] in a sum: 1 of the agent with the changed reward, 0 of the one that looks and takes
-    # its own message out. None for single messages.
+    # [agent] weights in a sum: 1 for the agent with the changed reward, 0 for the viewer, who takes
+    # out its own message. None for single messages.
     weights: Any
-    skips: bool  # whether an agent may not be asked in a round
+    skips: bool  # whether some agents do not report in a round
     compete: ClassVar[bool] = False
 
     def streams(self) -> list[Stream]:
-        """Returns single rounds, and all of them with the reward in the first or in the last."""
-        (one, several), last = self.words, self.rounds - 1
-        result = [Stream(f"one {one}", -1, 0, (0,))]
+        """Returns streams of one round, and of all rounds with the reward in the first or last."""
+        (single, plural), last = self.words, self.rounds - 1
+        result = [Stream(f"one {single}", -1, 0, (0,))]
         if last:
-            whole, words = tuple(range(self.rounds)), f"{self.rounds} {several}, reward of round"
-            changed = (0, last) if self.view == "messages" else (last,)
-            result += [Stream(f"{words} {r + 1}", -1, r, whole) for r in changed]
+            whole, words = tuple(range(self.rounds)), f"{self.rounds} {plural}, reward of round"
+            places = (0, last) if self.view == "messages" else (last,)
+            result += [Stream(f"{words} {r + 1}", -1, r, whole) for r in places]
         if last > 1 and self.skips:
             words = "uploads of rounds 1 and 3, reward of round"
             result += [Stream(f"{words} {r + 1}", -1, r, (0, 2)) for r in (0, 1)]
@@ -77,15 +77,17 @@ class Uploads:
         added = np.zeros((self.rounds, self.agents * self.size, ARMS))
         if data >= 0:
             added[data, :: self.agents, ARM] = 1.0
-        seed = events.seed_of(data, batch)
-        sent: Messages = jax.device_get(_messages(self.trial, self.problem, self.root, seed, added))
-        return sent
+        seed = events.make_seed(data, batch)
+        messages: Messages = jax.device_get(
+            _draw_messages(self.trial, self.problem, self.root, seed, added)
+        )
+        return messages
 
     def show(self, stream: Stream, batch: Messages) -> Numbers:
         """Returns the sums of rewards and noise of each epoch."""
         rounds, agents = list(stream.rounds), self.agents
         lengths = batch.length[rounds]
-        sums = (batch.sent * batch.length[:, None, None])[rounds]
+        sums = (batch.means * batch.length[:, None, None])[rounds]
         sums = sums.reshape(len(rounds), -1, agents, ARMS)
         if self.weights is not None:
             sums, agents = np.einsum("a,xrak->xrk", self.weights, sums)[:, :, None, :], 1
@@ -98,18 +100,18 @@ class Uploads:
             for k in range(ARMS)
         ]
         values = np.moveaxis(sums, 1, 0).reshape(sums.shape[1], -1)
-        first = int(np.searchsorted(rounds, stream.with_it)) * agents * ARMS + ARM
+        first = int(np.searchsorted(rounds, stream.with_reward)) * agents * ARMS + ARM
         return Numbers(values, np.repeat(lengths, agents * ARMS), names, first)
 
 
 @jax.jit
 @trace_by_default
-def _messages(
+def _draw_messages(
     trial: EliminationTrial, problem: Any, root: Array, seed: Array, added: Array
 ) -> Messages:
     """Draws the messages of the first rounds as a run does, while all arms stay.
 
-    Where agents are heard now and then, they are so in law: here all are drawn in each epoch.
+    All agents are drawn in each epoch, which has the same law as partial participation.
 
     Args:
         trial: With a row for each agent of each run.
@@ -120,7 +122,7 @@ def _messages(
     """
     key = keys.seed_key(root, seed)
     instance = problem.draw(key)
-    trial, state = _start(trial, instance)
+    trial, state = _start_run(trial, instance)
     draws, arm = trial.draws, jnp.arange(ARMS, dtype=jnp.uint32)
     arms = {"alive": jnp.ones(ARMS, bool), "arm": arm, **draws.compute_constants(instance)}
 
@@ -131,20 +133,22 @@ def _messages(
         fresh = draws.sample(arms, now)
         fresh["rewards"] = fresh["rewards"] + added.T
         sums = {name: before[name] + x for name, x in fresh.items()}
-        kept, length = (sums, now.pulls) if draws.remembers else (fresh, now.fresh)
-        sent = kept["rewards"] + kept.get("noise", 0.0)
+        sums_sent, length = (sums, now.pulls) if draws.remembers else (fresh, now.fresh)
+        message = sums_sent["rewards"] + sums_sent.get("noise", 0.0)
         state = state._replace(number=now.number, pulls=now.pulls)
-        return (state, sums), Messages(sent.T / length, length)
+        return (state, sums), Messages(message.T / length, length)
 
     sums = {name: jnp.zeros((ARMS, *shape)) for name, shape in draws.sums.items()}
     return jax.lax.scan(round_of, (state, sums), added)[1]
 
 
-def _start(trial: EliminationTrial, instance: Instance) -> tuple[EliminationTrial, accounts.State]:
+def _start_run(
+    trial: EliminationTrial, instance: Instance
+) -> tuple[EliminationTrial, accounts.State]:
     """Returns a trial with the values of an instance, and its run before the first epoch."""
     trial = replace(trial, params=trial.algorithm.resolve_params(trial.params, instance))
-    none = jnp.zeros(0, jnp.int64)
-    return trial, accounts.start_run(trial, instance.gaps, none, jnp.float64(1.0))
+    slots = jnp.zeros(0, jnp.int64)
+    return trial, accounts.start_run(trial, instance.gaps, slots, jnp.float64(1.0))
 
 
 class Schedule(NamedTuple):
@@ -158,9 +162,9 @@ class Schedule(NamedTuple):
 
 @partial(jax.jit, static_argnames="rounds")
 @trace_by_default
-def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
+def plan_rounds(trial: EliminationTrial, *, rounds: int) -> Schedule:
     """Returns the first rounds of a trial."""
-    trial, start = _start(trial, instance_of(jnp.zeros(ARMS), ()))
+    trial, start = _start_run(trial, make_instance(jnp.zeros(ARMS), ()))
 
     def round_of(state: accounts.State, _: None) -> tuple[accounts.State, Schedule]:
         plan = elimination.plan_epoch(trial, state, jax.random.key(0), trial.horizon)
@@ -171,52 +175,52 @@ def schedule(trial: EliminationTrial, *, rounds: int) -> Schedule:
     return jax.lax.scan(round_of, start, None, length=rounds)[1]
 
 
-def instance_of(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Instance:
+def make_instance(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Instance:
     """Returns an instance whose gaps name the arms: regret then tells which one is pulled."""
     gaps = jnp.arange(ARMS, dtype=jnp.float64)
     return Instance(base[None, :], gaps, jnp.float64(1.0), parameters)
 
 
-def budget(algorithm: Elimination, trial: EliminationTrial) -> float:
+def count_rounds(algorithm: Elimination, trial: EliminationTrial) -> float:
     """Returns the most rounds that a trial makes."""
     return float(algorithm.budget({k: jnp.asarray(v) for k, v in trial.params.items()}))
 
 
-def uploads_of(
+def expose_uploads(
     algorithm: Elimination,
     exchange: Exchange,
     row: Disclosure,
     root: np.uint32,
     over: int = 1,
-    inside: bool = False,
+    is_member: bool = False,
 ) -> Uploads:
-    """Returns what shows messages, or sums over so many agents, of which the viewer may be one."""
-    problem = events.unrewarded(exchange.agents)
+    """Returns the exposure of messages, or of sums over agents, one of which may be the viewer."""
+    problem = events.make_zero_problem(exchange.agents)
     secure, shares = algorithm.sums_securely, algorithm.shares_arms
     trial = algorithm.bind(problem, events.HORIZON, exchange=exchange, sum_agents=secure or shares)
     view = "sums" if secure or over > 1 else "messages"
     words, agents, weights = ("upload", "uploads"), 2, None
     if trial.alone:
-        # The viewer tried here sees more than the one of the row.
-        row = row._replace(who=row.who + STRONGER)
+        # This viewer sees more than the viewer of the row.
+        row = row._replace(viewer=row.viewer + STRONGER)
         words, agents = ("noisy sum", "noisy sums"), 1
     elif secure:
         words, agents = ("sum over agents", "sums over agents"), 1
     elif over > 1:
-        less = " less its own message" * inside
-        words, agents = (f"sum over {over} agents{less}", f"sums over {over}{less}"), over
+        note = " less its own message" * is_member
+        words, agents = (f"sum over {over} agents{note}", f"sums over {over}{note}"), over
         weights = np.ones(over)
         if over == exchange.agents:
-            # The agent whose reward differs, and the one that looks, have the largest weights.
+            # The agent whose reward differs and the viewer have the largest weights.
             weights = np.sort(np.asarray(exchange.weights, np.float64))[::-1]
             weights = weights / weights[0]
-        if inside:
+        if is_member:
             weights[1] = 0.0
     size = events.BATCH if agents <= 2 else max(1, 4 * events.BATCH // agents)
-    draws = by_agent(trial.draws, agents * size, secure)
+    draws = make_agent_draws(trial.draws, agents * size, secure)
     return Uploads(
         *(row, view, words, replace(trial, draws=draws), problem.bind(None), root, size),
-        rounds=int(min(events.UPLOADS, budget(algorithm, trial))),
+        rounds=int(min(events.UPLOADS, count_rounds(algorithm, trial))),
         agents=agents,
         weights=weights,
         # Agents that share the arms out are all asked in every round.
@@ -224,8 +228,8 @@ def uploads_of(
     )
 
 
-def by_agent(draws: Draws, rows: int, secure: bool) -> ByAgent:
-    """Returns draws of so many agents that have sums of their own, and are all heard.
+def make_agent_draws(draws: Draws, rows: int, secure: bool) -> ByAgent:
+    """Returns draws of ``rows`` agents that all report their own sums.
 
     Args:
         draws: Whose rewards, noise and memory.

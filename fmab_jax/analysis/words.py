@@ -1,4 +1,4 @@
-"""What a result says of itself in words: one list of facts, for captions and tables alike.
+"""Writes the facts of a result in words, for captions and tables.
 
 Nothing here knows a parameter by name: a dimension's coordinate carries its words (``long_name``,
 ``symbol``, ``none``), a result its ``settings``.
@@ -14,7 +14,7 @@ from typing import Any
 
 import xarray as xr
 
-from fmab_jax.core.ledgers import UNSTATED
+from fmab_jax.core.ledgers import UNSTATED, read_rows
 from fmab_jax.run.attributes import json_attr
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -25,7 +25,7 @@ _DERIVED = {"algorithm", "title", "reporting", "wait", "time", "slot", "seed", "
 _SIZES = (("agents", "M = ", "agent"), ("arms", "K = ", "arm"), ("horizon", "T = ", "slot"))
 
 
-def written(number: float) -> str:
+def write_number(number: float) -> str:
     """Writes a number in at most six digits, large and small ones with a power of ten."""
     text = f"{number:.6g}"
     mantissa, _, exponent = f"{number:.5e}".partition("e")
@@ -37,7 +37,7 @@ def written(number: float) -> str:
     return power if mantissa == "1" else f"{mantissa}×{power}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Cuts a text that is too long for a line; different ones never look the same."""
     if len(text) <= _LONGEST:
         return text
@@ -45,17 +45,17 @@ def shortened(text: str) -> str:
     return f"{text[: _LONGEST - 20]}… ({digest[:8]})"
 
 
-def label_text(label: Any) -> str:
+def write_label(label: Any) -> str:
     """Writes a label; different values never look the same."""
     if isinstance(label, str):
-        return shortened(label)
+        return shorten(label)
     number = float(label)
     if math.isinf(number):
         return "none"
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def whole(number: Any) -> str:
+def write_count(number: Any) -> str:
     """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
     text = str(int(number))
     if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
@@ -63,16 +63,16 @@ def whole(number: Any) -> str:
     return text if len(text) < 5 else f"{int(number):,}"
 
 
-def short(number: float) -> str:
+def write_short(number: float) -> str:
     """Writes a number in few characters: four digits, or the whole part where that is longer."""
     if number and not 1e-4 <= abs(number) < 1e12:
         return f"{number:.3e}"
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
-def quantity(symbol: str, number: Any, noun: str) -> str:
+def write_quantity(symbol: str, number: Any, noun: str) -> str:
     """Writes a fact such as "M = 50 agents"."""
-    return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
+    return f"{symbol}{write_count(number)} {noun}{'s' * (int(number) != 1)}"
 
 
 def is_number(value: Any) -> bool:
@@ -81,60 +81,60 @@ def is_number(value: Any) -> bool:
     return real and not math.isnan(value)
 
 
-def value_label(coordinate: xr.DataArray, value: Any) -> str:
+def write_tick(coordinate: xr.DataArray, value: Any) -> str:
     """Writes a value of a swept parameter as a tick label; "none" in the parameter's words."""
     if value == "none" or (is_number(value) and math.isinf(value)):
         return str(coordinate.attrs.get("none") or ("none" if value == "none" else "∞"))
-    return written(value) if is_number(value) else shortened(str(value))
+    return write_number(value) if is_number(value) else shorten(str(value))
 
 
-def told(coordinate: xr.DataArray, value: Any) -> str:
+def format_value(coordinate: xr.DataArray, value: Any) -> str:
     """Writes a swept parameter with its value, such as "ε = 0.5", "ring" or "no round budget"."""
-    label = value_label(coordinate, value)
-    symbol = coordinate.attrs.get("symbol", name_of(coordinate))
+    label = write_tick(coordinate, value)
+    symbol = coordinate.attrs.get("symbol", write_name(coordinate))
     spoken = label == coordinate.attrs.get("none") or not symbol
     return label if spoken else f"{symbol} = {label}"
 
 
-def name_of(coordinate: xr.DataArray) -> str:
+def write_name(coordinate: xr.DataArray) -> str:
     """Writes a coordinate's name."""
     return str(coordinate.name).replace("_", " ")
 
 
-def grouped(words: Mapping[str, Any]) -> dict[Any, str]:
-    """Returns, by what is said of some labels, these labels."""
+def group_labels(words: Mapping[str, Any]) -> dict[Any, str]:
+    """Groups labels by their text."""
     groups: dict[Any, list[str]] = {}
     for label, text in words.items():
         groups.setdefault(text, []).append(label)
     return {text: " / ".join(labels) for text, labels in groups.items()}
 
 
-def privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
+def write_privacy(epsilon: Any, ledger: Iterable[Mapping[str, Any]] = ()) -> str:
     """Writes a privacy parameter; infinity, or "none", is no noise where the ledger states it."""
     if epsilon != "none" and math.isfinite(epsilon):
-        return f"ε = {_exact(epsilon)}"
+        return f"ε = {_write_exact(epsilon)}"
     rows = list(ledger)
     if any(map(_is_unstated, rows)):
         return UNSTATED
-    # A class of one's own may state a ledger, and leave its `privacy` that of no noise.
-    stated = any(leak[0] for row in rows for leak in row["leaks"])
-    return "privacy as in the ledger" if stated else "no noise"
+    # A class of one's own may state a ledger, and leave its `write_privacy` that of no noise.
+    has_ledger = any(leak[0] for row in rows for leak in row["leaks"])
+    return "privacy as in the ledger" if has_ledger else "no noise"
 
 
 def _is_unstated(row: Mapping[str, Any]) -> bool:
     return str(row["why"]).startswith(UNSTATED)
 
 
-def _covered(data: xr.Dataset) -> bool:
+def _has_covered_messages(data: xr.Dataset) -> bool:
     """Tells whether an epsilon covers something that is sent, if a ledger says so."""
     return "ledger" not in data.attrs or any(
-        row["what"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
-        for row in json_attr(data, "ledger")
+        row["observation"] != "actions" and any(leak[0] is not None for leak in row["leaks"])
+        for row in read_rows(data.attrs["ledger"])
     )
 
 
-def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) -> list[str]:
-    """Returns what a run, or all configurations of a table, were made with.
+def list_facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) -> list[str]:
+    """Returns the settings of a run, or of all configurations of a table.
 
     Title, privacy, M, K, T, and then every setting that is not its default, the root seed, and how
     agents were drawn. A parameter of which one value was selected is told even if that is the
@@ -151,66 +151,75 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     follows = "symbol" not in data.coords.get("epsilon_message", xr.DataArray()).attrs
     message: Any = single.pop("epsilon_message", None) if follows else None
     varied = set(varied)
-    settings, titles, others = _settings(data)
-    known = {name: value for name, value in (data.attrs | single).items() if name not in varied}
-    title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
+    settings, titles, owner_texts = _read_settings(data)
+    values = {name: value for name, value in (data.attrs | single).items() if name not in varied}
+    title = titles or next((str(values[n]) for n in ("title", "algorithm") if n in values), "")
     lines = [title] if title else []
-    epsilon: Any = known.get("epsilon")
-    ledger = json_attr(data, "ledger")
+    epsilon: Any = values.get("epsilon")
+    ledger = read_rows(data.attrs.get("ledger"))
     if epsilon == math.inf and len(set(map(_is_unstated, ledger))) > 1:
         # Only some algorithms state their privacy: brackets tell which, unless one is left.
         lines += [settings["epsilon"]] if "epsilon" in settings else []
     elif epsilon == "none" or is_number(epsilon):
-        lines.append(privacy(epsilon, ledger))
+        lines.append(write_privacy(epsilon, ledger))
         message = data.attrs.get("epsilon_message", message)
         known_leak = is_number(message) and math.isfinite(message) and message != epsilon
-        if leaks and known_leak and _covered(data):
-            lines[-1] += f" ({_exact(message)} per message)"
+        if leaks and known_leak and _has_covered_messages(data):
+            lines[-1] += f" ({_write_exact(message)} per message)"
     elif "epsilon" in settings and "epsilon" not in varied:
         lines.append(settings["epsilon"])
-    sizes = [size for size in _SIZES if is_number(known.get(size[0]))]
-    lines += [quantity(symbol, known[name], noun) for name, symbol, noun in sizes]
+    sizes = [size for size in _SIZES if is_number(values.get(size[0]))]
+    lines += [write_quantity(symbol, values[name], noun) for name, symbol, noun in sizes]
     done = {"epsilon", *(name for name, _, _ in sizes), *_DERIVED}
-    for name in (name for name in single if name in known and name not in done):
-        settings[name] = told(data[name], single[name])
+    for name in (name for name in single if name in values and name not in done):
+        settings[name] = format_value(data[name], single[name])
     lines += [words for name, words in settings.items() if name not in {*varied, *done}]
-    lines += others
+    lines += owner_texts
     if data.attrs.get("root_seed", 0):
         lines.append(f"root seed {data.attrs['root_seed']}")
-    return [shortened(line) for line in lines]
+    return [shorten(line) for line in lines]
 
 
-def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
-    """Returns words for settings by name, the titles of the algorithms, and what has other owners.
+def _read_settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
+    """Returns settings by name, the titles of the algorithms, and settings of other owners.
 
     Words that differ between the algorithms, or the problems, that are left stand in brackets after
     their owner: "CDP-MAB, DDP-MAB (ring)". Of a title that all have there is none, "".
     """
     settings = json_attr(data, "settings")
-    titles, others = "", []
+    titles, owner_texts = "", []
     for dim, by_label in json_attr(data, "settings_by").items():
         labels = map(str, data[dim].values.reshape(-1)) if dim in data.coords else ()
         left = {label: dict(by_label[label]) for label in labels if label in by_label} or by_label
-        for name in dict.fromkeys(name for own in left.values() for name in own):
-            words = {own.get(name) for own in left.values()}
+        for name in dict.fromkeys(
+            name for settings_of_label in left.values() for name in settings_of_label
+        ):
+            words = {settings_of_label.get(name) for settings_of_label in left.values()}
             if len(words) == 1 and name != "title":
                 settings[name] = words.pop() or ""
-                for own in left.values():
-                    del own[name]
-        names = [own.pop("title", "") for own in left.values()]
+                for settings_of_label in left.values():
+                    del settings_of_label[name]
+        names = [settings_of_label.pop("title", "") for settings_of_label in left.values()]
         titled = any(names)
         if len(set(names)) < len(names):
             names = list(left)
-        owned = list(zip(names, left.values(), strict=True))
-        listed = [f"{name} ({', '.join(own.values())})" if own else name for name, own in owned]
+        pairs = list(zip(names, left.values(), strict=True))
+        texts = [
+            f"{name} ({', '.join(settings_of_label.values())})" if settings_of_label else name
+            for name, settings_of_label in pairs
+        ]
         if titled:
-            titles = ", ".join(listed)
+            titles = ", ".join(texts)
         else:
-            others += [text for text, (_, own) in zip(listed, owned, strict=True) if own]
-    return settings, titles, others
+            owner_texts += [
+                text
+                for text, (_, settings_of_label) in zip(texts, pairs, strict=True)
+                if settings_of_label
+            ]
+    return settings, titles, owner_texts
 
 
-def _exact(number: float) -> str:
+def _write_exact(number: float) -> str:
     """Writes six digits, or as many as tell the number from others that are not rounding errors."""
     rounded = math.isclose(float(f"{number:.6g}"), number, rel_tol=1e-12)
-    return written(number) if rounded else f"{number:.12g}"
+    return write_number(number) if rounded else f"{number:.12g}"

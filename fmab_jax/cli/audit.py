@@ -66,7 +66,7 @@ def command(words: list[str]) -> Command:
 def execute(call: Call) -> None:
     """Prints the table, and draws the figure."""
     from fmab_jax.analysis.audit import audit
-    from fmab_jax.analysis.words import quantity, written
+    from fmab_jax.analysis.words import write_number, write_quantity
 
     options, owner = call.options, call.command.subject
     values = {name: getattr(options, name) for name in parameters_of(owner)}
@@ -82,31 +82,31 @@ def execute(call: Call) -> None:
         how = {name: getattr(options, name) for name in ("view", "delta", "runs", "level")}
         report = audit(algorithm, options.agents, **how, root_seed=options.root_seed)
     facts = [owner.title or owner.name, *algorithm.settings().values()]
-    facts += [quantity("M = ", report.agents, "agent")]
+    facts += [write_quantity("M = ", report.agents, "agent")]
     print(f"{', '.join(facts)}; {report.runs:,} runs of each data set\n")
     rows = []
     for finding in report.findings:
-        claim = "none" if math.isinf(finding.claim) else written(finding.claim)
+        claim = "none" if math.isinf(finding.claim) else write_number(finding.claim)
         share = f"{finding.share:.3f}" if 0 < finding.share < math.inf else "-"
         lower = f"{finding.lower:.4f}"
-        rows.append((finding.who, finding.stream, claim, lower, share, finding.verdict))
-    print_rows(("who", "what is seen", "claim", "lower bound", "share", "verdict"), rows)
+        rows.append((finding.viewer, finding.stream, claim, lower, share, finding.verdict))
+    print_rows(("viewer", "what is seen", "claim", "lower bound", "share", "verdict"), rows)
     for row in report.unseen:
-        print(f"not shown: {row.who}, {row.what}: {row.why}")
-    up_to = _UP_TO.format(delta=written(report.delta)) if report.delta else ""
-    legend = _LEGEND.format(level=written(report.level), most=report.most, up_to=up_to)
+        print(f"not shown: {row.viewer}, {row.observation}: {row.why}")
+    up_to = _UP_TO.format(delta=write_number(report.delta)) if report.delta else ""
+    legend = _LEGEND.format(level=write_number(report.level), most=report.most, up_to=up_to)
     print(f"\n{legend}")
     if path is not None:
         from fmab_jax.plots.audit import plot_audit
-        from fmab_jax.plots.runs import files_of, save_figure
+        from fmab_jax.plots.runs import list_files, save_figure
 
         with called(path="out"):
             figure = plot_audit(report)
             save_figure(figure, path, overwrite=options.overwrite)
-        call.written.extend(files_of(figure, path))
+        call.written.extend(list_files(figure, path))
         for file in call.written:
             print("wrote", file)
     for finding in report.findings:
-        if finding.contradicted:
-            bound = f"epsilon is at least {finding.lower:.4g}, not {written(finding.claim)}"
+        if finding.is_contradicted:
+            bound = f"epsilon is at least {finding.lower:.4g}, not {write_number(finding.claim)}"
             raise Contradicted(f"the claim is contradicted: {finding.stream}, {bound}")

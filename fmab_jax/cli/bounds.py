@@ -112,7 +112,9 @@ def execute(call: Call) -> None:
         for bound in (theory.bounds, theory.closed_form)
     ]
     results = xr.Dataset(attrs=grid.attributes_of(study))
-    print(", ".join([*words.facts(results, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
+    print(
+        ", ".join([*words.list_facts(results, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n"
+    )
     table = [["", "epoch by epoch", "closed form"]]
     for name, values in _rows(columns):
         capped = (" (capped)" * (name == "regret" and _is_capped(bound)) for bound in columns)
@@ -129,9 +131,9 @@ def execute(call: Call) -> None:
 
 
 def _written(value: float) -> str:
-    from fmab_jax.analysis.words import short
+    from fmab_jax.analysis.words import write_short
 
-    return short(value) if value < 1e15 else "unbounded"
+    return write_short(value) if value < 1e15 else "unbounded"
 
 
 def _is_capped(bounds: Any) -> bool:

@@ -51,7 +51,7 @@ class Options:
 def execute(call: Call) -> None:
     """Compares, and prints a table and a sentence for each comparison."""
     from fmab_jax.analysis import comparisons
-    from fmab_jax.analysis.words import facts
+    from fmab_jax.analysis.words import list_facts
 
     options = call.options
     paths = [visible(path) for path in options.results]
@@ -67,7 +67,7 @@ def execute(call: Call) -> None:
         if data[0].seeds.size < 2:
             raise Refusal.line(f"{paths[0]}: must hold two configurations; name a second file")
         pairs = comparisons.compare_all(data[0], level=options.level)
-        _print(pairs, ", ".join(facts(data[0], data[0].seeds.dims)), paths[0], data[0])
+        _print(pairs, ", ".join(list_facts(data[0], data[0].seeds.dims)), paths[0], data[0])
         return
     pair = _pair(data, options)
     try:
@@ -78,7 +78,7 @@ def execute(call: Call) -> None:
         if side not in ("first", "second"):
             raise
         raise Refusal.line(f"{names[side == 'second']}: {error}") from None
-    shared = [fact for fact in facts(pair[0]) if fact in facts(pair[1])]
+    shared = [fact for fact in list_facts(pair[0]) if fact in list_facts(pair[1])]
     _print(pairs, ", ".join(shared), paths[0])
 
 
@@ -114,7 +114,7 @@ def _print(
     pairs: Sequence[Comparison], title: str, path: str, alone: xr.Dataset | None = None
 ) -> None:
     from fmab_jax.analysis import costs, questions
-    from fmab_jax.analysis.statements import tally
+    from fmab_jax.analysis.statements import count_verdicts
 
     if not pairs:
         raise Refusal.line(
@@ -128,11 +128,11 @@ def _print(
     if adjusted:
         print(f"p-values of all {len(pairs)} together are adjusted by Holm's method.")
     if alone is not None and alone.seeds.size > questions.ALL_PAIRS:
-        base = questions.label_of(alone, questions.contrasts(alone)[0][1])
+        base = questions.write_label(alone, questions.list_contrasts(alone)[0][1])
         _print_line(f"One parameter varies at a time; the others stay at the reference, {base}.")
-    for how in dict.fromkeys(f"{pair.how}." for pair in pairs):
+    for how in dict.fromkeys(f"{pair.method_note}." for pair in pairs):
         _print_line(how)
-    print(f"\n{tally(pairs)}." if adjusted else "")
+    print(f"\n{count_verdicts(pairs)}." if adjusted else "")
     for pair in pairs:
         _print_line(f"{pair.sentence}.")
 
@@ -140,12 +140,15 @@ def _print(
 def _table(pairs: Sequence[Comparison], title: str, share: str) -> Any:
     """Returns a table with two lines for each comparison, of which only names are folded."""
     from fmab_jax.analysis import costs
-    from fmab_jax.analysis.overview import folded
+    from fmab_jax.analysis.overview import fold_heading
 
     holm = "\nHolm" * (len(pairs) > 1)
-    view = costs.shared_view(side for pair in pairs for side in pair.participants)
+    view = costs.find_shared_view(side for pair in pairs for side in pair.participants)
     # A heading, and the cells of the first run and of the second.
-    columns = [("first\nsecond", "first", "second"), (folded(costs.leak_heading(view)), "", "")]
+    columns = [
+        ("first\nsecond", "first", "second"),
+        (fold_heading(costs.write_leak_heading(view)), "", ""),
+    ]
     columns += [("regret", "regret, first", "regret, second")]
     columns += [(f"difference\ninterval {share}", "difference", "interval")]
     columns += [(f"per cent\ninterval {share}", "per cent", "interval of it")]
@@ -158,7 +161,7 @@ def _table(pairs: Sequence[Comparison], title: str, share: str) -> Any:
         table.add_column(heading, justify="right", overflow="fold", no_wrap=not names)
     for pair in pairs:
         cells = pair.cells(view) | {"": ""}
-        leaks = [costs.with_view(side.leak, side, view) for side in pair.participants]
+        leaks = [costs.add_view(side.leak, side, view) for side in pair.participants]
         for line in (0, 1):
             row = [leaks[line] if not any(names) else cells[names[line]] for _, *names in columns]
             table.add_row(*row, end_section=line == 1)

@@ -23,7 +23,7 @@ from fmab_jax.cli.stated import file_name
 from fmab_jax.cli.tables import Reading, opened, selected
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
-from fmab_jax.plots.kinds import KINDS, draw, flags
+from fmab_jax.plots.kinds import KINDS, draw, list_flags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class _Axes(Reading):
 
 _Kinds: Any = dataclasses.make_dataclass(
     "_Kinds",
-    [(name, bool, option(False, help=kind.about)) for name, kind in flags().items()],
+    [(name, bool, option(False, help=kind.help)) for name, kind in list_flags().items()],
     bases=(_Axes,),
     frozen=True,
     kw_only=True,
@@ -60,8 +60,10 @@ class Options(_Kinds):  # type: ignore[misc]
 
 
 # Options that the name of a file begins with, or that change no figure.
-_UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", *flags())
-_ONE_OF = f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *flags()))}"
+_UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", *list_flags())
+_ONE_OF = (
+    f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *list_flags()))}"
+)
 
 
 def execute(call: Call) -> None:
@@ -85,7 +87,7 @@ def execute(call: Call) -> None:
                 raise
             raise Refusal.line(f"{visible(options.folder)}: {error}") from None
         plots.save_figure(figure, Path(path), overwrite=options.overwrite)
-    call.written.extend(plots.files_of(figure, Path(path)))
+    call.written.extend(plots.list_files(figure, Path(path)))
     for file in call.written:
         print("wrote", file)
 
@@ -96,7 +98,7 @@ def _kind(options: Any) -> str:
     Raises:
         Refusal: If they ask for none or several, or what they add fits none.
     """
-    kinds = [name for name in flags() if getattr(options, name)]
+    kinds = [name for name in list_flags() if getattr(options, name)]
     if options.x is not None:
         kinds.append("parameter" if options.y is None else "heat")
     if len(kinds) != 1:
@@ -105,6 +107,6 @@ def _kind(options: Any) -> str:
     for name, usual in (("y", None), ("hue", None), ("metric", "regret")):
         value, axes = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
         if value != usual and name not in axes:
-            what = f"with --{kind}" if kind in flags() else "for a heat map over --x and --y"
+            what = f"with --{kind}" if kind in list_flags() else "for a heat map over --x and --y"
             raise Refusal.line(f"--{name} {visible(value)}: must be left out {what}; drop one")
     return kind

@@ -47,8 +47,8 @@ def execute(call: Call) -> None:
     with called(path="sources", store="sources"):
         sources: Any = list(options.sources)
         if options.select:
-            page.checked_out(options.out, options.overwrite)
-            sources = _selected(page.results_of(sources), options.select)
+            page.check_out(options.out, options.overwrite)
+            sources = _selected(page.read_results(sources), options.select)
         path = page.write_report(
             sources,
             options.out,

@@ -89,10 +89,10 @@ def execute(call: Call) -> None:
 
         figure = _figure(data, options, kind)
         plots.save_figure(figure, figure_path, overwrite=options.overwrite)
-        call.written.extend(plots.files_of(figure, figure_path))
+        call.written.extend(plots.list_files(figure, figure_path))
     print_results(data, options)
     if ledger := data.attrs.get("ledger"):
-        print("\n".join(["", *privacy.lines(ledger)]))
+        print("\n".join(["", *privacy.write_lines(ledger)]))
     print()
     programs = data.attrs["compilations"]
     print(

@@ -59,13 +59,13 @@ class Reading(Stored, Priced):
 
 def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
-    from fmab_jax.analysis.tables import held
+    from fmab_jax.analysis.tables import check_result
     from fmab_jax.sweeps import results
 
     with called(store=field, path=field):
         data = results.read(path, partial=partial)
         try:
-            return held(data)
+            return check_result(data)
         except Refusal as error:
             raise Refusal.line(f"{visible(path)}: {error}") from None
 
@@ -78,7 +78,7 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
         select: Texts NAME=VALUE.
         option: Where they were given, for refusals.
     """
-    from fmab_jax.analysis.words import label_text
+    from fmab_jax.analysis.words import write_label
 
     dims = [str(name) for name in data.seeds.dims]
     places: dict[str, set[int]] = {}
@@ -92,7 +92,7 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
         labels = data[name].values.tolist()
         place = next((i for i, label in enumerate(labels) if _same(label, value)), None)
         if place is None:
-            listed = ", ".join(map(label_text, labels))[:200]
+            listed = ", ".join(map(write_label, labels))[:200]
             raise Refusal.line(f"{option} {visible(text)}: must be one of {listed}; choose one")
         places.setdefault(name, set()).add(place)
     return data.isel({name: sorted(at) for name, at in places.items()})

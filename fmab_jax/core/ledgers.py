@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ UNSTATED = "privacy not stated"
 COMPUTED_HERE = "own computation"
 """Source of a row that no paper states."""
 
+# Files of version 0.2 and older have these keys.
+_OLD_KEYS = {"who": "viewer", "what": "observation"}
 
 LAWS = LAPLACE, BITS = "Laplace", "bits"
 """Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
@@ -40,8 +43,9 @@ class Disclosure(NamedTuple):
     """A row of a privacy ledger: a view, and its leak about one reward of one agent.
 
     Attributes:
-        who: The viewer, such as "the server".
-        what: The viewed data, such as "single messages", over the whole run unless stated.
+        viewer: The viewer, such as "the server".
+        observation: What the viewer sees, such as "single messages", over the whole run unless it
+            says otherwise.
         epsilon: Epsilon of pure differential privacy for one changed reward; infinite: no bound.
         why: Why the bound holds, or why there is none.
         over: Number of independent noises of ``law`` in the sum that hides the reward; with them a
@@ -53,8 +57,8 @@ class Disclosure(NamedTuple):
             reward, and the number of all its shares; None if unknown.
     """
 
-    who: str
-    what: str
+    viewer: str
+    observation: str
     epsilon: float
     why: str
     over: int = 0
@@ -88,9 +92,14 @@ def checked_rows(field: str, ledger: Any) -> tuple[Disclosure, ...]:
 
 def _checked(field: str, row: Disclosure) -> Disclosure:
     """Returns a row with plain numbers; refuses one that cannot be shown."""
-    if not all(isinstance(text, str) for text in (row.who, row.what, row.why, row.source)):
+    if not all(
+        isinstance(text, str) for text in (row.viewer, row.observation, row.why, row.source)
+    ):
         refuse(
-            field, row, "a Disclosure whose who, what, why and source are texts", "say it in words"
+            field,
+            row,
+            "a Disclosure whose viewer, observation, why and source are texts",
+            "say it in words",
         )
     choice(f"{field}.law", row.law, LAWS, "leave it out for Laplace noise")
     remedy = "state the epsilon of one reward; math.inf is no bound"
@@ -108,3 +117,9 @@ def list_viewers(exchange: Exchange) -> list[str]:
     if exchange.alone or not (exchange.links or exchange.views):
         return []
     return list(dict.fromkeys(view.viewer for view in exchange.views)) or [ANY_VIEWER[1]]
+
+
+def read_rows(text: str | None) -> list[dict[str, Any]]:
+    """Returns the rows of the attribute ``ledger`` of a result; [] where it has none."""
+    rows = json.loads(text or "[]")
+    return [{_OLD_KEYS.get(key, key): value for key, value in row.items()} for row in rows]

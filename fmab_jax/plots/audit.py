@@ -1,4 +1,4 @@
-"""What an audit saw: the two distributions that are to be told apart, and how well they are."""
+"""Draws an audit: the two distributions, and how well they can be distinguished."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.audit import Audit
-from fmab_jax.analysis.words import quantity, whole, written
+from fmab_jax.analysis.words import write_count, write_number, write_quantity
 from fmab_jax.errors import count, refuse
 from fmab_jax.plots import style
 
@@ -19,14 +19,14 @@ _HEIGHTS = (1.5, 1.3)
 _FEW = 50
 
 
-def plot_audit(found: Audit, finding: int = 0) -> Figure:
+def plot_audit(result: Audit, finding: int = 0) -> Figure:
     """Draws what is seen under both data sets, and the log ratio of the two, bin by bin.
 
     The lower panel holds the claim, and the lower bound of the event that was counted: a mechanism
     that keeps its claim stays between plus and minus the claim everywhere.
 
     Args:
-        found: Of ``fmab_jax.audit``.
+        result: Of ``fmab_jax.audit``.
         finding: Which of its findings; the first by default.
 
     Returns:
@@ -37,61 +37,76 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
 
     Example:
         >>> import fmab_jax as fmab
-        >>> found = fmab.audit(fmab.cdp_mab(0.2), agents=5, runs=10**5)
-        >>> len(fmab.plot_audit(found).axes)
+        >>> result = fmab.audit(fmab.cdp_mab(0.2), agents=5, runs=10**5)
+        >>> len(fmab.plot_audit(result).axes)
         2
     """
-    if not isinstance(found, Audit):
-        refuse("found", found, "an audit", "pass what fmab_jax.audit returned")
-    last = len(found.findings) - 1
-    one = found.findings[count("finding", finding, 0, last, "name one of its findings")]
-    edges, *both = one.histogram
+    if not isinstance(result, Audit):
+        refuse("result", result, "an audit", "pass what fmab_jax.audit returned")
+    last = len(result.findings) - 1
+    finding_shown = result.findings[count("finding", finding, 0, last, "name one of its findings")]
+    edges, *counts = finding_shown.histogram
     width, middles = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
-    figure, (above, below) = style.panels(_HEIGHTS)
+    figure, (above, below) = style.make_panels(_HEIGHTS)
     handles = []
-    for index, (label, runs) in enumerate(zip(("reward 0", "reward 1"), both, strict=True)):
-        own = style.look(index) | {"label": label}
-        density = runs / (found.runs * width)
-        above.stairs(density, edges, color=own["color"], alpha=0.15, fill=True)
-        above.stairs(density, edges, color=own["color"], ls=own["linestyle"], lw=own["linewidth"])
-        handles.append(Line2D([], [], **own))
+    for index, (label, runs) in enumerate(zip(("reward 0", "reward 1"), counts, strict=True)):
+        line_style = style.get_line_style(index) | {"label": label}
+        density = runs / (result.runs * width)
+        above.stairs(density, edges, color=line_style["color"], alpha=0.15, fill=True)
+        above.stairs(
+            density,
+            edges,
+            color=line_style["color"],
+            ls=line_style["linestyle"],
+            lw=line_style["linewidth"],
+        )
+        handles.append(Line2D([], [], **line_style))
     above.set_ylim(0.0)
     above.set_ylabel("density")
-    looks: list[tuple[float, dict[str, Any]]] = [
-        (one.claim, {"color": style.COLOURS[2], "label": "claim"}),
-        (one.lower, {"color": style.COLOURS[3], "ls": style.STROKES[1], "label": "lower bound"}),
+    bound_styles: list[tuple[float, dict[str, Any]]] = [
+        (finding_shown.claim, {"color": style.COLOURS[2], "label": "claim"}),
+        (
+            finding_shown.lower,
+            {"color": style.COLOURS[3], "ls": style.STROKES[1], "label": "lower bound"},
+        ),
     ]
-    bounds = [each for each in looks if math.isfinite(each[0])]
-    enough = np.minimum(*both) >= _FEW
-    seen = np.log(both[1][enough] / both[0][enough])
+    bounds = [pair for pair in bound_styles if math.isfinite(pair[0])]
+    is_drawn = np.minimum(*counts) >= _FEW
+    log_ratio = np.log(counts[1][is_drawn] / counts[0][is_drawn])
     mark: dict[str, Any] = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
-    handles += below.plot(middles[enough], seen, label="log ratio of a bin", **mark)
-    for value, look in bounds:
-        handles.append(below.axhline(value, linewidth=1.0, zorder=1.5, **look))
-        below.axhline(-value, linewidth=1.0, zorder=1.5, **look)
+    handles += below.plot(middles[is_drawn], log_ratio, label="log ratio of a bin", **mark)
+    for value, bound_style in bounds:
+        handles.append(below.axhline(value, linewidth=1.0, zorder=1.5, **bound_style))
+        below.axhline(-value, linewidth=1.0, zorder=1.5, **bound_style)
     for axes in (above, below):
-        edge = axes.axvline(one.threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4)
+        edge = axes.axvline(
+            finding_shown.threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4
+        )
     edge.set_label("threshold of the event")
     handles.append(edge)
-    largest = max([1.0, *np.abs(seen), *(value for value, _ in bounds)])
+    largest = max([1.0, *np.abs(log_ratio), *(value for value, _ in bounds)])
     below.set_ylim(-1.25 * largest, 1.25 * largest)
     below.set_ylabel("log ratio")
-    below.set_xlabel("what is seen" + ", in rewards" * (one.view != "actions"))
+    below.set_xlabel("what is seen" + ", in rewards" * (finding_shown.view != "actions"))
     axis: Literal["x", "y"]
     for axis in ("x", "y"):
         style.scale_linear(below, axis)
     style.scale_linear(above, "y")
-    algorithm = found.algorithm
+    algorithm = result.algorithm
     facts = [algorithm.title or algorithm.name, *algorithm.settings().values()]
-    facts.append(quantity("M = ", found.agents, "agent"))
-    at = f" up to delta = {written(found.delta)}" if found.delta else ""
-    bound = f"epsilon{at} is at least {one.lower:.4g}"
-    claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
-    number = f"{whole(found.runs)} runs of each"
+    facts.append(write_quantity("M = ", result.agents, "agent"))
+    at = f" up to delta = {write_number(result.delta)}" if result.delta else ""
+    bound = f"epsilon{at} is at least {finding_shown.lower:.4g}"
+    claim = (
+        "none is claimed"
+        if math.isinf(finding_shown.claim)
+        else f"{write_number(finding_shown.claim)} is claimed"
+    )
+    number = f"{write_count(result.runs)} runs of each"
     caption: list[str | tuple[str, ...]] = [
-        f"{', '.join(facts)}: {one.stream}",
+        f"{', '.join(facts)}: {finding_shown.stream}",
         (f"{number} of two data sets that differ in one reward", number),
-        (f"Event: {one.event}; {bound}, {claim}", f"{bound.capitalize()}, {claim}"),
-        f"All bounds together are wrong with a chance of {written(found.level)} at most",
+        (f"Event: {finding_shown.event}; {bound}, {claim}", f"{bound.capitalize()}, {claim}"),
+        f"All bounds together are wrong with a chance of {write_number(result.level)} at most",
     ]
-    return style.finish(figure, handles, caption, height=sum(_HEIGHTS))
+    return style.lay_out(figure, handles, caption, height=sum(_HEIGHTS))

@@ -1,4 +1,4 @@
-"""The kinds of figures of results: a new one is a file of its own, and a line here.
+"""Lists the kinds of figures; a new kind is a file and a line here.
 
 `fmab plot` has its options from this table. Nothing here needs matplotlib.
 """
@@ -13,20 +13,19 @@ from typing import Any, NamedTuple
 class Kind(NamedTuple):
     """A kind of figure."""
 
-    # Module of this room, and function: its first argument is the table of final values, the others
-    # are the options that it takes, by name.
+    # Module and function: its first argument is the table of final values, the others are options.
     home: str
-    about: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
+    help: str = ""  # what is drawn, for help; "" where `needs` choose it rather than a flag
     needs: tuple[str, ...] = ()  # options that must be given, of "x", "y" and "hue"
     takes: tuple[str, ...] = ()  # options that may be given besides: "hue", "metric" or "kind"
     curves: bool = False  # whether it is drawn from curves over time, not from final values
 
-    def draw(self, results: Any, options: Mapping[str, Any]) -> Any:
+    def draw(self, results: object, options: Mapping[str, object]) -> Any:
         """Returns the figure; options that it does not take are passed over."""
         module, _, name = self.home.partition(".")
         function = getattr(import_module(f"{__package__}.{module}"), name)
-        own = [*self.needs, *self.takes, *["level", "server_price", "peer_price"] * self.curves]
-        return function(results, **{name: options[name] for name in own if name in options})
+        names = [*self.needs, *self.takes, *["level", "server_price", "peer_price"] * self.curves]
+        return function(results, **{name: options[name] for name in names if name in options})
 
 
 KINDS = {
@@ -48,7 +47,7 @@ KINDS = {
 
 
 def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
-    """Returns a figure of results; what it takes, with level and prices, is among the options."""
+    """Draws a figure of results; the options include level and prices."""
     from fmab_jax.analysis.tables import final_table
 
     kind, level = KINDS[name], options["level"]
@@ -58,6 +57,6 @@ def draw(name: str, data: Any, options: Mapping[str, Any]) -> Any:
     return kind.draw(final_table(data, level=level, **prices), options)
 
 
-def flags() -> dict[str, Kind]:
-    """Returns the kinds that a flag of their name asks for."""
-    return {name: kind for name, kind in KINDS.items() if kind.about}
+def list_flags() -> dict[str, Kind]:
+    """Returns the kinds that have a flag."""
+    return {name: kind for name, kind in KINDS.items() if kind.help}

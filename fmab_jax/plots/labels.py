@@ -1,4 +1,4 @@
-"""Texts beside points of a figure, where there is room for them."""
+"""Places labels beside points of a figure where there is room."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.transforms import Bbox
 
-from fmab_jax.plots.style import FONT, text_size
+from fmab_jax.plots.style import FONT, measure_text
 
 # How far away from its point a label may stand, in points.
 _DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
@@ -23,7 +23,7 @@ _TURNS = [
 
 
 def label_points(
-    axes: Axes, points: np.ndarray, chosen: Sequence[int], texts: Sequence[str], most: int
+    axes: Axes, points: np.ndarray, candidates: Sequence[int], texts: Sequence[str], most: int
 ) -> int:
     """Labels points where there is room, evenly among those that are chosen; returns how many.
 
@@ -33,37 +33,40 @@ def label_points(
     Args:
         axes: With the points and their lines.
         points: All points, [x or y, point].
-        chosen: Which of them may get a label; the first ones have the choice of places.
+        candidates: Which of them may get a label; the first ones have the choice of places.
         texts: Their labels.
         most: How many labels there may be.
     """
     point = axes.figure.dpi / 72
-    inside = axes.get_window_extent().padded(-2 * point)
+    frame = axes.get_window_extent().padded(-2 * point)
     pixels = axes.transData.transform(points.T)
-    # What a label had better not cover: lines, bars, and lines from other labels to their points.
-    strokes = [np.linspace(start, end, 30) for start, end in _strokes(axes)]
+    # Labels avoid lines, bars, and the leaders of other labels.
+    strokes = [np.linspace(start, end, 30) for start, end in _iterate_strokes(axes)]
     covers = np.concatenate([np.empty((0, 2)), *strokes])
     boxes: list[Bbox] = []
     even = np.linspace(0, len(texts) - 1, min(most, len(texts)))
     for index in sorted({round(place) for place in even.tolist()}):
-        at = pixels[chosen[index]]
-        size = np.array(text_size(texts[index])) * axes.figure.dpi + 2 * point
+        at = pixels[candidates[index]]
+        size = np.array(measure_text(texts[index])) * axes.figure.dpi + 2 * point
         places = []
         for distance, turn in itertools.product(_DISTANCES, _TURNS):
             middle = at + np.array([math.cos(turn), math.sin(turn)]) * (distance * point + size / 2)
             box = Bbox([middle - size / 2, middle + size / 2])
             leader = np.linspace(at, middle, 20)
-            hidden = any(box.overlaps(other) or other.count_contains(leader) for other in boxes)
+            hidden = any(
+                box.overlaps(box_before) or box_before.count_contains(leader)
+                for box_before in boxes
+            )
             # No label hides a point.
             hidden |= box.padded(2 * point).count_contains(pixels) > 0
-            if not hidden and inside.contains(*box.min) and inside.contains(*box.max):
+            if not hidden and frame.contains(*box.min) and frame.contains(*box.max):
                 places.append((5 * box.count_contains(covers) + distance, box, leader))
         if not places:
             continue
         _, box, leader = min(places, key=lambda place: place[0])
         boxes.append(box)
         covers = np.concatenate([covers, leader])
-        x, y = points[:, chosen[index]].tolist()
+        x, y = points[:, candidates[index]].tolist()
         place: dict[str, Any] = {"xytext": tuple(((leader[-1] - at) / point).tolist())}
         place |= {"textcoords": "offset points", "ha": "center", "va": "center"}
         font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.05, "parse_math": False}
@@ -73,7 +76,7 @@ def label_points(
     return len(boxes)
 
 
-def _strokes(axes: Axes) -> Iterator[Any]:
+def _iterate_strokes(axes: Axes) -> Iterator[np.ndarray]:
     """Yields both ends of each piece of a line, in pixels."""
     for line in axes.lines:
         if line.get_linestyle() != "None":

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm, Normalize, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from fmab_jax.analysis.words import is_number, told, value_label, written
+from fmab_jax.analysis.words import format_value, is_number, write_number, write_tick
 from fmab_jax.plots import captions, style, tables
-from fmab_jax.plots.style import FONT, text_size, wrapped
+from fmab_jax.plots.style import FONT, measure_text, wrap_text
 
 _HEIGHT = 1.9
-# Of the numbers in a map, by their power of ten.
+# Units of the numbers in a map, by power of ten.
 _UNITS = {0: "", 3: "in thousands", 6: "in millions", 9: "in billions (10⁹)", -3: "in thousandths"}
 
 
@@ -65,35 +66,35 @@ def plot_parameter(
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    tables.check(finals, [metric], {"x": x, "hue": hue})
+    tables.check_finals(finals, [metric], {"x": x, "hue": hue})
     dims = [x, *([hue] if hue else [])]
     tables.refuse_other_parameters(finals, dims)
-    ticks = _ticks(finals[x])
+    ticks = _place_ticks(finals[x])
     mean, lower, upper = (
-        each.reshape(finals.sizes[x], -1)[ticks.order]
-        for each in tables.triple(finals, metric, dims)
+        array.reshape(finals.sizes[x], -1)[ticks.order]
+        for array in tables.read_interval(finals, metric, dims)
     )
 
-    figure, (axes,) = style.panels([_HEIGHT])
+    figure, (axes,) = style.make_panels([_HEIGHT])
     handles = []
     lines = mean.shape[1]
     mark = 3.0 if len(ticks.labels) <= 20 else 1.5
     for index in range(lines):
         marker = style.MARKERS[index % len(style.MARKERS)]
-        own = style.look(index) | {"marker": marker, "markersize": mark}
+        line_style = style.get_line_style(index) | {"marker": marker, "markersize": mark}
         places = ticks.places
         if ticks.scale == "categorical":
-            own["linestyle"] = "none"  # nothing lies between two names
+            line_style["linestyle"] = "none"  # nothing lies between two names
             places = places + (index - (lines - 1) / 2) * min(0.15, 0.7 / lines)
-        colour = own["color"]
+        colour = line_style["color"]
         axes.vlines(places, lower[:, index], upper[:, index], color=colour, linewidth=0.8)
         ends = np.concatenate([lower[:, index], upper[:, index]])
         axes.plot(np.tile(places, 2), ends, "_", markersize=1.5 * mark, color=colour)
-        drawn = np.array(mean[:, index])
+        heights = np.array(mean[:, index])
         if ticks.broken:
-            places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
-        label = told(finals[hue], tables.values_of(finals[hue])[index]) if hue else "mean"
-        handles += axes.plot(places, drawn, label=label, **own)
+            places, heights = (np.insert(values, -1, np.nan) for values in (places, heights))
+        label = format_value(finals[hue], tables.read_values(finals[hue])[index]) if hue else "mean"
+        handles += axes.plot(places, heights, label=label, **line_style)
     _scale_parameter(axes, ticks)
     style.scale_values(axes, "y", mean)
     if axes.get_yscale() == "linear":
@@ -101,11 +102,13 @@ def plot_parameter(
             axes.set_ylim(bottom=min(0.0, float(lower.min())))
         if not upper.any():
             axes.set_ylim(-0.04, 1)
-    axes.set_xlabel(captions.axis_label(finals[x]))
-    axes.set_ylabel(tables.metric_label(finals, metric, _HEIGHT))
-    caption = tables.caption_of(finals, [captions.describe_points(finals)], paid=metric == "cost")
+    axes.set_xlabel(captions.write_axis_label(finals[x]))
+    axes.set_ylabel(tables.write_metric_label(finals, metric, _HEIGHT))
+    caption = tables.write_caption(
+        finals, [captions.describe_points(finals)], paid=metric == "cost"
+    )
     fit = functools.partial(_fit_horizontal, axes, ticks)
-    return style.finish(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
+    return style.lay_out(figure, handles if hue else [], caption, fit=fit, height=_HEIGHT)
 
 
 def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> Figure:
@@ -138,29 +141,30 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         >>> figure.axes[0].get_xlabel()
         'privacy parameter ε'
     """
-    tables.check(finals, [metric], {"x": x, "y": y})
+    tables.check_finals(finals, [metric], {"x": x, "y": y})
     tables.refuse_other_parameters(finals, [x, y])
     across, up = (
         ticks._replace(places=np.arange(float(len(ticks.labels))), broken=False)
-        for ticks in (_ticks(finals[x]), _ticks(finals[y]))
+        for ticks in (_place_ticks(finals[x]), _place_ticks(finals[y]))
     )
     mean, lower, upper = (
-        each[np.ix_(up.order, across.order)] for each in tables.triple(finals, metric, [y, x])
+        values[np.ix_(up.order, across.order)]
+        for values in tables.read_interval(finals, metric, [y, x])
     )
     height = min(max(0.26 * len(mean), 0.9), 3.2)
 
-    figure, (axes,) = style.panels([height])
+    figure, (axes,) = style.make_panels([height])
     axes.grid(False)
     axes.spines[:].set_visible(False)
     edges = [np.arange(size + 1) - 0.5 for size in reversed(mean.shape)]
-    mesh = axes.pcolormesh(*edges, mean, cmap="cividis", norm=_norm(mean))
-    axes.set_xlabel(captions.axis_label(finals[x]))
-    axes.set_ylabel(captions.axis_label(finals[y]))
+    mesh = axes.pcolormesh(*edges, mean, cmap="cividis", norm=_choose_norm(mean))
+    axes.set_xlabel(captions.write_axis_label(finals[x]))
+    axes.set_ylabel(captions.write_axis_label(finals[y]))
     bar = _draw_scale(axes, mesh, height)
 
     def numbers() -> tuple[list[list[str]] | None, int]:
         box = axes.get_window_extent()
-        return _numbers(mean, box.width / figure.dpi, box.height / figure.dpi)
+        return _write_numbers(mean, box.width / figure.dpi, box.height / figure.dpi)
 
     def fit() -> None:
         _fit_horizontal(axes, across)
@@ -168,49 +172,49 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         # The scale counts in the unit of the numbers in the map.
         power = numbers()[1]
         unit = 10.0**power
-        bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value / unit)))
-        name, *rest = tables.metric_label(finals, metric, style.WIDTH).split("\n")
-        bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
+        bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write_number(value / unit)))
+        name, *unit_lines = tables.write_metric_label(finals, metric, style.WIDTH).split("\n")
+        bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *unit_lines]))
 
     def caption() -> list[captions.Sentence]:
         texts, _ = numbers()
         for (row, column), value in np.ndenumerate(mean if texts else mean[:0]):
             light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
-            how: dict[str, Any] = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
-            how |= {"ha": "center", "va": "center_baseline"}
-            axes.text(column, row, texts[row][column], **how)  # type: ignore[index]
+            font: dict[str, Any] = {"color": "black" if light > 0.45 else "white", "fontsize": FONT}
+            font |= {"ha": "center", "va": "center_baseline"}
+            axes.text(column, row, texts[row][column], **font)  # type: ignore[index]
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        shown = "Colours and numbers" if texts else "Colours"
+        subject = "Colours and numbers" if texts else "Colours"
         means = (
-            f"{shown}: means over the seeds{'; numbers rounded' * bool(texts)}. "
+            f"{subject}: means over the seeds{'; numbers rounded' * bool(texts)}. "
             f"Band: {finals.attrs['description']}. Its half-width is at most {widest} of the mean",
-            f"Colours: means, ± at most {widest} ({captions.band_of(finals)})",
+            f"Colours: means, ± at most {widest} ({captions.read_band_kind(finals)})",
         )
-        return tables.caption_of(finals, [means], paid=metric == "cost")
+        return tables.write_caption(finals, [means], paid=metric == "cost")
 
-    return style.finish(figure, [], caption, fit=fit, height=height)
+    return style.lay_out(figure, [], caption, fit=fit, height=height)
 
 
-def _draw_scale(axes: Axes, mesh: Any, height: float) -> Axes:
+def _draw_scale(axes: Axes, mesh: QuadMesh, height: float) -> Axes:
     """Draws the colour bar above a map; returns its axes."""
     thin: dict[str, Any] = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.06 / height}
     bar = axes.figure.colorbar(mesh, ax=axes, location="top", **thin).ax
-    style.dress(bar)
+    style.style_axes(bar)
     bar.grid(False)
     bar.xaxis.labelpad = 4
     if isinstance(mesh.norm, LogNorm):
-        bar.xaxis.set_major_locator(style.log_locator(*mesh.get_clim()))
+        bar.xaxis.set_major_locator(style.make_log_locator(*mesh.get_clim()))
         bar.xaxis.set_minor_locator(NullLocator())
     elif not isinstance(mesh.norm, SymLogNorm):
         bar.xaxis.set_major_locator(MaxNLocator(4))
     return bar
 
 
-def _ticks(coordinate: xr.DataArray) -> _Ticks:
-    """Decides where the values of a parameter stand on an axis."""
-    values = tables.values_of(coordinate)
-    labels = [value_label(coordinate, value) for value in values]
+def _place_ticks(coordinate: xr.DataArray) -> _Ticks:
+    """Places the values of a parameter on an axis."""
+    values = tables.read_values(coordinate)
+    labels = [write_tick(coordinate, value) for value in values]
     finite = [value for value in values if is_number(value) and math.isfinite(value)]
     infinite = [value for value in values if is_number(value) and value == math.inf]
     if len(finite) + len(infinite) < len(values) or len(infinite) > 1 or not finite:
@@ -227,10 +231,10 @@ def _ticks(coordinate: xr.DataArray) -> _Ticks:
     return _Ticks(order, places, [labels[i] for i in order], scale, bool(infinite))
 
 
-def _norm(values: np.ndarray) -> Normalize:
-    """Returns how values become colours."""
+def _choose_norm(values: np.ndarray) -> Normalize:
+    """Returns the norm that maps values to colours."""
     low, high = float(values.min()), float(values.max())
-    if not style.wide_range(values):
+    if not style.has_wide_range(values):
         return Normalize(low, high)
     if low > 0:
         return LogNorm(low, high)
@@ -257,36 +261,38 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
         axes.annotate("//", (middle, 0), fontsize=FONT, **place)
 
 
-def _thinned(places: np.ndarray, sizes: Sequence[float]) -> list[int]:
-    """Returns which labels stay, from the last one backwards, so that none touches another."""
-    kept: list[int] = []
+def _thin_labels(places: np.ndarray, sizes: Sequence[float]) -> list[int]:
+    """Returns the labels that fit without touching, chosen from the last one backwards."""
+    places_left: list[int] = []
     for index in range(len(sizes) - 1, -1, -1):
-        need = (sizes[index] + sizes[kept[-1]]) / 2 if kept else 0.0
-        if not kept or abs(places[kept[-1]] - places[index]) >= need:
-            kept.append(index)
-    return kept[::-1]
+        need = (sizes[index] + sizes[places_left[-1]]) / 2 if places_left else 0.0
+        if not places_left or abs(places[places_left[-1]] - places[index]) >= need:
+            places_left.append(index)
+    return places_left[::-1]
 
 
 def _fit_horizontal(axes: Axes, ticks: _Ticks) -> None:
     """Writes the values under the axis: turned where names are long, thinned where numbers are."""
     points = np.stack([ticks.places, np.zeros(len(ticks.places))], axis=1)
     places = axes.get_xaxis_transform().transform(points)[:, 0] / axes.figure.dpi
-    labels = [wrapped(label, 1.3) for label in ticks.labels]
-    kept = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
-    if len(kept) < len(labels) and ticks.scale != "categorical":
+    labels = [wrap_text(label, 1.3) for label in ticks.labels]
+    shown_places = _thin_labels(places, [measure_text(label)[0] + 0.06 for label in labels])
+    if len(shown_places) < len(labels) and ticks.scale != "categorical":
         labels = [label.replace(" ", "\n") for label in ticks.labels]
-        kept = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
+        shown_places = _thin_labels(places, [measure_text(label)[0] + 0.06 for label in labels])
     turn: dict[str, Any] = {}
-    if ticks.scale == "categorical" and len(kept) < len(labels):
-        tall = max(text_size(label)[1] for label in labels)
+    if ticks.scale == "categorical" and len(shown_places) < len(labels):
+        tall = max(measure_text(label)[1] for label in labels)
         if np.diff(places).min() >= tall / math.sin(math.radians(40)):
             turn = {"rotation": 40, "ha": "right", "rotation_mode": "anchor", "va": "center"}
-            kept = list(range(len(labels)))
+            shown_places = list(range(len(labels)))
         else:
             turn = {"rotation": 90}
             labels = ticks.labels  # on one line each, so that most of them fit
-            kept = _thinned(places, [text_size(label)[1] for label in labels])
-    axes.set_xticks(ticks.places[kept], [labels[i] for i in kept], parse_math=False, **turn)
+            shown_places = _thin_labels(places, [measure_text(label)[1] for label in labels])
+    axes.set_xticks(
+        ticks.places[shown_places], [labels[i] for i in shown_places], parse_math=False, **turn
+    )
 
 
 def _fit_vertical(axes: Axes, ticks: _Ticks) -> None:
@@ -294,14 +300,16 @@ def _fit_vertical(axes: Axes, ticks: _Ticks) -> None:
     points = np.stack([np.zeros(len(ticks.places)), ticks.places], axis=1)
     places = axes.get_yaxis_transform().transform(points)[:, 1] / axes.figure.dpi
     for limit in (0.9, 1.4):  # longer lines only where names would be lost
-        labels = [wrapped(label, limit) for label in ticks.labels]
-        kept = _thinned(places, [text_size(label)[1] for label in labels])
-        if len(kept) == len(labels):
+        labels = [wrap_text(label, limit) for label in ticks.labels]
+        shown_places = _thin_labels(places, [measure_text(label)[1] for label in labels])
+        if len(shown_places) == len(labels):
             break
-    axes.set_yticks(ticks.places[kept], [labels[i] for i in kept], parse_math=False)
+    axes.set_yticks(ticks.places[shown_places], [labels[i] for i in shown_places], parse_math=False)
 
 
-def _numbers(values: np.ndarray, wide: float, tall: float) -> tuple[list[list[str]] | None, int]:
+def _write_numbers(
+    values: np.ndarray, wide: float, tall: float
+) -> tuple[list[list[str]] | None, int]:
     """Returns texts that fit the cells of a map of this size, in a power of ten, or None and 0."""
     rows, columns = values.shape
     power = 3 * math.floor(math.log10(max(values.max(), 1e-3)) / 3)
@@ -309,14 +317,14 @@ def _numbers(values: np.ndarray, wide: float, tall: float) -> tuple[list[list[st
     exact = power == 0 and bool((values == np.round(values)).all())
     scaled = (values / 10.0**power).tolist()
     for digits, share in ((3, 0.85), (2, 0.92)):  # a third digit only where there is ample room
-        texts = [[_round(value, 1 if exact else digits) for value in row] for row in scaled]
-        widest, tallest = np.max([text_size(text) for row in texts for text in row], axis=0)
+        texts = [[_write_rounded(value, 1 if exact else digits) for value in row] for row in scaled]
+        widest, tallest = np.max([measure_text(text) for row in texts for text in row], axis=0)
         if columns <= 12 and widest <= share * wide / columns and tallest <= 1.05 * tall / rows:
             return texts, power
     return None, 0
 
 
-def _round(value: float, digits: int) -> str:
+def _write_rounded(value: float, digits: int) -> str:
     """Writes a number with so many digits, or all of its whole part."""
     size = int(f"{value:.{digits - 1}e}".partition("e")[2])
     return f"{value:.{max(0, digits - 1 - size)}f}" if value else "0"

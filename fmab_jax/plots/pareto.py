@@ -1,4 +1,4 @@
-"""Regret against communication cost: what no other configuration beats, the leak included."""
+"""Draws regret against communication cost, with the Pareto front at equal trust and leak."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fmab_jax.analysis.costs import exposure_of
-from fmab_jax.analysis.words import quantity, told
+from fmab_jax.analysis.costs import read_exposure
+from fmab_jax.analysis.words import format_value, write_quantity
 from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.labels import label_points
-from fmab_jax.plots.tables import values_of
+from fmab_jax.plots.tables import read_values
 
 # Labels of the front.
 _LABELLED = 8
@@ -52,65 +52,73 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         >>> len(figure.axes)
         1
     """
-    tables.check(finals, ["regret", "cost"], {"hue": hue})
-    dims = captions.swept(finals)
+    tables.check_finals(finals, ["regret", "cost"], {"hue": hue})
+    dims = captions.list_swept(finals)
     # [mean, lower or upper end, cell]
     cost, regret = (
-        np.reshape(tables.triple(finals, metric, dims), (3, -1)) for metric in ("cost", "regret")
+        np.reshape(tables.read_interval(finals, metric, dims), (3, -1))
+        for metric in ("cost", "regret")
     )
-    leak = _leaks(finals, dims)
-    trusts = [exposure_of(cell).trust for cell in captions.cells_of(finals, dims)]
+    leak = _read_leaks(finals, dims)
+    trusts = [read_exposure(cell).trust for cell in captions.list_cells(finals, dims)]
     # An unknown leak counts as infinite.
     keys = [np.where(np.isnan(leak), np.inf, leak), np.unique(trusts, return_inverse=True)[1]]
-    front = _front(cost[0], regret[0], *keys)
-    unlike = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
+    front = _find_front(cost[0], regret[0], *keys)
+    differs = len(set(trusts)) > 1 or len(np.unique(leak)) > 1
 
-    figure, (axes,) = style.panels([_HEIGHT])
+    figure, (axes,) = style.make_panels([_HEIGHT])
     line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
-    steps = front[:0] if unlike else front
+    steps = front[:0] if differs else front
     axes.step(cost[0, steps], regret[0, steps], where="post", **line)
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), -1)
     handles = []
-    for index, value in enumerate(values_of(finals[hue]) if hue else [None]):
-        mine = np.flatnonzero(places[dims.index(hue)] == index) if hue else np.arange(len(leak))
-        label = told(finals[hue], value) if hue else "mean"
-        handles.append(_draw_points(axes, cost, regret, mine, front, index, label))
+    for index, value in enumerate(read_values(finals[hue]) if hue else [None]):
+        members = np.flatnonzero(places[dims.index(hue)] == index) if hue else np.arange(len(leak))
+        label = format_value(finals[hue], value) if hue else "mean"
+        handles.append(_draw_points(axes, cost, regret, members, front, index, label))
     axes.margins(0.12)
     style.scale_values(axes, "x", cost[0])
     style.scale_values(axes, "y", regret[0])
-    axes.set_xlabel(tables.metric_label(finals, "cost", style.WIDTH))
-    axes.set_ylabel(tables.metric_label(finals, "regret", _HEIGHT))
+    axes.set_xlabel(tables.write_metric_label(finals, "cost", style.WIDTH))
+    axes.set_ylabel(tables.write_metric_label(finals, "regret", _HEIGHT))
     if not cost[2].any():
         axes.set_xlim(-0.04, 1)
 
     def caption() -> list[captions.Sentence]:
         varied = [name for name in dims if finals.sizes[name] > 1]
-        shown = [name for name in varied if name != hue] or varied
+        label_names = [name for name in varied if name != hue] or varied
         texts = []
         # Equal points lie on one spot and share one label.
         stacked = np.stack([cost[0], regret[0], *keys])[:, front]
         _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
-        for cell, others in zip(front[first], equal - 1, strict=True):
-            at = {name: values_of(finals[name])[places[dims.index(name), cell]] for name in shown}
-            words = [told(finals[name], value) for name, value in at.items()]
+        for cell, duplicates in zip(front[first], equal - 1, strict=True):
+            at = {
+                name: read_values(finals[name])[places[dims.index(name), cell]]
+                for name in label_names
+            }
+            words = [format_value(finals[name], value) for name, value in at.items()]
             lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
-            texts.append("\n".join(lines) + f"\n(+ {others} equal)" * int(others > 0))
+            texts.append("\n".join(lines) + f"\n(+ {duplicates} equal)" * int(duplicates > 0))
         points = np.stack([cost[0], regret[0]])
-        number = label_points(axes, points, front[first].tolist(), texts, _LABELLED * bool(shown))
+        number = label_points(
+            axes, points, front[first].tolist(), texts, _LABELLED * bool(label_names)
+        )
         meaning = "no more cost and no more regret"
-        if unlike:
+        if differs:
             meaning = "the same trust, no more cost, no more regret and no more leak"
-        counts = f"{len(front)} of {quantity('', len(leak), 'configuration')}, {number} labelled"
-        front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * unlike
+        counts = (
+            f"{len(front)} of {write_quantity('', len(leak), 'configuration')}, {number} labelled"
+        )
+        front_of = "the Pareto front" + " of cost, regret and leak at the same trust" * differs
         sentences = [
             captions.describe_points(finals),
             (f"Filled points: {front_of}; {counts}", f"Filled: {front_of}"),
             f"Open points: another configuration has {meaning}, and less of one of them"
             * (len(front) < len(leak)),
         ]
-        return tables.caption_of(finals, sentences, paid=True)
+        return tables.write_caption(finals, sentences, paid=True)
 
-    return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
+    return style.lay_out(figure, handles if hue else [], caption, height=_HEIGHT)
 
 
 def _draw_points(
@@ -136,14 +144,16 @@ def _draw_points(
     return Line2D([], [], **mark)
 
 
-def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
+def _read_leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
     """Returns what each cell leaks, as the table says; infinite for no bound, NaN for unknown."""
     if "leak_epsilon" not in finals:
         return np.full(math.prod(finals.sizes[dim] for dim in dims), np.nan)
     return finals.leak_epsilon.transpose(*dims).values.ravel()
 
 
-def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray, trust: np.ndarray) -> np.ndarray:
+def _find_front(
+    cost: np.ndarray, regret: np.ndarray, leak: np.ndarray, trust: np.ndarray
+) -> np.ndarray:
     """Returns the cells on the Pareto front, by increasing cost; equal cells all or none.
 
     A cell is beaten by cells of the same trust alone, which is a number for each kind.
@@ -153,9 +163,9 @@ def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray, trust: np.nda
     order = np.lexsort(points.T[::-1])
     front: list[int] = []
     for index in order:
-        kept = points[[each for each in front if trust[each] == trust[index]]]
-        beaten = (kept <= points[index]).all(axis=1) & (kept < points[index]).any(axis=1)
+        rivals = points[[cell for cell in front if trust[cell] == trust[index]]]
+        beaten = (rivals <= points[index]).all(axis=1) & (rivals < points[index]).any(axis=1)
         if not beaten.any():
             front.append(int(index))
-    found = np.array(front, int)
-    return found[np.lexsort([found, cost[found]])]
+    cells = np.array(front, int)
+    return cells[np.lexsort([cells, cost[cells]])]

@@ -15,10 +15,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
-from fmab_jax.analysis.tables import held
+from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import array_of, price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
@@ -37,7 +38,7 @@ def plot_runs(
     kind: str = "simultaneous",
     server_price: float = 1.0,
     peer_price: float = 1.0,
-    bounds: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
@@ -50,7 +51,7 @@ def plot_runs(
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
-            a ``sweep`` with up to 28 configurations, of curves or summaries, see `cells`.
+            a ``sweep`` with up to 28 configurations, of curves or summaries, see `select_cells`.
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
         server_price: Price c1 of an agent-server link, at least 0.
@@ -78,15 +79,15 @@ def plot_runs(
     """
     if not isinstance(runs, (Mapping, xr.Dataset)):
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
-    runs = cells(runs) if isinstance(runs, xr.Dataset) else runs
+    runs = select_cells(runs) if isinstance(runs, xr.Dataset) else runs
     if not 1 <= len(runs) <= style.MOST:
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
-    runs = {words.shortened(str(label)): _checked(label, data) for label, data in runs.items()}
+    runs = {words.shorten(str(label)): _check_run(label, data) for label, data in runs.items()}
     prices = (price("server_price", server_price), price("peer_price", peer_price))
     bands = {k: confidence_band(x.get("regret", x), level, kind) for k, x in runs.items()}
     if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
         refuse("bounds", bounds, "a value per slot, by a run's label", "see regret_curve")
-    bounds = {words.shortened(str(label)): values for label, values in (bounds or {}).items()}
+    bounds = {words.shorten(str(label)): values for label, values in (bounds or {}).items()}
     for label, values in bounds.items():
         allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
         array = array_of("bounds", values, 10**6, allowed, remedy)
@@ -98,18 +99,18 @@ def plot_runs(
     begin = not logarithmic and all(data.time.values[0] > 0 for data in runs.values())
 
     heights = (1.65, 1.2)
-    figure, (regret, links) = style.panels(heights)
+    figure, (regret, links) = style.make_panels(heights)
     handles = []
     for index, (label, band) in enumerate(bands.items()):
-        own = style.look(index)
+        line_style = style.get_line_style(index)
         time, lower, mean, upper = (
-            _from(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
+            _prepend_zero(begin, band[name].values) for name in ("time", "lower", "mean", "upper")
         )
-        regret.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
-        handles += regret.plot(time, mean, label=label, **own)
+        regret.fill_between(time, lower, upper, color=line_style["color"], alpha=0.2, linewidth=0)
+        handles += regret.plot(time, mean, label=label, **line_style)
         if label in bounds:
             thin: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
-            regret.plot(band.time.values, bounds[label], color=own["color"], **thin)
+            regret.plot(band.time.values, bounds[label], color=line_style["color"], **thin)
     _draw_links(links, runs, prices, begin)
 
     regret.set_ylim(bottom=0)
@@ -125,13 +126,13 @@ def plot_runs(
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
-    caption = _caption(runs, bands, prices)
+    caption = _write_caption(runs, bands, prices)
     if bounds:
         caption.insert(1, "Thin dotted lines: the theorems' bounds")
-    return style.finish(figure, handles, caption, height=sum(heights))
+    return style.lay_out(figure, handles, caption, height=sum(heights))
 
 
-def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
+def select_cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Returns the configurations of a sweep as runs by their labels; a run by its title.
 
     A label says the values of the parameters that have several.
@@ -143,7 +144,7 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     if curves is None:
         refuse("runs", "without regret", "a result of simulate or sweep", "pass it unchanged")
     dims = [str(dim) for dim in curves.dims if dim not in ("seed", "time")]
-    data = held(data)
+    data = check_result(data)
     for name in dims:
         if name not in data.coords:
             refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
@@ -152,11 +153,11 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         remedy = "select fewer with .sel(...)"
         refuse("runs", f"{number} configurations", f"at most {style.MOST}", remedy)
     runs: dict[str, xr.Dataset] = {}
-    for cell in captions.cells_of(data, dims):
+    for cell in captions.list_cells(data, dims):
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
-        label = ", ".join(values) or next(iter(words.facts(cell)), "run")
+        values = [words.format_value(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
+        label = ", ".join(values) or next(iter(words.list_facts(cell)), "run")
         if label in runs:
             remedy = "pass the runs by labels of your own"
             refuse("runs", label, "configurations whose values differ in six digits", remedy)
@@ -198,7 +199,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
     words = f"{figure.get_label()}\n".encode(errors="replace")
-    texts = files_of(figure, path)[1:]
+    texts = list_files(figure, path)[1:]
     refuse_taken(path, overwrite)
     for text in texts:
         if not (text.is_file() and text.read_bytes() == words):
@@ -208,17 +209,17 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
         figure.savefig(temporary, format=ending[1:], dpi=300, metadata=metadata)
         for text in texts:
-            with whole_file(text) as beside:
-                beside.write_bytes(words)
+            with whole_file(text) as caption_file:
+                caption_file.write_bytes(words)
     return path
 
 
-def files_of(figure: Figure, path: Path) -> list[Path]:
+def list_files(figure: Figure, path: Path) -> list[Path]:
     """Returns which files `save_figure` writes: the picture, and the caption if there is one."""
     return [path, path.with_suffix(".txt")] if figure.get_label() else [path]
 
 
-def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
+def _check_run(label: str, data: xr.Dataset) -> xr.Dataset:
     """Refuses what is not the result of one configuration; returns it by its slots."""
     field, remedy = f"runs[{label!r}]", "pass it unchanged"
     if not isinstance(data, xr.Dataset):
@@ -243,8 +244,8 @@ def _is_logarithmic(times: np.ndarray) -> bool:
     return bool(log.std() / log.mean() < linear.std() / linear.mean())
 
 
-def _from(begin: bool, values: Any) -> np.ndarray:
-    """Returns what a series is at slot 0, which is 0, and what it is afterwards."""
+def _prepend_zero(begin: bool, values: ArrayLike) -> np.ndarray:
+    """Prepends slot 0, at which every series is 0."""
     return np.append(0, values) if begin else np.asarray(values)
 
 
@@ -254,21 +255,21 @@ def _draw_links(
     """Draws the lower panel: a line per run and side of its links, or per run its cost."""
     paid = prices != (1.0, 1.0)
     totals: list[float] = []
-    shown: set[str] = set()
+    sides: set[str] = set()
     for index, data in enumerate(runs.values()):
-        series = {side: values for side, values in _links(data).items() if values[-1] > 0}
+        series = {side: values for side, values in _average_links(data).items() if values[-1] > 0}
         if paid:
             price_of = dict(zip(_SIDES, prices, strict=True))
             costs = [price_of[side] * values for side, values in series.items()]
             series = {"cost": np.sum([np.zeros(data.sizes["time"]), *costs], axis=0)}
-        shown |= set(series)
+        sides |= set(series)
         for name, values in (series or {"none": np.zeros(data.sizes["time"])}).items():
             totals.append(float(values[-1]))
             # Runs, and the two sides, are marked at different slots.
-            every = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
-            own = style.look(index) | _SIDES.get(name, {})
-            time = _from(begin, data.time.values)
-            axes.plot(time, _from(begin, values), markevery=every, **own)
+            mark_spacing = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
+            line_style = style.get_line_style(index) | _SIDES.get(name, {})
+            time = _prepend_zero(begin, data.time.values)
+            axes.plot(time, _prepend_zero(begin, values), markevery=mark_spacing, **line_style)
     positive = [total for total in totals if total > 0]
     if not positive:
         axes.set_ylim(-0.04, 1)
@@ -283,7 +284,7 @@ def _draw_links(
     entries = [
         Line2D([], [], color="0.3", linestyle="none", label=f"{side} links", **mark)
         for side, mark in _SIDES.items()
-        if side in shown
+        if side in sides
     ]
     if entries:
         # In the gap over the panel, on the side without the factor of ten.
@@ -292,7 +293,7 @@ def _draw_links(
         axes.legend(handles=entries, **place, **spaces, **style.LEGEND)
 
 
-def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
+def _average_links(data: xr.Dataset) -> dict[str, np.ndarray]:
     """Returns the mean links so far [time] of each side, peers on the meters that cost."""
     sides = {"server": data.side == "server", "peer": (data.side == "peer") & data.priced}
     links = data.links.mean("seed") if "links" in data else data.links_mean
@@ -302,64 +303,66 @@ def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
     }
 
 
-def _caption(
+def _write_caption(
     runs: Mapping[str, xr.Dataset], bands: Mapping[str, xr.Dataset], prices: tuple[float, float]
 ) -> list[captions.Sentence]:
     """Returns the caption: what all runs share once, then what differs, run by run."""
-    exposures = captions.exposure_sentences(runs)
-    # Leaks that are listed are no facts besides.
+    exposures = captions.describe_exposures(runs)
+    # Listed leaks are not repeated as facts.
     plain = any(len(forms) > 1 for forms in exposures if isinstance(forms, tuple))
     facts = {
-        label: [*words.facts(data, leaks=not plain), captions.seeds_of(data)]
+        label: [*words.list_facts(data, leaks=not plain), captions.describe_seeds(data)]
         for label, data in runs.items()
     }
-    first, *others = facts.values()
-    shared = [fact for fact in first if all(fact in other for other in others)]
+    first, *remaining = facts.values()
+    shared = [fact for fact in first if all(fact in facts_of_run for facts_of_run in remaining)]
     differing = {}
-    for label, own in facts.items():
-        known = {_bare(part) for part in (label, *label.split(", "), *shared)}
-        differing[label] = ", ".join(fact for fact in own if _bare(fact) not in known)
-    groups = words.grouped(differing).items()
+    for label, run_facts in facts.items():
+        label_facts = {_normalize_fact(part) for part in (label, *label.split(", "), *shared)}
+        differing[label] = ", ".join(
+            fact for fact in run_facts if _normalize_fact(fact) not in label_facts
+        )
+    groups = words.group_labels(differing).items()
     note = "Nε: what a message leaks of one reward" * any("Nε" in label for label in runs)
     band = next(iter(bands.values()))
     paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
     cost = [paid] * (prices != (1.0, 1.0))
     exploring = []
     if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
-        exploring = captions.exploring(
+        exploring = captions.describe_exploring(
             [d.undecided if "undecided" in d else (d.chosen_arm < 0).sum() for d in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
-    numbers = {own[-1] for own in facts.values()}
-    seeds = captions.spread([int(band.seeds) for band in bands.values()])
-    drawn = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
+    numbers = {run_facts[-1] for run_facts in facts.values()}
+    seeds = captions.write_seed_range([int(band.seeds) for band in bands.values()])
+    lines = f"Lines: means over the seeds; shaded: {band.attrs['description']}"
     return [
         captions.describe_setting([*shared, *[seeds] * (len(numbers) > 1)], seeds),
         "; ".join(f"{labels}: {text}" for text, labels in groups if text),
         note,
         *exposures,
-        (drawn, f"Lines: means; shaded: {captions.band_of(band)}"),
-        captions.describe_failures(captions.events_of_runs(bands), bands.values()),
+        (lines, f"Lines: means; shaded: {captions.read_band_kind(band)}"),
+        captions.describe_failures(captions.describe_run_events(bands), bands.values()),
         *exploring,
         *cost,
-        *_link_sentences(runs),
+        *_describe_links(runs),
     ]
 
 
-def _bare(words: str) -> str:
-    """Returns words by which a label and a fact are the same: "ε = 1.0", "T = 500 slots"."""
+def _normalize_fact(words: str) -> str:
+    """Normalizes a fact to compare it with a label: "ε = 1.0" and "ε = 1" are equal."""
     return re.sub(r"\.0\b| (agent|arm|slot)s?$", "", words.lower())
 
 
-def _link_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
-    """Says on which meter peers are counted, and who builds none."""
-    meters = words.grouped({label: captions.meters(data) for label, data in runs.items()})
+def _describe_links(runs: Mapping[str, xr.Dataset]) -> list[str]:
+    """Describes the meter of peer links, and names runs without links."""
+    meters = words.group_labels({label: captions.name_meters(data) for label, data in runs.items()})
     meters.pop("", None)
     sentences = [
         f"Peer links are counted on the {meter}" + f" ({labels})" * (len(meters) > 1)
         for meter, labels in meters.items()
     ]
-    silent = [k for k, data in runs.items() if not any(map(np.any, _links(data).values()))]
+    silent = [k for k, data in runs.items() if not any(map(np.any, _average_links(data).values()))]
     if silent and len(runs) > 1:
         sentences.append(f"No links: {' / '.join(silent)}")
     return sentences

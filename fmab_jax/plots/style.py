@@ -22,7 +22,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from fmab_jax.analysis.words import written
+from fmab_jax.analysis.words import write_number
 from fmab_jax.plots.captions import Sentence
 
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
@@ -35,12 +35,12 @@ MOST = len(COLOURS) * len(STROKES)
 
 # Inches and points. A column of the usual two-column journals is 3.4 in wide.
 WIDTH, PAD, FONT = 3.4, 0.05, 7
-# Of the height, for a caption.
+# Share of the height for the caption.
 SHARE = 0.2
 _TIE = "\N{NO-BREAK SPACE}"
 
 
-def look(index: int) -> dict[str, Any]:
+def get_line_style(index: int) -> dict[str, Any]:
     """Returns colour and stroke of the line at this place."""
     colour, stroke = COLOURS[index % len(COLOURS)], STROKES[index % len(STROKES)]
     return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
@@ -57,20 +57,20 @@ class Picture(Figure):
         return file.getvalue(), {"width": wide, "height": tall}
 
 
-def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
+def make_panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
     """Makes a figure with panels below each other, of these heights in inches, in the one look."""
-    # More than enough for any labels; `finish` takes the rest away.
+    # More than enough for any labels; `lay_out` takes the rest away.
     figure = Picture(figsize=(width, sum(heights) + 4), layout="constrained")
     FigureCanvasAgg(figure)
     ratios = {"height_ratios": list(heights)}
     axes = figure.subplots(len(heights), sharex=True, squeeze=False, gridspec_kw=ratios)
-    for each in axes.flat:
-        dress(each)
+    for panel in axes.flat:
+        style_axes(panel)
     return figure, list(axes.flat)
 
 
-def dress(axes: Axes) -> None:
-    """Gives axes the one look; labels and ticks that are set later have it too."""
+def style_axes(axes: Axes) -> None:
+    """Styles axes; labels and ticks that are set later follow."""
     axes.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="0.9", linewidth=0.5)
@@ -82,66 +82,66 @@ def dress(axes: Axes) -> None:
         axis.get_offset_text().set_fontsize(FONT)
 
 
-def wide_range(values: np.ndarray) -> bool:
+def has_wide_range(values: np.ndarray) -> bool:
     """Tells whether positive values span more than a factor of 20."""
     positive = values[values > 0]
     return positive.size > 0 and bool(positive.max() > 20 * positive.min())
 
 
-def scale_linear(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Has a linear axis count few, short numbers, with a common power of ten if need be."""
-    axes.locator_params(axis=which, nbins=4)
-    axes.ticklabel_format(axis=which, style="sci", scilimits=(-3, 4), useMathText=True)
+def scale_linear(axes: Axes, side: Literal["x", "y"]) -> None:
+    """Writes few, short numbers on a linear axis, with a common power of ten if needed."""
+    axes.locator_params(axis=side, nbins=4)
+    axes.ticklabel_format(axis=side, style="sci", scilimits=(-3, 4), useMathText=True)
 
 
-def scale_values(axes: Axes, which: Literal["x", "y"], values: np.ndarray) -> None:
+def scale_values(axes: Axes, side: Literal["x", "y"], values: np.ndarray) -> None:
     """Makes an axis logarithmic where the values span more than a factor of 20."""
-    if not wide_range(values):
-        return scale_linear(axes, which)
-    axis = axes.xaxis if which == "x" else axes.yaxis
+    if not has_wide_range(values):
+        return scale_linear(axes, side)
+    axis = axes.xaxis if side == "x" else axes.yaxis
     low, high = float(values[values > 0].min()), float(values.max())
-    set_scale = axes.set_xscale if which == "x" else axes.set_yscale
+    set_scale = axes.set_xscale if side == "x" else axes.set_yscale
     if values.min() > 0:
         set_scale("log")
-        axis.set_major_locator(log_locator(low, high))
+        axis.set_major_locator(make_log_locator(low, high))
     else:
         # A plain logarithmic axis would hide points of cost 0.
         set_scale("symlog", linthresh=low, linscale=0.5)
         # Room for the markers at both ends, and no ticks below 0.
-        set_limits = axes.set_xlim if which == "x" else axes.set_ylim
+        set_limits = axes.set_xlim if side == "x" else axes.set_ylim
         set_limits(-0.7 * low, max(1.5 * high, float(axis.get_view_interval()[1])))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write_number(value)))
 
 
-def log_locator(low: float, high: float) -> LogLocator:
+def make_log_locator(low: float, high: float) -> LogLocator:
     """Returns ticks at powers of ten, in between too where there are few."""
     return LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,), numticks=7)
 
 
 @functools.cache
-def _ruler() -> RendererAgg:
+def _get_ruler() -> RendererAgg:
     return FigureCanvasAgg(Figure(dpi=100)).get_renderer()
 
 
 @functools.lru_cache(4096)
-def text_size(text: str) -> tuple[float, float]:
+def measure_text(text: str) -> tuple[float, float]:
     """Returns width and height of a text of one or more lines, in inches."""
     font, lines = FontProperties(size=FONT), text.split("\n")
-    wide = max(_ruler().get_text_width_height_descent(line, font, False)[0] for line in lines)
+    wide = max(_get_ruler().get_text_width_height_descent(line, font, False)[0] for line in lines)
     return float(wide) / 100, len(lines) * 1.25 * FONT / 72
 
 
-def wrapped(text: str, limit: float) -> str:
+def wrap_text(text: str, limit: float) -> str:
     """Breaks a text into lines no wider than the limit in inches; a number keeps its unit."""
     lines = [""]
     # A number stays with its symbol and its unit.
     tied = re.sub(r" (?=[%=])|(?<==) |(?<=\d) (?=[a-z])|(?<=of) (?=\d)", _TIE, text)
     for word in tied.split(" "):
-        if lines[-1] and text_size(f"{lines[-1]} {word}")[0] > limit:
+        if lines[-1] and measure_text(f"{lines[-1]} {word}")[0] > limit:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
-        while (wide := text_size(lines[-1])[0]) > limit:  # one word longer than a line
+        while (wide := measure_text(lines[-1])[0]) > limit:  # one word longer than a line
             cut = max(1, int(0.9 * len(lines[-1]) * limit / wide))
             lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return "\n".join(lines).replace(_TIE, " ")
@@ -156,7 +156,7 @@ LEGEND: dict[str, Any] = {
 }
 
 
-def finish(
+def lay_out(
     figure: Figure,
     handles: Sequence[Any],
     caption: Sequence[Sentence] | Callable[[], Sequence[Sentence]] = (),
@@ -176,7 +176,7 @@ def finish(
     wide, tall = figure.get_size_inches()
     grouped = bool(handles) and all(isinstance(group, list) for group in handles)
     groups = filter(None, handles if grouped else [handles])
-    legends = [_legend(figure, group, wide - 2 * PAD) for group in groups]
+    legends = [_draw_legend(figure, group, wide - 2 * PAD) for group in groups]
     heights = [legend.get_window_extent().height / figure.dpi + 0.6 * PAD for legend in legends]
     tops = np.cumsum([PAD, *heights])
     above = float(tops[-1]) + (0.4 * PAD if legends else 0)
@@ -205,12 +205,12 @@ def finish(
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, "", va="bottom", **font)
 
-    def measure(chosen: Sequence[str]) -> float:
-        text.set_text(wrapped(_join_sentences(chosen), wide - 2 * PAD))
+    def measure(sentences_tried: Sequence[str]) -> float:
+        text.set_text(wrap_text(_join_sentences(sentences_tried), wide - 2 * PAD))
         return 2 * PAD + text.get_window_extent().height / figure.dpi
 
-    def fits(chosen: Sequence[str]) -> bool:
-        below = measure(chosen)
+    def fits(sentences_tried: Sequence[str]) -> bool:
+        below = measure(sentences_tried)
         return below <= SHARE * (below + tall + above)
 
     below = measure(_fit_sentences(sentences, fits))
@@ -228,41 +228,41 @@ def _join_sentences(sentences: Sequence[str]) -> str:
 def _fit_sentences(
     sentences: Sequence[tuple[str, ...]], fits: Callable[[Sequence[str]], bool]
 ) -> list[str]:
-    """Returns as much as fits: first what has short forms, in the shortest; then all, in turn."""
-    chosen = [""] * len(sentences)
+    """Returns the sentences that fit: first the shortest forms, then longer ones in turn."""
+    texts = [""] * len(sentences)
     shortest = [forms[1:][-1:] for forms in sentences]
     for stage in (shortest, sentences):
         for place, forms in enumerate(stage):
             for form in forms:
-                trial = [*chosen[:place], form, *chosen[place + 1 :]]
+                trial = [*texts[:place], form, *texts[place + 1 :]]
                 if fits(trial):
-                    chosen = trial
+                    texts = trial
                     break
-    return chosen
+    return texts
 
 
-def caption_of(figure: Figure) -> tuple[list[str], str]:
-    """Returns what is drawn of a finished figure's caption, and the whole."""
+def read_caption(figure: Figure) -> tuple[list[str], str]:
+    """Returns the drawn part of the caption of a figure, and the whole caption."""
     return [text.get_text().replace("\n", " ") for text in figure.texts], str(figure.get_label())
 
 
-def svg(figure: Figure) -> bytes:
+def write_svg(figure: Figure) -> bytes:
     """Returns a finished figure as SVG without its caption; the same bytes for the same figure."""
     (caption,) = figure.texts
-    shown, whole = caption.get_visible(), io.BytesIO()
+    is_visible, file = caption.get_visible(), io.BytesIO()
     caption.set_visible(False)
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     with rc_context({"svg.hashsalt": "fmab_jax", "svg.fonttype": "path"}):
-        figure.savefig(whole, format="svg", bbox_inches="tight", pad_inches=PAD, metadata=metadata)
-    caption.set_visible(shown)
-    return whole.getvalue()
+        figure.savefig(file, format="svg", bbox_inches="tight", pad_inches=PAD, metadata=metadata)
+    caption.set_visible(is_visible)
+    return file.getvalue()
 
 
-def _legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:
+def _draw_legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:
     """Puts a legend at the top of the figure, in as few rows as fit its width."""
-    labels = [wrapped(str(handle.get_label()), inner - 0.4) for handle in handles]
+    labels = [wrap_text(str(handle.get_label()), inner - 0.4) for handle in handles]
     # Beside a text are its line, of 2.2 letters, and spaces.
-    widest = max(text_size(label)[0] for label in labels) + 0.38
+    widest = max(measure_text(label)[0] for label in labels) + 0.38
     rows = math.ceil(len(handles) / max(1, int((inner + 0.12) / widest)))
     columns = math.ceil(len(handles) / rows)
     spaces: dict[str, Any] = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}

@@ -1,4 +1,4 @@
-"""What figures of final values share: checks, axis labels and captions of their tables."""
+"""Checks, axis labels and captions for figures of final values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.words import facts, written
+from fmab_jax.analysis.words import list_facts, write_number
 from fmab_jax.errors import choice, did_you_mean, refuse
 from fmab_jax.plots import captions, style
-from fmab_jax.plots.style import text_size, wrapped
+from fmab_jax.plots.style import measure_text, wrap_text
 
 # The metric "rounds" is not called so in the table: there the name belongs to the round budget.
 _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 
 
-def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
-    """Refuses what is not a complete table of final values, and unknown names."""
+def check_finals(
+    finals: xr.Dataset, metrics: Sequence[str], parameters: dict[str, str | None]
+) -> None:
+    """Refuses an incomplete table of final values, and unknown names."""
     for metric in metrics:
         choice("metric", metric, _VARIABLES, "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
@@ -30,7 +32,7 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
     attrs = {"level", "description"}
     attrs |= {"server_price", "peer_price"} if "cost" in metrics else set()
     missing = [name for name in needed if name not in finals] + sorted(attrs - set(finals.attrs))
-    dims = captions.swept(finals)
+    dims = captions.list_swept(finals)
     missing += [f"coordinate {name}" for name in dims if name not in finals.coords]
     if missing:
         refuse("finals", f"without {', '.join(missing)}", "a table of final values", remedy)
@@ -40,70 +42,73 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         if bad := int((~np.isfinite(finals[name].values.astype(float))).sum()):
             remedy = "complete the sweep, with 2 seeds or more"
             refuse(f"finals.{name}", f"{bad} not finite", "finite in every configuration", remedy)
-    names = [name for name in chosen.values() if name is not None]
-    for field, parameter in chosen.items():
-        known = isinstance(parameter, str) and parameter in dims
-        if not known and (parameter is not None or field != "hue"):
+    names = [name for name in parameters.values() if name is not None]
+    for field, parameter in parameters.items():
+        is_swept = isinstance(parameter, str) and parameter in dims
+        if not is_swept and (parameter is not None or field != "hue"):
             allowed = f"one of {', '.join(dims)}" if dims else "left out: nothing is swept"
             refuse(field, parameter, allowed, did_you_mean(parameter, dims, "sweep it first"))
     if len(set(names)) < len(names):
-        refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
-    hue = chosen.get("hue")
+        refuse(" and ".join(parameters), names[0], "two parameters", "choose another one")
+    hue = parameters.get("hue")
     if hue and finals.sizes[hue] > style.MOST:
         allowed = f"a parameter of at most {style.MOST} values"
         refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
 
 
-def values_of(coordinate: xr.DataArray) -> list[Any]:
+def read_values(coordinate: xr.DataArray) -> list[Any]:
     """Returns the values of a parameter as plain Python objects; no limit is infinite."""
     unlimited = bool(coordinate.attrs.get("none"))
     return [math.inf if unlimited and v == "none" else v for v in coordinate.values.tolist()]
 
 
-def triple(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
+def read_interval(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
     """Returns a metric's mean and the ends of its band over these dimensions, and no others."""
     names = [_VARIABLES[metric] + end for end in ("", "_lower", "_upper")]
-    return [values.astype(float) for values in captions.arrays(finals, names, dims)]
+    return [values.astype(float) for values in captions.read_arrays(finals, names, dims)]
 
 
-def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
+def write_metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
     """Writes name and unit of a metric in lines no longer than the limit in inches."""
     if metric == "rounds":
         return "rounds completed by T"
     name, unit = "cumulative regret at T", "(reward, summed over M agents)"
     if metric == "cost":
-        server, peer = (written(finals.attrs[f"{side}_price"]) for side in ("server", "peer"))
+        server, peer = (write_number(finals.attrs[f"{side}_price"]) for side in ("server", "peer"))
         unit = f"(price: {server} per server link, {peer} per peer link)"
         name = "communication cost at T"
-    if text_size(unit)[0] > limit:
+    if measure_text(unit)[0] > limit:
         unit = unit.replace(", ", ",\n")
-    return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
+    return "\n".join([name, *(wrap_text(line, limit) for line in unit.split("\n"))])
 
 
-def caption_of(
+def write_caption(
     finals: xr.Dataset, sentences: Sequence[captions.Sentence], *, paid: bool
 ) -> list[captions.Sentence]:
-    """Returns the caption: what all share, what is drawn, meters if a cost is drawn, bad luck."""
-    varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    seeds, meters = captions.seeds_per_cell(finals), captions.meters(finals) if paid else ""
+    """Returns the caption: shared settings, ``sentences``, meters of a cost, and failures."""
+    varied = [name for name in captions.list_swept(finals) if finals.sizes[name] > 1]
+    seeds, meters = (
+        captions.describe_seeds_per_cell(finals),
+        captions.name_meters(finals) if paid else "",
+    )
     caption = [
-        captions.describe_setting([*facts(finals, varied, leaks=True), seeds], seeds),
+        captions.describe_setting([*list_facts(finals, varied, leaks=True), seeds], seeds),
         *sentences,
-        *captions.exposure_of_cells(finals),
+        *captions.describe_cell_exposures(finals),
         f"Peer links are counted on the {meters}" * bool(meters),
-        captions.describe_failures(captions.events_of_cells(finals), [finals]),
+        captions.describe_failures(captions.describe_cell_events(finals), [finals]),
     ]
     if "undecided" in finals:
-        caption += captions.exploring(finals.undecided, finals.seeds)
+        caption += captions.describe_exploring(finals.undecided, finals.seeds)
     return caption
 
 
 def refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     """Refuses several values of a parameter that the figure does not show."""
-    others = [n for n in captions.swept(finals) if n not in dims and finals.sizes[n] > 1]
-    if others:
-        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in others)
-        name = others[0]
+    varied = [n for n in captions.list_swept(finals) if n not in dims and finals.sizes[n] > 1]
+    if varied:
+        value = ", ".join(f"{finals.sizes[name]} values of {name}" for name in varied)
+        name = varied[0]
         example = finals[name].values.tolist()[0]
         allowed = f"one value of every parameter except {', '.join(dims)}"
         remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"

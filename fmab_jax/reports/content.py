@@ -1,4 +1,4 @@
-"""What a report says, as plain values: read from results before any page is made of it."""
+"""Reads the content of a report from results, as plain values."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import comparisons, costs, questions, words
-from fmab_jax.analysis.overview import remarks_of, rows_of
+from fmab_jax.analysis.overview import iterate_rows, write_remarks
 from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.tables import final_table, held
+from fmab_jax.analysis.tables import check_result, final_table
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import captions
 from fmab_jax.run.attributes import json_attr
 from fmab_jax.sweeps import study_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_CELLS = 1000
 """Configurations of one report."""
@@ -31,7 +34,7 @@ _MOST_CURVES, _MOST_PANELS = 8, 4
 
 
 class Source(NamedTuple):
-    """One result that a report is about."""
+    """One result of a report."""
 
     label: str  # its name, "" for the only one
     data: xr.Dataset
@@ -39,14 +42,14 @@ class Source(NamedTuple):
 
     @property
     def start(self) -> str:
-        """What sentences about it begin with."""
+        """Start of sentences about it."""
         return f"{self.label}: " * bool(self.label)
 
     @property
     def settings(self) -> list[tuple[str, str]]:
         """Names and values of its settings."""
         seeds, prefix = self.data.seeds.values, self.start
-        number = " to ".join(f"{each:,}" for each in sorted({int(seeds.min()), int(seeds.max())}))
+        number = " to ".join(f"{limit:,}" for limit in sorted({int(seeds.min()), int(seeds.max())}))
         number += " per configuration" * (seeds.size > 1)
         rows = [("seeds", f"{number}, root seed {self.data.attrs.get('root_seed', 0)}")]
         rows.append(("recorded slots", f"{self.data.sizes['time']:,}"))
@@ -56,7 +59,7 @@ class Source(NamedTuple):
 
     @property
     def versions(self) -> list[tuple[str, str]]:
-        """Names and versions of what computed it, and the hash of its study."""
+        """Names and versions of the software and device, and the hash of the study."""
         rows = [(name, f"{name}_version") for name in ("fmab_jax", "jax", "jaxlib", "numpy")]
         rows += [("device", "platform_version"), ("device", "device")]
         attrs, rows = self.data.attrs, [*rows, ("hash of the study", "study_hash")]
@@ -74,7 +77,7 @@ class Source(NamedTuple):
             if study_file.study_of(tomllib.loads(text)).hash == attrs.get("study_hash"):
                 return text, ""
         except (Refusal, AttributeError, KeyError, TypeError, ValueError):
-            pass  # code of one's own, or results that do not say how they were made
+            pass  # plug-ins, or results without a full study
         return "", "No study file makes these results again: they do not hold all that made them."
 
 
@@ -87,15 +90,15 @@ class Cell(NamedTuple):
     at_reference: dict[str, bool]  # by swept parameter, whether its value is the reference
     data: xr.Dataset  # its results, its own seeds only, by its own slots
     row: dict[str, Any]  # final values by name, as in a row of `overview`; NaN without seeds
-    asked: dict[str, Any]  # horizon, sizes and problem, as far as known
+    question: dict[str, Any]  # horizon, sizes and problem, as far as known
     cost: costs.Cost
 
     @property
     def leak(self) -> str:
-        """What it leaks, for a sentence: "ε = 5 (single messages)", "nothing"."""
-        if self.cost.bounded:
-            return f"ε = {costs.leak_cell(self.cost, '')}"
-        text = costs.leak_text(self.cost) or "an unknown amount"
+        """Its leak, for a sentence: "ε = 5 (single messages)", "nothing"."""
+        if self.cost.is_bounded:
+            return f"ε = {costs.write_leak_cell(self.cost, '')}"
+        text = costs.write_leak(self.cost) or "an unknown amount"
         return "without a bound" if text == "no bound" else text
 
     @property
@@ -105,7 +108,7 @@ class Cell(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """An image, and its words."""
+    """An image with its texts."""
 
     uri: str  # the image, as text that a page can hold
     short: str  # what is drawn, with seeds, horizon and band: stands under it
@@ -115,7 +118,7 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """All that a page says."""
+    """Content of a page."""
 
     title: str
     sources: list[Source]
@@ -137,7 +140,7 @@ class Content:
         return [cell for cell in self.cells if cell.complete]
 
     @property
-    def shown(self) -> list[Cell]:
+    def drawn_cells(self) -> list[Cell]:
         """The configurations whose curves are drawn.
 
         All where they are few; else those that differ in the first parameter of the only result,
@@ -150,11 +153,11 @@ class Content:
         return (cells or self.complete)[:_MOST_CURVES]
 
 
-def gather(
+def read_content(
     results: Mapping[str, xr.Dataset], title: str | None, level: float, prices: dict[str, Any]
 ) -> Content:
-    """Reads all that a report says from results by label."""
-    results = {label: held(data) for label, data in results.items()}
+    """Reads the content of a report from results by label."""
+    results = {label: check_result(data) for label, data in results.items()}
     number = sum(int(data.seeds.size) for data in results.values())
     if number > MOST_CELLS:
         remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
@@ -164,47 +167,47 @@ def gather(
         # A sweep until precise has a level of its own.
         its_level = None if "looks" in data.attrs and level == 0.95 else level
         table = final_table(data, level=its_level, **prices)
-        sources.append(Source(words.shortened(label) * (len(results) > 1), data, table))
+        sources.append(Source(words.shorten(label) * (len(results) > 1), data, table))
     swept = {str(name): s.data[name] for s in reversed(sources) for name in s.data.seeds.dims}
-    cells = [cell for source in sources for cell in _cells(source, swept)]
+    cells = [cell for source in sources for cell in _iterate_cells(source, swept)]
     if not any(cell.complete for cell in cells):
         refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     ticks = {name: [*dict.fromkeys(cell.ticks[name] for cell in cells)] for name in swept}
     axes = {
-        name: captions.axis_label(swept[name])
+        name: captions.write_axis_label(swept[name])
         for source in sources
         for name in map(str, source.data.seeds.dims)
         if len({*ticks[name]} - {""}) > 1
     }
     values = {axes[name]: ", ".join(filter(None, ticks[name])) for name in axes}
-    compared, notes = _compared(sources, cells, level)
-    about = {source.start: str(source.table.attrs["description"]) for source in sources}
-    if len({*about.values()}) == 1:
-        about = {"": about.popitem()[1]}
-    names = dict.fromkeys(words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
+    compared, notes = _compare_cells(sources, cells, level)
+    intervals = {source.start: str(source.table.attrs["description"]) for source in sources}
+    if len({*intervals.values()}) == 1:
+        intervals = {"": intervals.popitem()[1]}
+    names = dict.fromkeys(words.shorten(str(s.data.attrs.get("title", "a run"))) for s in sources)
     return Content(
-        title=title or f"Regret of {_listed([*names])}",
+        title=title or f"Regret of {_join_names([*names])}",
         sources=sources,
         axes=axes,
         cells=cells,
-        question=_question(sources, values, [*names]),
+        question=_write_question(sources, values, [*names]),
         settings=[
-            *_trusts(cells),
+            *_describe_trust(cells),
             *values.items(),
             *(row for source in sources for row in source.settings),
             ("confidence level", f"{100 * level:.6g} %"),
         ],
-        meters=_meters(sources),
+        meters=_name_meters(sources),
         compared=compared,
         notes=notes,
-        events=[source.start + line for source in sources for line in _events(source)],
+        events=[source.start + line for source in sources for line in _describe_events(source)],
         level=level,
-        interval="; ".join(map("".join, about.items())),
+        interval="; ".join(map("".join, intervals.items())),
         prices=prices,
     )
 
 
-def _meters(sources: Sequence[Source]) -> dict[str, str]:
+def _name_meters(sources: Sequence[Source]) -> dict[str, str]:
     meters: dict[str, str] = {}
     for source in sources:
         for name, counts in zip(source.data.meter.values, source.data.counts.values, strict=True):
@@ -212,84 +215,86 @@ def _meters(sources: Sequence[Source]) -> dict[str, str]:
     return meters
 
 
-def _cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterator[Cell]:
+def _iterate_cells(source: Source, swept: Mapping[str, xr.DataArray]) -> Iterator[Cell]:
     data = source.data
-    reference = {str(name): questions.reference(data[name]) for name in data.seeds.dims}
+    reference = {str(name): questions.find_reference(data[name]) for name in data.seeds.dims}
     places = np.ndindex(data.seeds.shape)
-    for place, row in zip(places, rows_of(source.table, data), strict=True):
-        where = dict(zip(map(str, data.seeds.dims), place, strict=True))
-        cell = data.isel(where)
+    for place, row in zip(places, iterate_rows(source.table, data), strict=True):
+        position = dict(zip(map(str, data.seeds.dims), place, strict=True))
+        cell = data.isel(position)
         if "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         if "slot" in cell.coords:
             cell = cell.assign_coords(time=("time", cell.slot.values))
-        label = ", ".join(filter(None, [source.label, questions.label_of(data, place)]))
+        label = ", ".join(filter(None, [source.label, questions.write_label(data, place)]))
         yield Cell(
-            label or next(iter(words.facts(data)), "the run"),
+            label or next(iter(words.list_facts(data)), "the run"),
             source.label,
-            {name: _tick(cell, axis, name in where) for name, axis in swept.items()},
-            {name: at == reference[name] for name, at in where.items()},
+            {name: _write_tick(cell, axis, name in position) for name, axis in swept.items()},
+            {name: at == reference[name] for name, at in position.items()},
             cell,
             row,
-            questions.question_of(cell),
+            questions.read_question(cell),
             row["leak"],
         )
 
 
-def _tick(cell: xr.Dataset, axis: xr.DataArray, swept: bool) -> str:
-    """Writes what a configuration has of a parameter that some results sweep; "" for nothing."""
+def _write_tick(cell: xr.Dataset, axis: xr.DataArray, swept: bool) -> str:
+    """Writes the value of a parameter that some results sweep; "" where there is none."""
     value: Any = cell.attrs.get(axis.name)
     if axis.name in cell.coords:
         value = cell[axis.name].values.reshape(-1).tolist()[0]
-    return words.value_label(axis, value) if swept or words.is_number(value) else ""
+    return words.write_tick(axis, value) if swept or words.is_number(value) else ""
 
 
-def _compared(
+def _compare_cells(
     sources: Sequence[Source], cells: Sequence[Cell], level: float
 ) -> tuple[list[Comparison], list[str]]:
     complete = {cell.label: cell.data for cell in cells if cell.complete}
-    unlike = False
+    has_unlike = False
     if len(sources) > 1:
-        found, unlike = comparisons.of_runs(complete, level)
+        compared, has_unlike = comparisons.compare_runs(complete, level)
     else:
-        found = comparisons.compare_all(sources[0].data, level=level)
-    notes = [questions.UNLIKE] * (unlike and bool(found))
+        compared = comparisons.compare_all(sources[0].data, level=level)
+    notes = [questions.DIFFERENT_QUESTIONS] * (has_unlike and bool(compared))
     if len(cells) > len(complete):
         notes.append(f"{len(cells) - len(complete)} configurations have no seeds yet")
-    if len(found) > _MOST_COMPARED:
-        notes.append(f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones")
-        found = comparisons.holm(found[:_MOST_COMPARED])
-    return found, notes
+    if len(compared) > _MOST_COMPARED:
+        notes.append(f"{_MOST_COMPARED} of {len(compared)} comparisons are made, the first ones")
+        compared = comparisons.adjust_p_values(compared[:_MOST_COMPARED])
+    return compared, notes
 
 
-def _events(source: Source) -> list[str]:
-    """Says what went wrong in how many seeds, and what else to know of the numbers."""
-    lines = [f"{line}." for line in captions.events_of_cells(source.table)]
-    return lines + [" ".join(line.split()) for line in remarks_of(source.table, source.data)]
+def _describe_events(source: Source) -> list[str]:
+    """Describes failures of seeds, and adds the remarks of the overview."""
+    lines = [f"{line}." for line in captions.describe_cell_events(source.table)]
+    return lines + [" ".join(line.split()) for line in write_remarks(source.table, source.data)]
 
 
-def _question(
+def _write_question(
     sources: Sequence[Source], values: Mapping[str, str], titles: Sequence[str]
 ) -> list[str]:
-    """Says what was asked, of whom, on what."""
+    """Writes the question of the report and the settings of each result."""
     lines = [f"How much regret does {titles[0]} collect, and what does it send?"]
     if len(sources) > 1:
-        names = _listed([source.label for source in sources])
+        names = _join_names([source.label for source in sources])
         lines = [f"How do {names} compare in regret, and in what they send?"]
     elif values:
-        ways = _listed([f"{title} ({ticks})" for title, ticks in values.items()])
-        lines = [f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?"]
+        ways = _join_names([f"{title} ({ticks})" for title, ticks in values.items()])
+        lines = [f"How does the regret of {_join_names(titles)} at the horizon depend on {ways}?"]
     for source in sources:
         varied = [str(n) for n in source.data.seeds.dims if source.data.sizes[n] > 1]
-        lines.append(f"{source.start}{', '.join(words.facts(source.data, varied, leaks=True))}.")
+        lines.append(
+            f"{source.start}{', '.join(words.list_facts(source.data, varied, leaks=True))}."
+        )
     return list(dict.fromkeys(lines))
 
 
-def _trusts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
-    """Says of each algorithm who is heard, and who is trusted with what."""
+def _describe_trust(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+    """Writes communication and trust of each algorithm."""
     trusts: dict[type[base.Algorithm], dict[str, None]] = {}
     for cell in cells:
-        if owner := costs.owner_of(cell.data):
+        if owner := costs.find_algorithm(cell.data):
             trusts.setdefault(owner, {})[f"“{cell.cost.trust or 'not known'}”"] = None
     return [
         (
@@ -302,15 +307,15 @@ def _trusts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     ]
 
 
-def curves(content: Content) -> list[Picture]:
+def draw_curves(content: Content) -> list[Picture]:
     """Draws regret and links over time of the configurations that are shown."""
     from fmab_jax.plots import runs
 
-    curves: dict[str, Any] = {cell.label: cell.data for cell in content.shown}
-    return [_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
+    curves = {cell.label: cell.data for cell in content.drawn_cells}
+    return [_make_picture(runs.plot_runs(curves, level=content.level, **content.prices))]
 
 
-def finals(source: Source) -> Iterator[Picture]:
+def draw_finals(source: Source) -> Iterator[Picture]:
     """Draws regret at the horizon against the parameters, a picture for each value of a third."""
     from fmab_jax.plots import parameters
 
@@ -318,30 +323,35 @@ def finals(source: Source) -> Iterator[Picture]:
     table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
     if not table.seeds.ndim or int(table.seeds.min()) < 2:
         return
-    x, *others = sorted(table.seeds.dims, key=lambda name: _weight(table[name]))
-    hue, rest = (others[0], others[1:]) if others else (None, [])
-    places = [*np.ndindex(*(table.sizes[name] for name in rest))]
+    x, *names = sorted(table.seeds.dims, key=lambda name: _rank_axis(table[name]))
+    hue, panel_names = (names[0], names[1:]) if names else (None, [])
+    places = [*np.ndindex(*(table.sizes[name] for name in panel_names))]
     if len(places) > _MOST_PANELS:
-        places = [tuple(questions.reference(table[name]) for name in rest)]
+        places = [tuple(questions.find_reference(table[name]) for name in panel_names)]
     for place in places:
-        panel = table.isel(dict(zip(rest, place, strict=True)))
-        title = [source.label, *(words.told(table[name], panel[name].item()) for name in rest)]
-        yield _picture(parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title)))
+        panel = table.isel(dict(zip(panel_names, place, strict=True)))
+        title = [
+            source.label,
+            *(words.format_value(table[name], panel[name].item()) for name in panel_names),
+        ]
+        yield _make_picture(
+            parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title))
+        )
 
 
-def _weight(axis: xr.DataArray) -> tuple[bool, int]:
-    """Orders parameters: numbers go along a figure, the more values the rather; then colours."""
+def _rank_axis(axis: xr.DataArray) -> tuple[bool, int]:
+    """Ranks parameters for the horizontal axis: numbers first, then by number of values."""
     return sum(map(words.is_number, axis.values.tolist())) < 2, -axis.size
 
 
-def _picture(figure: Any, title: str = "") -> Picture:
+def _make_picture(figure: Figure, title: str = "") -> Picture:
     from fmab_jax.plots import style
 
-    image = base64.b64encode(style.svg(figure)).decode()
-    short, long = style.caption_of(figure)
+    image = base64.b64encode(style.write_svg(figure)).decode()
+    short, long = style.read_caption(figure)
     return Picture(f"data:image/svg+xml;base64,{image}", " ".join(short), long, title)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Writes "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

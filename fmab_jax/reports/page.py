@@ -18,9 +18,9 @@ import xarray as xr
 from fmab_jax import __version__
 from fmab_jax.analysis import costs, privacy, questions, statements
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.overview import percent
+from fmab_jax.analysis.overview import write_percent
 from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.words import short
+from fmab_jax.analysis.words import write_short
 from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions
@@ -92,21 +92,21 @@ def write_report(
         import jinja2  # noqa: F401
     except ImportError:
         raise Refusal.line('write_report needs: pip install "fmab_jax[report]"') from None
-    path = checked_out(out, overwrite)
+    path = check_out(out, overwrite)
     if title is not None and (
         not isinstance(title, str) or not title.strip() or len(title) > LONGEST
     ):
         refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     prices = {"server_price": server_price, "peer_price": peer_price}
-    whole = page(content.gather(results_of(sources), title, level, prices))
+    whole = render_page(content.read_content(read_results(sources), title, level, prices))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
 
 
-def checked_out(out: Any, overwrite: bool) -> Path:
-    """Returns where a page shall stand, having made sure that it can, before anything is read."""
+def check_out(out: object, overwrite: bool) -> Path:
+    """Checks the path of a page before any result is read."""
     path = checked_path("out", out)
     if path.suffix != ".html":
         refuse("out", str(path), "a file name ending in .html", "change the ending")
@@ -114,7 +114,7 @@ def checked_out(out: Any, overwrite: bool) -> Path:
     return path
 
 
-def results_of(sources: Any) -> dict[str, xr.Dataset]:
+def read_results(sources: Any) -> dict[str, xr.Dataset]:
     """Returns results by label."""
     if isinstance(sources, (str, os.PathLike, xr.Dataset)):
         sources = [sources]
@@ -122,7 +122,7 @@ def results_of(sources: Any) -> dict[str, xr.Dataset]:
     if not isinstance(sources, (list, tuple, Mapping)) or not sources:
         refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
     if isinstance(sources, Mapping):
-        return {str(label): _result(item, allowed) for label, item in sources.items()}
+        return {str(label): _read_result(item, allowed) for label, item in sources.items()}
     results, paths = dict[str, xr.Dataset](), set[str]()
     for item in sources:
         label = ""
@@ -136,11 +136,11 @@ def results_of(sources: Any) -> dict[str, xr.Dataset]:
             paths.add(real)
         elif len(sources) > 1:
             refuse("sources", "several Datasets", "labelled", "write {'label': data}")
-        results[label] = _result(item, allowed)
+        results[label] = _read_result(item, allowed)
     return results
 
 
-def _result(item: Any, allowed: str) -> xr.Dataset:
+def _read_result(item: object, allowed: str) -> xr.Dataset:
     if isinstance(item, (str, os.PathLike)):
         return read(item, partial=True)
     if not isinstance(item, xr.Dataset) or not {"regret", "regret_mean"} & set(item):
@@ -150,27 +150,27 @@ def _result(item: Any, allowed: str) -> xr.Dataset:
     return item
 
 
-def page(made: Content) -> str:
+def render_page(report: Content) -> str:
     """Returns the page as text."""
     files = resources.files("fmab_jax.reports")
     script, style = ((files / f"report.{end}").read_text("utf-8") for end in ("js", "css"))
-    cells = [cell for cell in made.cells[:_MOST_ROWS] if cell.complete]
-    template = _templates().get_template("page.html.j2")
+    cells = [cell for cell in report.cells[:_MOST_ROWS] if cell.complete]
+    template = _load_templates().get_template("page.html.j2")
     return template.render(
-        made=made,
+        made=report,
         version=__version__,
-        percent=f"{100 * made.level:.6g} %",
+        percent=f"{100 * report.level:.6g} %",
         leak_note=costs.LEAK_NOTE,
-        best=_best(made),
-        headlines=_headlines(made.compared),
-        drawn=content.curves(made),
-        ends=[picture for source in made.sources for picture in content.finals(source)],
-        finals=_finals(made),
-        compared=_comparisons(made),
-        tally=statements.tally(made.compared),
+        best=_describe_best(report),
+        headlines=_choose_headlines(report.compared),
+        drawn=content.draw_curves(report),
+        ends=[picture for source in report.sources for picture in content.draw_finals(source)],
+        finals=_tabulate_finals(report),
+        compared=_tabulate_comparisons(report),
+        tally=statements.count_verdicts(report.compared),
         all_pairs=questions.ALL_PAIRS,
-        ledgers=_ledgers(made),
-        wrong=_wrong(made, cells),
+        ledgers=_tabulate_ledgers(report),
+        wrong=_tabulate_failures(report, cells),
         unlucky=any(cell.row[event] for cell in cells for event in captions.EVENTS),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         script=script,
@@ -178,142 +178,153 @@ def page(made: Content) -> str:
     )
 
 
-def _best(made: Content) -> list[str]:
-    """Returns what is said of the smallest regret, by who is trusted, or why nothing is."""
-    whole = made.complete
-    for name in set(questions.QUESTIONS) & {*made.axes}:
-        # A smaller problem is less regret, no better run.
+def _describe_best(report: Content) -> list[str]:
+    """Describes the smallest regret for each trust, or says why there is no ranking."""
+    whole = report.complete
+    for name in set(questions.QUESTIONS) & {*report.axes}:
+        # A smaller problem has less regret without a better run.
         whole = [cell for cell in whole if cell.at_reference.get(name, True)] or whole
-    if any(questions.differences(whole[0].asked, cell.asked) for cell in whole):
+    if any(questions.list_differences(whole[0].question, cell.question) for cell in whole):
         return ["Their means are not ranked: horizons, sizes or problems differ."]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in sorted(whole, key=lambda cell: cell.row["regret"]):
-        # Leaks in unlike views are no sizes of one thing.
-        view = cell.cost.view if cell.cost.bounded else ""
+        # Leaks of different views cannot be compared.
+        view = cell.cost.view if cell.cost.is_bounded else ""
         groups.setdefault((cell.cost.trust, view), []).append(cell)
-    return [_least(made, cells, len(groups) > 1) for cells in groups.values()]
+    return [_describe_least(report, cells, len(groups) > 1) for cells in groups.values()]
 
 
-def _least(made: Content, cells: Sequence[Cell], several: bool) -> str:
-    """Returns what is said of the smallest regret, and the smallest leak, of one trust."""
+def _describe_least(report: Content, cells: Sequence[Cell], has_groups: bool) -> str:
+    """Describes the smallest regret and the smallest leak of one trust."""
 
     def number(cell: Cell) -> str:
-        regret = short(cell.row["regret"])
-        return f"{regret} {_interval(cell.row)} ({100 * made.level:.6g} %): {cell.label}"
+        regret = write_short(cell.row["regret"])
+        return f"{regret} {_write_interval(cell.row)} ({100 * report.level:.6g} %): {cell.label}"
 
     best, safest = cells[0], min(cells, key=lambda cell: cell.cost.leak)
-    trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if several else "The"
-    unlike = len({cell.leak for cell in cells}) > 1
-    takes = f", which leaks {best.leak}" * (unlike or (several and best.cost.bounded))
-    many = f"smallest mean regret at the horizon, of {len(cells):,} configurations,"
-    start = many if len(cells) > 1 else "mean regret at the horizon"
+    trust = f"Trusted “{best.cost.trust or 'not known'}”: the" if has_groups else "The"
+    differs = len({cell.leak for cell in cells}) > 1
+    takes = f", which leaks {best.leak}" * (differs or (has_groups and best.cost.is_bounded))
+    heading = f"smallest mean regret at the horizon, of {len(cells):,} configurations,"
+    start = heading if len(cells) > 1 else "mean regret at the horizon"
     sentence = f"{trust} {start} is {number(best)}{takes}."
     if safest.leak != best.leak:
         sentence += f" The smallest leak, {safest.leak}, has {number(safest)}."
     return sentence
 
 
-def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns a few comparisons to begin with: all, or the largest differences."""
+def _choose_headlines(compared: Sequence[Comparison]) -> list[Comparison]:
+    """Returns the comparisons of the headline: all, or the largest differences."""
     if len(compared) <= _HEADLINES:
         return list(compared)
-    known = [each for each in compared if math.isfinite(each.percent)]
-    return sorted(known, key=lambda each: -abs(each.percent))[:_HEADLINES]
+    finite = [comparison for comparison in compared if math.isfinite(comparison.percent)]
+    return sorted(finite, key=lambda pair: -abs(pair.percent))[:_HEADLINES]
 
 
-def _finals(made: Content) -> Table:
+def _tabulate_finals(report: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
-    heads = _places(made)
-    first, several = len(heads), len(made.cells) > 1
-    view = costs.shared_view(cell.cost for cell in made.cells)
-    heads += [costs.leak_heading(view), "regret", f"interval, {100 * made.level:.6g} %", "± %"]
-    heads += ["rounds", *(f"links, {name}" for name in made.meters), "cost", "seeds"]
+    heads = _list_headings(report)
+    first, has_several = len(heads), len(report.cells) > 1
+    view = costs.find_shared_view(cell.cost for cell in report.cells)
+    heads += [
+        costs.write_leak_heading(view),
+        "regret",
+        f"interval, {100 * report.level:.6g} %",
+        "± %",
+    ]
+    heads += ["rounds", *(f"links, {name}" for name in report.meters), "cost", "seeds"]
     rows = []
-    for cell in made.cells[:_MOST_ROWS]:
-        row, where = cell.row, _place(made, cell)
+    for cell in report.cells[:_MOST_ROWS]:
+        row, place = cell.row, _list_places(report, cell)
         if not cell.complete:
-            rows.append([*where, "no seeds yet"] + [""] * (len(heads) - first - 1))
+            rows.append([*place, "no seeds yet"] + [""] * (len(heads) - first - 1))
             continue
-        keys = [f"links_{name}" for name in made.meters]
-        links = [short(row[key]) if key in row else "" for key in keys]
-        where += [costs.leak_cell(cell.cost, view), short(row["regret"]), _interval(row)]
-        ends = [short(row["cost"]), f"{int(row['seeds']):,}"]
-        rows.append([*where, percent(row), short(row["rounds_made"]), *links, *ends])
-    caption = "Final values" + ", a row for each configuration" * several
-    return Table(caption, heads, rows, first, "sortable" * several)
+        keys = [f"links_{name}" for name in report.meters]
+        links = [write_short(row[key]) if key in row else "" for key in keys]
+        place += [
+            costs.write_leak_cell(cell.cost, view),
+            write_short(row["regret"]),
+            _write_interval(row),
+        ]
+        ends = [write_short(row["cost"]), f"{int(row['seeds']):,}"]
+        rows.append([*place, write_percent(row), write_short(row["rounds_made"]), *links, *ends])
+    caption = "Final values" + ", a row for each configuration" * has_several
+    return Table(caption, heads, rows, first, "sortable" * has_several)
 
 
-def _places(made: Content) -> list[str]:
+def _list_headings(report: Content) -> list[str]:
     """Returns the headings of the columns that name a configuration."""
-    return ["result"] * (len(made.sources) > 1) + [*made.axes.values()] or ["configuration"]
+    return ["result"] * (len(report.sources) > 1) + [*report.axes.values()] or ["configuration"]
 
 
-def _place(made: Content, cell: Cell) -> list[str]:
+def _list_places(report: Content, cell: Cell) -> list[str]:
     """Returns the texts that name a configuration in a table, a text for each heading."""
-    ticks = [cell.ticks[name] or "–" for name in made.axes]
-    return [cell.source] * (len(made.sources) > 1) + ticks or [cell.label]
+    ticks = [cell.ticks[name] or "–" for name in report.axes]
+    return [cell.source] * (len(report.sources) > 1) + ticks or [cell.label]
 
 
-def _comparisons(made: Content) -> Table:
-    names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
+def _tabulate_comparisons(report: Content) -> Table:
+    names = ["at"] * any(comparison.at for comparison in report.compared) + ["first", "second"]
     numbers = ["leaks ε", "regret, first", "regret, second", "difference", "interval", "per cent"]
     numbers += ["interval of it", "p-value", "p-value, Holm"]
-    view = costs.shared_view(each for pair in made.compared for each in pair.participants)
+    view = costs.find_shared_view(
+        comparison for pair in report.compared for comparison in pair.participants
+    )
     rows = []
-    for each in made.compared:
-        row = each.cells(view)
+    for comparison in report.compared:
+        row = comparison.cells(view)
         # Minus signs of numbers, as people write them.
         texts = [re.sub(r"(?<![\w.])-(?=\d)", "−", row[name]) for name in numbers]
         rows.append([*(row[name] for name in names), *texts])
-    heads = [*names, costs.leak_heading(view, "leaks ε"), *numbers[1:]]
+    heads = [*names, costs.write_leak_heading(view, "leaks ε"), *numbers[1:]]
     return Table("Differences of mean regret at the horizon", heads, rows, len(names))
 
 
-def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
+def _tabulate_ledgers(report: Content) -> list[tuple[Table, list[str]]]:
     """Returns the privacy ledger of each result, with its notes."""
-    found = []
-    for source in made.sources:
+    tables = []
+    for source in report.sources:
         if not (ledger := source.data.attrs.get("ledger")):
             continue
-        rows, notes = privacy.rows(ledger)
+        rows, notes = privacy.write_table(ledger)
         titles = len({row["title"] for row in rows}) > 1
         columns = {"title": "algorithm"} if titles else {}
-        columns |= {"who": "who", "what": "what they see"}
+        columns |= {"viewer": "viewer", "observation": "what they see"}
         columns |= {"where": "of which runs"} if any(row["where"] for row in rows) else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
-        listed = [[row[name] for name in columns] for row in rows]
+        texts = [[row[name] for name in columns] for row in rows]
         caption = "What is told of one reward, and to whom"
         caption += f": {source.label}" * bool(source.label)
-        found.append((Table(caption, [*columns.values()], listed, 1 + titles, "words"), notes))
-    return found
+        tables.append((Table(caption, [*columns.values()], texts, 1 + titles, "words"), notes))
+    return tables
 
 
-def _wrong(made: Content, cells: Sequence[Cell]) -> Table:
+def _tabulate_failures(report: Content, cells: Sequence[Cell]) -> Table:
     """Returns the table of seeds that went wrong."""
-    heads = _places(made)
+    heads = _list_headings(report)
     first = len(heads)
-    view = costs.shared_view(cell.cost for cell in made.cells)
-    heads += [costs.leak_heading(view), "seeds"]
-    for what in captions.EVENTS.values():
-        heads += [what, f"share, {100 * made.level:.6g} %"]
+    view = costs.find_shared_view(cell.cost for cell in report.cells)
+    heads += [costs.write_leak_heading(view), "seeds"]
+    for event_text in captions.EVENTS.values():
+        heads += [event_text, f"share, {100 * report.level:.6g} %"]
     heads.append("still exploring")
     rows = []
     for cell in cells:
         row = cell.row
-        values = [costs.leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
+        values = [costs.write_leak_cell(cell.cost, view), f"{int(row['seeds']):,}"]
         for event in captions.EVENTS:
-            low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
+            low, high = lost_interval(int(row[event]), int(row["seeds"]), report.level)
             values += [f"{int(row[event]):,}", f"[{100 * low:.2g}, {100 * high:.2g}] %"]
-        rows.append([*_place(made, cell), *values, f"{int(row['undecided']):,}"])
+        rows.append([*_list_places(report, cell), *values, f"{int(row['undecided']):,}"])
     return Table("Seeds that went wrong", heads, rows, first, "sortable" * (len(rows) > 1))
 
 
-def _interval(row: Mapping[str, float]) -> str:
-    return f"[{short(row['regret_lower'])}, {short(row['regret_upper'])}]"
+def _write_interval(row: Mapping[str, float]) -> str:
+    return f"[{write_short(row['regret_lower'])}, {write_short(row['regret_upper'])}]"
 
 
 @functools.cache
-def _templates() -> Any:
+def _load_templates() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

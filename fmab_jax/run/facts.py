@@ -55,8 +55,8 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [
         {
-            "who": row.who,
-            "what": row.what,
+            "viewer": row.viewer,
+            "observation": row.observation,
             "leaks": [_list_leak(row)],
             "why": row.why,
             "source": row.source,

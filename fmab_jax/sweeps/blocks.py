@@ -121,9 +121,11 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
         if name in curves:
             full, series = name == "regret", curves[name]
             if isinstance(series, np.ndarray):
-                parts = [summary.moments(cell, full=full, threads=threads) for cell in series]
+                parts = [
+                    summary.compute_moments(cell, full=full, threads=threads) for cell in series
+                ]
             else:
-                parts = device_summary.moments(series, full=full)
+                parts = device_summary.compute_moments(series, full=full)
             for kind in KINDS:
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
 
@@ -140,7 +142,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
                 arrays[state_name(output.name, number)] = np.stack(leaves)
             continue
         values = _compute_output(output, curves, configs)
-        parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in values]
+        parts = [summary.compute_moments(x.reshape(len(x), -1), full=False) for x in values]
         for kind in KINDS:
             flat = [getattr(part, kind) for part in parts]
             shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, values, strict=True)]
@@ -148,7 +150,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     with own_settings():
         final = np.asarray(curves["regret"][:, :, -1])
     counts = {
-        "regret_bin": summary.bins(final),
+        "regret_bin": summary.find_bins(final),
         **{
             output.name: np.stack(_compute_output(output, curves, configs))
             for output in STANDARD
@@ -159,7 +161,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
         "numbers_sent": np.stack(_compute_output(NUMBERS, curves, configs)),
     }
     for name, numbers in counts.items():
-        tallies = [summary.tallied(row) for row in numbers]
+        tallies = [summary.count_values(row) for row in numbers]
         rows = [np.full(len(value), row) for row, (value, _) in enumerate(tallies)]
         arrays[f"{name}_row"] = np.concatenate(rows)
         arrays[f"{name}_value"] = np.concatenate([value for value, _ in tallies])

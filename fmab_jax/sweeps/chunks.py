@@ -215,7 +215,7 @@ class Results:
             values = self.chunk(part.entry)[f"{name}_{kind}"][part.row]
             return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
 
-        return summary.merged(
+        return summary.merge_all(
             summary.Moments(part.stop - part.start, *(read(part, kind) for kind in KINDS))
             for part in self.chain(cell, stop)
         )

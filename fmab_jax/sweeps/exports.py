@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.costs import exposure_of
-from fmab_jax.analysis.tables import held
+from fmab_jax.analysis.costs import read_exposure
+from fmab_jax.analysis.tables import check_result
 from fmab_jax.core.outputs import OF_RESULTS
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
@@ -73,13 +73,13 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
 def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
     """Yields the tidy table of `export`, a configuration at a time."""
-    data = held(data)
+    data = check_result(data)
     dims = list(data.seeds.dims) if "seeds" in data else []
     for place in np.ndindex(*(data.sizes[name] for name in dims)):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
-        exposure = exposure_of(cell)
+        exposure = read_exposure(cell)
         labels |= {"leak_epsilon": exposure.leak, "leak_view": exposure.view} | labels
         if "seed" in cell.dims and "seeds" in cell:
             cell = cell.isel(seed=slice(int(cell.seeds)))

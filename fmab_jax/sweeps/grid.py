@@ -161,7 +161,7 @@ class Grid:
         for name in ("algorithm", "title"):
             if name not in shared:
                 every = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
-                shared[name] = words.shortened(every)
+                shared[name] = words.shorten(every)
         common, by = self._settings()
         shared["settings"] = json.dumps(common)
         if by:
@@ -196,7 +196,7 @@ class Grid:
         rows = []
         for cell in self.cells:
             epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
-            row = {"title": cell["title"], "epsilon": words.privacy(epsilon, cell["ledger"])}
+            row = {"title": cell["title"], "epsilon": words.write_privacy(epsilon, cell["ledger"])}
             rows.append(row | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}
@@ -220,7 +220,7 @@ class Grid:
         labels = product(*(labels for _, labels, _ in self.header["dims"]))
         places = [dict(zip(self.dims, cell, strict=True)) for cell in labels]
         pairs = zip(self.cells, places, strict=True)
-        return privacy.merged([(cell["title"], at, cell["ledger"]) for cell, at in pairs])
+        return privacy.merge_ledgers([(cell["title"], at, cell["ledger"]) for cell, at in pairs])
 
     def _worded(self, name: str, labels: Sequence[Any]) -> bool:
         """Tells whether labels are not the values of their axis, numbers and texts, as they are."""

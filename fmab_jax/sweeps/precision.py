@@ -74,9 +74,9 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
 def relative_width(regret: Moments, level: float) -> float:
     """Returns the half-width of the simultaneous band at the last slot over the mean there."""
-    from fmab_jax.analysis.tables import look_band  # of summaries only
+    from fmab_jax.analysis.tables import compute_look_band  # of summaries only
 
     if regret.seeds < 2:
         return math.nan
-    mean, half = look_band(regret.seeds, regret.mean, regret.covariance, level)
+    mean, half = compute_look_band(regret.seeds, regret.mean, regret.covariance, level)
     return float(half[-1] / abs(mean[-1])) if half[-1] else 0.0

@@ -41,11 +41,13 @@ def summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Data
                 series[f"{output.name}_{kind}"] = dims, grid.table(values), output.attrs
     histograms, levels = count("regret_bin"), np.array(QUANTILES)
     quantiles = [
-        summary.quantiles(*histogram, levels) if stops[cell] else np.full(len(levels), math.nan)
+        summary.read_quantiles(*histogram, levels)
+        if stops[cell]
+        else np.full(len(levels), math.nan)
         for cell, histogram in zip(grid.hashes, histograms, strict=True)
     ]
     bins, regret_histogram = _dense(grid, histograms)
-    low, high = summary.bin_edges(bins)
+    low, high = summary.find_bin_edges(bins)
     rounds, rounds_histogram = _dense(grid, count("rounds"))
     numbers = [_moments_of(*numbers) for numbers in count("numbers_sent")]
     series |= {

@@ -821,7 +821,7 @@ def test_whoever_sees_something_is_told_with_what_covers_it(name):
     own noise, noise of agents that weigh less, or somebody who sees messages and is left out."""
     algorithm, wanted = LEDGERS[name]
     rows = base.ledger_of(algorithm, algorithm.exchange(5))
-    assert [(row.who, row.epsilon, row.over) for row in rows] == wanted
+    assert [(row.viewer, row.epsilon, row.over) for row in rows] == wanted
     assert all(row.why for row in rows)
 
 

@@ -116,7 +116,7 @@ EXCHANGES = {
     "demab": (
         fmab.demab(),
         *(5, 1, 10),
-        (View("the server", 1), View("the agents", 1, content="the best mean of each phase")),
+        (View("the server", 1), View("the agents", 1, observation="the best mean of each phase")),
     ),
     "dist_dp_se": (fmab.dist_dp_se(1.0), 5, 5, 0, (View("the server", 5),)),
 } | {

@@ -37,7 +37,7 @@ def _small_batches(monkeypatch):
 
 def checked(found, least):
     """Holds every tight finding to a share of the claim, and all to the claim."""
-    assert not found.contradicted
+    assert not found.is_contradicted
     for each in found.findings:
         assert 0.0 < each.lower <= each.claim, each
         if each.stream.startswith(TIGHT):
@@ -82,7 +82,7 @@ def test_a_broken_mechanism_is_caught(what, runs, stream):
     found = audited(what, runs)
     one = worst(found.findings)
     assert one.stream == stream or found.delta > 0.0 and one.stream.startswith("3 sums")
-    assert found.contradicted
+    assert found.is_contradicted
 
 
 def test_a_claim_is_that_of_the_ledger():
@@ -91,7 +91,7 @@ def test_a_claim_is_that_of_the_ledger():
     half = staticmethod(lambda epoch: 0.5 * fmab.cdp_mab.noise_scale(epoch))
     unstated = altered(fmab.cdp_mab, noise_scale=half)
     found = fmab.audit(unstated(0.2), 5, view="messages", runs=1000)
-    assert all(math.isinf(each.claim) for each in found.findings) and not found.contradicted
+    assert all(math.isinf(each.claim) for each in found.findings) and not found.is_contradicted
     # No finding of so many runs is larger.
     rule = events.Rule(1000, module.LEVEL / (2 * len(found.findings)), 0.0)
     grid = np.arange(1001)
@@ -134,7 +134,7 @@ def test_what_privacy_states_is_the_claim_where_no_ledger_is():
 def test_all_broken_mechanisms_are_caught(what):
     """Would catch an audit that one of the ways to break a mechanism slips through."""
     found = audited(what, 2 * QUICK)
-    assert found.contradicted
+    assert found.is_contradicted
     # These let out one thing in every run, and another with the reward.
     certain = {"no noise", "no noise, who leaves", "one noise for all rounds"}
     certain |= {"no noise on episodes"}
@@ -153,10 +153,10 @@ def test_every_claim_is_kept(what):
     Mutant: a `bound_epsilon` of half the size.
     """
     audit = audited(what, 2 * QUICK)
-    assert not audit.contradicted
+    assert not audit.is_contradicted
     for finding in audit.findings:
         assert finding.lower <= finding.claim
-        if finding.stream.startswith(TIGHT) and not finding.out_of_reach:
+        if finding.stream.startswith(TIGHT) and not finding.is_out_of_reach:
             assert finding.share > 0.85, finding
     published = [row for row in PUBLISHED if row["mechanism"] == what]
     measured = rows({what: audit})
@@ -166,7 +166,7 @@ def test_every_claim_is_kept(what):
     for row, known in zip(measured, published, strict=True):
         least = NEARLY[row["view"]] * float(known["lower bound"])
         assert float(row["lower bound"]) >= least, row
-    out_of_reach = any(finding.out_of_reach for finding in audit.findings)
+    out_of_reach = any(finding.is_out_of_reach for finding in audit.findings)
     assert out_of_reach == (what == "CDP-MAB, claim 50")
 
 
@@ -174,7 +174,7 @@ def test_no_noise_and_bits():
     """Would catch a claim where there is none, and a bit that is kept too often or too rarely."""
     bare = fmab.audit(fmab.ldp_ucb(None), 2, view="messages", runs=1000)
     assert all(each.lower == bare.most and math.isinf(each.claim) for each in bare.findings)
-    assert not bare.contradicted
+    assert not bare.is_contradicted
     bits = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", runs=QUICK)
     for each in bits.findings:
         assert 0.95 < each.share <= 1.0
@@ -185,13 +185,13 @@ def test_no_noise_and_bits():
 def test_a_sound_bit_keeps_its_claim_up_to_delta():
     """Would catch the claim of a Laplace variable, .78928, for a bit, which shows .85291."""
     found = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", delta=0.1, runs=QUICK)
-    assert not found.contradicted
+    assert not found.is_contradicted
     for each in found.findings:
         assert each.claim == pytest.approx(0.8529051, abs=1e-7)
         assert 0.95 < each.share <= 1.0
     assert SOUND["LDP-UCB, bits, δ"].delta == 0.01
     with own_settings():
-        every = exposures.exposed(
+        every = exposures.list_exposures(
             fmab.ldp_ucb(1.0, bits=True), fmab.ldp_ucb(1.0).exchange(3), 0, events.VIEWS
         )[0]
     assert {each.row.law for each in every} == {"bits"}
@@ -215,7 +215,7 @@ def test_a_claim_at_delta_is_that_of_the_ledger():
     found = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
     row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
     assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
-    assert {each.who for each in found.findings} == {row.who} == {"the agents"}
+    assert {each.viewer for each in found.findings} == {row.viewer} == {"the agents"}
     pure = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", runs=1000)
     assert [each.claim for each in pure.findings] == [pytest.approx(1.0)] * 2
     # One noise, by hand.
@@ -229,7 +229,7 @@ def test_what_no_run_can_speak_about_is_out_of_reach():
     for each in found.findings:
         assert each.lower <= each.most < 6.0 < each.claim
         assert each.verdict == f"out of reach: so many runs show {found.most:.3g} at most"
-    assert not found.contradicted
+    assert not found.is_contradicted
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm, view):
     """Would catch "contradicted" of a sound mechanism whose noise is so small
     that all runs end alike: a bit that flips with a chance of 2e-9."""
     found = fmab.audit(algorithm, 2, view=view, runs=1000)
-    assert not found.contradicted
+    assert not found.is_contradicted
     assert any(each.happened in ((0, 1000), (1000, 0)) for each in found.findings)
     for each in found.findings:
-        assert each.lower <= found.most < each.claim and each.out_of_reach
+        assert each.lower <= found.most < each.claim and each.is_out_of_reach
         assert each.verdict == f"out of reach: so many runs show {found.most:.3g} at most"
         assert each.share < 1.0
 
@@ -262,7 +262,11 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
     silent = altered(fmab.cdp_mab, noise_scale=quiet, ledger=fmab.cdp_mab.ledger)
     found = fmab.audit(silent(0.25, participation=participation), 4, runs=1000)
     for each in found.findings:
-        bare = each.view == "messages" or participation == 1.0 or each.what.startswith("one round")
+        bare = (
+            each.view == "messages"
+            or participation == 1.0
+            or each.observation.startswith("one round")
+        )
         assert (each.lower == found.most) == bare
         if bare:
             assert each.verdict == "contradicted"
@@ -272,7 +276,7 @@ def test_no_noise_is_contradicted_as_far_as_runs_show(participation):
 def sources(algorithm, agents, view):
     """Returns what shows an algorithm."""
     with own_settings():
-        return exposures.exposed(algorithm, algorithm.exchange(agents), 0, (view,))[0]
+        return exposures.list_exposures(algorithm, algorithm.exchange(agents), 0, (view,))[0]
 
 
 def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked():
@@ -280,15 +284,15 @@ def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked():
     page that says that every row is shown as its viewer sees it."""
     for algorithm in (fmab.single_mab(1.0), fmab.dp_se(1.0)):
         found = fmab.audit(algorithm, 2, runs=1000)
-        by_view = {each.view: each.who for each in found.findings}
-        ledger = fmab.privacy_ledger(algorithm, 2)[0].who
+        by_view = {each.view: each.viewer for each in found.findings}
+        ledger = fmab.privacy_ledger(algorithm, 2)[0].viewer
         assert by_view == {
             "messages": f"{ledger}, and the noisy sums that they follow from",
             "actions": ledger,
         }
     with own_settings():
         (upload,) = sources(fmab.cdp_mab(1.0), 4, "messages")
-    assert upload.row.who == "the server"
+    assert upload.row.viewer == "the server"
     page = Path(__file__).parents[2] / "docs/privacy_audit.md"
     assert "Every row of the ledger but those of [the second table]" in page.read_text("utf-8")
     assert "under ``unseen``" in str(fmab.audit.__doc__)
@@ -317,9 +321,11 @@ def test_what_no_run_shows_is_said():
                 ("anybody who sees actions", math.inf, "act on rewards without noise"),
             ),
         ):
-            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, events.VIEWS)
+            found, unseen = exposures.list_exposures(
+                algorithm, algorithm.exchange(4), 0, events.VIEWS
+            )
             assert [each.view for each in found] == views
-            told = [(row.who, row.epsilon, row.why) for row in unseen]
+            told = [(row.viewer, row.epsilon, row.why) for row in unseen]
             assert len(told) == (hidden is not None)
             if hidden:
                 assert told[0][:2] == (hidden[0], pytest.approx(hidden[1], abs=0.1))
@@ -331,7 +337,7 @@ def test_a_claim_for_waits_without_noise_is_contradicted():
     row = Disclosure("anybody who sees actions", "actions", 1.0, "it is said")
     own = altered(fmab.ddp_mab, ledger=lambda *_: (row,))(0.25, "ring")
     found = fmab.audit(own, 4, view="actions", runs=2000)
-    assert found.contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
+    assert found.is_contradicted and found.findings[0].happened in ((0, 2000), (2000, 0))
 
 
 def test_what_has_a_loop_of_its_own_is_refused():
@@ -445,7 +451,7 @@ def test_sums_are_over_others():
     with own_settings():
         batch = source.draw(-1, 0)
     run, round_, arm = 7, 2, 1
-    sums = batch.sent[:, 4 * run : 4 * run + 4, arm] * batch.length[:, None]
+    sums = batch.means[:, 4 * run : 4 * run + 4, arm] * batch.length[:, None]
     due = sum(sums[round_, agent] - sums[round_ - 1, agent] for agent in (0, 2, 3))
     values = source.show(stream, batch).values
     assert values[run, 2 * round_ + arm] == pytest.approx(due, rel=1e-9)
@@ -453,7 +459,7 @@ def test_sums_are_over_others():
     (source,) = sources(fmab.cdp_mab(0.25, participation=0.5), 4, "sums")
     assert source.agents == 2 and np.asarray(source.weights).tolist() == [1.0, 0.0]
     weighted = fmab.hdp_mab(0.25, "1,3:complete", weights="components")
-    found = {each.row.who: each for each in sources(weighted, 4, "sums")}
+    found = {each.row.viewer: each for each in sources(weighted, 4, "sums")}
     # The agent that is alone weighs three times as much as the others, one of whom looks.
     assert np.asarray(found["the agents"].weights) == pytest.approx([1.0, 0.0, 1 / 3, 1 / 3])
 
@@ -471,7 +477,7 @@ def test_a_sequence_tells_more_than_its_parts():
     event = events.choose_event(pilot, events.Rule(40_000, 1e-3, 0.0))
     assert re.match("log likelihood ratio of pulls, a to b: (at least|below) ", event.words)
     assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
-    score = event.statistic.of(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
+    score = event.statistic.evaluate(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
     assert score[:2] == pytest.approx([math.log(0.8 / 0.5)] * 2, abs=0.1)
     assert score[2:] == pytest.approx([math.log(0.2 / 0.5), 0.0], abs=0.1)
 
@@ -510,7 +516,7 @@ def test_an_event_is_counted_on_other_runs(monkeypatch, runs, pilots, counted):
     than are asked for; and two data sets that share their noise."""
     monkeypatch.setattr(module, "_PILOT", 1000)
     source = Coins()
-    found = module._findings(source, events.Rule(runs, 1e-3, 0.0))
+    found = module._measure_findings(source, events.Rule(runs, 1e-3, 0.0))
     first, second = [*range(pilots)], [*range(10, 10 + counted)]
     assert source.batches == [(side, batch) for batch in first + second for side in (-1, 0, 2)]
     data = {side: [source.draw(side, batch) for batch in second] for side in (-1, 0, 2)}
@@ -570,7 +576,7 @@ def test_the_command_tells_the_findings(tmp_path, monkeypatch, capsys):
         lower = f"{each.lower:.4f}"
         claim = "none" if math.isinf(each.claim) else f"{each.claim:.6g}"
         # Long words are folded.
-        assert f"{each.who.split()[0]} " in table and f" {claim} {lower} " in table
+        assert f"{each.viewer.split()[0]} " in table and f" {claim} {lower} " in table
     assert f"neighbours one upload {found.findings[0].claim:.6g} " in table
     assert "not shown: every agent, averages that hold the message: weighted sums" in table
     assert "up to delta = 0.01: its hockey-stick divergence at epsilon is at most delta" in table

@@ -31,7 +31,7 @@ def run(values, root_seed=0, seeds=None, slot=1000, **attrs):
 
 def summarised(values, root_seed=0, **attrs):
     """The same, of which moments are kept."""
-    part = summary.moments(np.asarray(values, float)[:, None] * np.linspace(0.5, 1, 3))
+    part = summary.compute_moments(np.asarray(values, float)[:, None] * np.linspace(0.5, 1, 3))
     return xr.Dataset(
         {
             "regret_mean": ("time", part.mean),
@@ -241,14 +241,14 @@ def test_holm_adjusts_as_written_down():
     """Would catch Bonferroni, values out of order, and adjusted values that fall."""
     values = [0.01, 0.04, 0.03, 0.005]
     one = fmab.compare(GOOD, GOOD)
-    found = comparisons.holm([replace(one, p_value=p) for p in values])
+    found = comparisons.adjust_p_values([replace(one, p_value=p) for p in values])
     # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, then 0.04 is raised to 0.06.
     assert [each.adjusted for each in found] == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert [each.p_value for each in found] == values
     assert {each.together for each in found} == {4}
-    assert comparisons.holm([replace(one, p_value=0.7)] * 3)[0].adjusted == 1
-    assert comparisons.holm([]) == []
-    (alone,) = comparisons.holm([one])
+    assert comparisons.adjust_p_values([replace(one, p_value=0.7)] * 3)[0].adjusted == 1
+    assert comparisons.adjust_p_values([]) == []
+    (alone,) = comparisons.adjust_p_values([one])
     assert alone.together == 1
 
 
@@ -364,7 +364,7 @@ def test_an_unknown_root_seed_is_not_zero():
     a, b = regrets(20, 40, 1), regrets(12, 40, 2)
     one, other = (run(values).drop_attrs() for values in (a, b))
     found = fmab.compare(one, other)
-    assert found.method == "Welch" and "a root seed is unknown" in found.how
+    assert found.method == "Welch" and "a root seed is unknown" in found.method_note
     assert found.p_value == near(stats.ttest_ind(a, b, equal_var=False).pvalue)
     assert fmab.compare(one, run(b)).method == "Welch"
 
@@ -376,7 +376,7 @@ def test_one_common_seed_makes_no_pairs():
     half = stats.t.ppf(0.975, 29) * (stats.sem(a) + stats.sem(b))
     assert (found.method, found.seeds) == ("bound", (40, 30))
     assert found.upper - found.difference == pytest.approx(half, rel=1e-9)
-    assert "one seed is common to both" in found.how
+    assert "one seed is common to both" in found.method_note
 
 
 def test_a_problem_is_known_by_its_means(uncomputed):
@@ -386,8 +386,8 @@ def test_a_problem_is_known_by_its_means(uncomputed):
     how = {"horizon": 2000, "seeds": 2, "times": 3}
     runs = [fmab.simulate(fmab.cdp_mab(1), problem, **how) for problem in problems]
     sweeps = [uncomputed("cdp", problem, epsilon=1, **how) for problem in problems]
-    runs, sweeps = ([questions.question_of(each) for each in both] for both in (runs, sweeps))
-    same = [[not questions.differences(one, other) for other in sweeps] for one in runs]
+    runs, sweeps = ([questions.read_question(each) for each in both] for both in (runs, sweeps))
+    same = [[not questions.list_differences(one, other) for other in sweeps] for one in runs]
     assert same == np.eye(3, dtype=bool).tolist()
 
 
@@ -629,7 +629,7 @@ def test_labels_of_ones_own_stand_for_the_sizes_that_the_study_states():
     """Would catch a label read as a number of agents, and runs of other sizes that are compared."""
     named = {"agents": {"few": 4, "many": 6}, "arms": 5, "horizon": 500, "seeds": 4}
     data = fmab.sweep(fmab.uniform_play, **named)
-    assert questions.question_of(data.sel(agents="many"))["agents"] == 6
+    assert questions.read_question(data.sel(agents="many"))["agents"] == 6
     alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(4, 5), 500, 4)
     assert fmab.compare(alone, data.sel(agents="few")).seeds == (4, 4)
     with pytest.raises(ValueError, match=r"^second\.agents=6: must be 4, the first's"):

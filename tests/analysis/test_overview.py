@@ -14,7 +14,7 @@ from scipy import stats
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import tables
-from fmab_jax.analysis.words import short
+from fmab_jax.analysis.words import write_short
 
 SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
@@ -23,15 +23,15 @@ EVENTS = ("best_arm_lost", "worse_arm_played")
 # What is seen is not what is stated of a message; one configuration tells nothing.
 LEDGER = [
     {
-        **{"title": "CDP-MAB", "who": "the server", "why": "", "source": ""},
-        **{"what": "single messages", "where": where, "leaks": [[leak, 1]]},
+        **{"title": "CDP-MAB", "viewer": "the server", "why": "", "source": ""},
+        **{"observation": "single messages", "where": where, "leaks": [[leak, 1]]},
     }
     for where, leak in (
         ("participation 0.5, epsilon 0.25", 1.5),
         ("participation 1.0, epsilon 0.25", None),
     )
 ]
-LEDGER.append({**LEDGER[0], "what": "actions", "where": ""})
+LEDGER.append({**LEDGER[0], "observation": "actions", "where": ""})
 LEAKS = [("1.5", 1.5, "single messages"), ("nothing", 0.0, "nothing is told")]
 LEAKS.append(("no bound", np.inf, "single messages"))
 PRICES = {"server_price": 25.0, "peer_price": 2.0}
@@ -117,9 +117,9 @@ def test_each_cell_is_that_of_numpy():
     ]
     # Of [participation, epsilon]; the last has not begun.
     places, messages = [(0, 0), (0, 1), (1, 0)], [1, 8, 2]
-    assert len(found.rows) == len(found.named) == 3
+    assert len(found.rows) == len(found.records) == 3
     for place, message, leak, row, named in zip(
-        places, messages, LEAKS, found.rows, found.named, strict=True
+        places, messages, LEAKS, found.rows, found.records, strict=True
     ):
         labels = (["0.5", "1"][place[0]], ["0.25", "2"][place[1]], leak[0])
         assert row[:3] == labels and named["epsilon_message"] == message
@@ -133,12 +133,12 @@ def test_each_cell_is_that_of_numpy():
             assert named[name] == pytest.approx(value, rel=1e-9), name
         half = (known["regret_upper"] - known["regret_lower"]) / 2
         assert row[3:] == (
-            short(known["regret"]),
-            short(half),
+            write_short(known["regret"]),
+            write_short(half),
             f"{100 * half / known['regret']:.2g}",
-            short(known["rounds_made"]),
-            *(short(known[f"links_{name}"]) for name in METERS),
-            short(known["cost"]),
+            write_short(known["rounds_made"]),
+            *(write_short(known[f"links_{name}"]) for name in METERS),
+            write_short(known["cost"]),
             f"{SEEDS[place]}",
             *(
                 f"{known[name]} [{known[f'{name}_lower']:.2g}, {known[f'{name}_upper']:.2g}]"
@@ -149,7 +149,7 @@ def test_each_cell_is_that_of_numpy():
     assert found.legend.endswith(said) and "with the 90 % Clopper-Pearson interval" in found.legend
     assert found.remarks[0] == "1 configuration not begun yet: run the sweep's command again."
     lines = list(csv.DictReader(io.StringIO(found.write("csv"))))
-    assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.named[:2]]
+    assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.records[:2]]
 
 
 def summed_up(data):
@@ -218,9 +218,9 @@ def test_a_look_draws_as_far_out_as_its_level(monkeypatch):
         asked.append((level, resamples))
         return mean, mean
 
-    monkeypatch.setattr(tables, "moments_band", keep)
+    monkeypatch.setattr(tables, "compute_moments_band", keep)
     for level in (0.5, 0.95, 0.999, 1 - 1e-9):
-        tables.look_band(5, np.zeros(1), np.zeros((1, 1)), level)
+        tables.compute_look_band(5, np.zeros(1), np.zeros((1, 1)), level)
     assert asked == [(0.5, 2000), (0.95, 4000), (0.999, 200_000), (1 - 1e-9, 1_000_000)]
 
 
@@ -247,14 +247,14 @@ def test_rows_are_sorted_by_the_column_that_is_named(sort, name, descending):
     events[0, 0, :1] = events[0, 1, :3] = events[1, 1, :2] = True
     over = data.rounds_made.dims
     data = data.assign_coords(best_arm_lost=(over, events), worse_arm_played=(over, ~events))
-    found = fmab.overview(data, sort=sort, descending=descending, **PRICES).named
+    found = fmab.overview(data, sort=sort, descending=descending, **PRICES).records
     values = [row[name] for row in found if row[name] == row[name]]
     assert values == sorted(values, reverse=descending) and len(set(values)) > 1
     if name in ("regret", "rounds_made", "cost"):
         assert len(values) == 3 and np.isnan(found[-1][name])
     # The other columns went along.
     told = [row["regret"] for row in found if row["seeds"] > 1]
-    usual = {row["regret"]: row for row in fmab.overview(data, **PRICES).named}
+    usual = {row["regret"]: row for row in fmab.overview(data, **PRICES).records}
     assert [usual[each]["cost"] for each in told] == [r["cost"] for r in found if r["seeds"] > 1]
 
 
@@ -397,13 +397,13 @@ def test_where_agents_differ(rows, settings, differ):
 )
 def test_letters_in_latex(text, written):
     """Would catch a letter that becomes another one's command, and powers that are glued."""
-    assert overviews._latex(text) == written
+    assert overviews._write_latex(text) == written
 
 
 def rows_of(**how):
     """Returns the values of epsilon of the rows that are shown, of four made-up ones."""
     data = some_sweep()
-    return [row["epsilon"] for row in fmab.overview(data, **how).named]
+    return [row["epsilon"] for row in fmab.overview(data, **how).records]
 
 
 @functools.cache
@@ -440,7 +440,7 @@ def test_columns_are_those_that_are_wanted():
     found = fmab.overview(some_sweep(), columns=["regret", "epsilon"])
     assert found.headings == (whole.headings[2], "epsilon")
     assert found.rows == tuple((row[2], row[0]) for row in whole.rows)
-    assert found.named == whole.named and "{rr}" in found.write("latex")
+    assert found.records == whole.records and "{rr}" in found.write("latex")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def stating(owner, *rows):
 
 def rows_of(algorithm, agents=50):
     """Returns the rows of a ledger by who sees them."""
-    return {row.who: row for row in privacy_ledger(algorithm, agents)}
+    return {row.viewer: row for row in privacy_ledger(algorithm, agents)}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_only_what_one_laplace_variable_hides_leaks_less_up_to_delta(algorithm, 
     At delta = 0.1 one variable leaves 0.789 of an epsilon of 1.
     """
     for row in privacy_ledger(algorithm, 5, 0.1):
-        if row.who != "an agent":
+        if row.viewer != "an agent":
             expected = 1.0 + 2.0 * math.log1p(-0.1) if over else 1.0
             assert (row.over, row.epsilon_at_delta) == (over, pytest.approx(expected)), row
 
@@ -189,22 +189,22 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise():
     # Pooled, actions follow from sums; together agents see every released reward.
     all_bits = fmab.ldp_ucb(1.0, bits=True, pooled=True)
     _, actions, together = privacy_ledger(all_bits, 50, colluding=2)
-    assert (actions.who, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
-    assert (together.what, together.over) == ("every released reward", 1)
+    assert (actions.viewer, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
+    assert (together.observation, together.over) == ("every released reward", 1)
     told = rows_of(fmab.ldp_ucb(1.0, pooled=True))[OUTSIDE].epsilon_at_delta
     assert told == pytest.approx(laplace_sum_epsilon(50, 1.0))
     assert rows_of(fmab.ldp_ucb(1.0, pooled=True), 1).keys() == {"anybody", ACTIONS}
     # Over several, with the law of the row.
     both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in ledgers.LAWS])
     for each, found in zip(
-        privacy.rows(both)[0],
+        privacy.write_table(both)[0],
         (laplace_sum_epsilon(50, 1.0), bits_sum_epsilon(50, 1.0)),
         strict=True,
     ):
         assert each["epsilon"] == f"ε = 1, and {found:.3g} up to δ = 10⁻⁶"
     # Of several configurations each law has a row of its own.
     cells = [("t", {"bits": str(law)}, [pooled[0] | {"law": law}]) for law in ledgers.LAWS]
-    assert [row["law"] for row in privacy.merged(cells)] == list(ledgers.LAWS)
+    assert [row["law"] for row in privacy.merge_ledgers(cells)] == list(ledgers.LAWS)
 
 
 def test_sources_are_credited_with_what_they_state():
@@ -245,11 +245,11 @@ def test_bad_values_are_refused():
 def test_who_sees_what_of_the_paper():
     """Would catch a row left out, or a sum over other agents than those that are seen."""
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
-    assert (server.who, server.over, server.epsilon) == ("the server", 1, 1.0)
+    assert (server.viewer, server.over, server.epsilon) == ("the server", 1, 1.0)
     assert server.epsilon_at_delta == pytest.approx(1.0, abs=1e-5)
-    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
+    assert (agents.viewer, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
     assert actions.epsilon_at_delta == pytest.approx(0.358927689)
-    assert actions.who == OUTSIDE and actions.over == 50
+    assert actions.viewer == OUTSIDE and actions.over == 50
 
     rows = rows_of(fmab.hdp_mab(1.0, "20,17,13:star"))
     assert {who: row.over for who, row in rows.items()} == {
@@ -286,11 +286,11 @@ def test_an_agent_takes_out_its_own_message():
 def test_gossip_reaches_every_agent():
     """Would catch averages, which hold a neighbour's message, that the ledger says nothing of."""
     rows = privacy_ledger(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)
-    assert [(row.who, row.what, row.epsilon, row.over) for row in rows[:2]] == [
+    assert [(row.viewer, row.observation, row.epsilon, row.over) for row in rows[:2]] == [
         ("neighbours", "single messages", 8.0, 1),
         ("every agent", "averages that hold the message", 8.0, 1),
     ]
-    assert [row.who for row in rows[2:]] == [ACTIONS]
+    assert [row.viewer for row in rows[2:]] == [ACTIONS]
 
 
 def test_loose_gossip_does_not_hide_in_the_noise_of_all():
@@ -299,11 +299,11 @@ def test_loose_gossip_does_not_hide_in_the_noise_of_all():
     loose = fmab.ddp_mab(1.0, "complete", protocol="gossip", tolerance=0.8)
     assert loose.exchange(8).wait == 0 and not loose.exchange(8).exact
     actions = privacy_ledger(loose, 8)[-1]
-    assert (actions.who, actions.epsilon, actions.over) == (ACTIONS, 8.0, 1)
+    assert (actions.viewer, actions.epsilon, actions.over) == (ACTIONS, 8.0, 1)
     assert "the noise of few agents" in actions.why
     # Of two agents each holds the mean after one slot.
     pair = privacy_ledger(fmab.ddp_mab(1.0, "path", protocol="gossip", tolerance=0.4), 2)[-1]
-    assert (pair.who, pair.over) == (OUTSIDE, 2)
+    assert (pair.viewer, pair.over) == (OUTSIDE, 2)
     # Waits bare more, and flooding is exact.
     assert rows_of(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)[ACTIONS].epsilon == math.inf
     assert rows_of(fmab.ddp_mab(1.0, "complete"), 8)[OUTSIDE].over == 8
@@ -322,7 +322,7 @@ def test_what_is_about_one_round_says_so():
     headed "over the whole run"."""
     algorithm = fmab.cdp_mab(1.0, participation=0.3)
     rows = privacy_ledger(algorithm, 50)
-    found = [row.what.endswith("that round alone and not the run") for row in rows]
+    found = [row.observation.endswith("that round alone and not the run") for row in rows]
     assert found == [False, True, False, False]
     assert [row.over for row in rows][1] > 1  # the one with the smaller epsilon
     text = lines_of(algorithm)
@@ -362,13 +362,13 @@ def test_every_algorithm_states_who_sees_what(name):
     owner = collect_algorithms()[name]
     private = "epsilon" in owner.__dataclass_fields__
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)
-    assert rows[-1].who in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
+    assert rows[-1].viewer in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
     if not private and name not in COVERED:
         assert all(row.epsilon == math.inf for row in rows)
     if name in COVERED:
         assert rows[-1].epsilon == COVERED[name]
         # Who knows a share of the noise is hidden by the others'.
-        assert all(row.epsilon <= COVERED[name] for row in rows if row.who != "an agent")
+        assert all(row.epsilon <= COVERED[name] for row in rows if row.viewer != "an agent")
     if private:
         bare = privacy_ledger(owner(None), 50)
         assert len(bare) >= 1 and all(row.epsilon == math.inf for row in bare)
@@ -401,7 +401,7 @@ def test_what_somebody_else_changes_has_no_bound():
     ):
         rows = privacy_ledger(algorithm, 5, colluding=2)
         assert all(row.epsilon == math.inf for row in rows), algorithm
-    viewers = [row.who for row in privacy_ledger(Geometric(), 5)]
+    viewers = [row.viewer for row in privacy_ledger(Geometric(), 5)]
     assert viewers == ["anybody who gets messages", ACTIONS]
     # Other epochs, decided by what the server has sent, change nothing.
     longer = altered(fmab.cdp_mab, pulls_per_arm=staticmethod(lambda epoch: epoch.previous + 100.0))
@@ -523,11 +523,11 @@ def test_who_sees_messages_and_has_no_row_is_added():
     relayed = altered(
         fmab.dp_se, exchange=lambda self, agents: dataclasses.replace(server(agents), views=())
     )
-    first, *found = [(row.who, row.epsilon, row.why) for row in privacy_ledger(heard(0.5), 5)]
+    first, *found = [(row.viewer, row.epsilon, row.why) for row in privacy_ledger(heard(0.5), 5)]
     assert first[:2] == (ACTIONS, 0.5)
     assert found == [(who, math.inf, "not stated") for who in ("the server", "the agents")]
     anybody = privacy_ledger(relayed(0.5), 5)[-1]
-    assert (anybody.who, anybody.epsilon) == ("anybody who gets messages", math.inf)
+    assert (anybody.viewer, anybody.epsilon) == ("anybody who gets messages", math.inf)
     # Every released reward holds whatever the server sees.
     assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
 
@@ -553,7 +553,7 @@ def told_of(algorithm):
 
 def lines_of(algorithm):
     """Returns what is printed of that ledger, on one line."""
-    return " ".join(" ".join(privacy.lines(told_of(algorithm))).split())
+    return " ".join(" ".join(privacy.write_lines(told_of(algorithm))).split())
 
 
 TWICE, ONCE = "One pull changed, arm and reward, counts twice", "A changed arm may shift later"
@@ -597,10 +597,16 @@ def test_what_counts_twice_is_told_of_elimination_alone(algorithm, notes):
 def test_the_epsilons_of_several_configurations_have_two_ends(leaks, text):
     """Would catch a bound that is kept back since another has none, or "no bound" left out."""
     low = f"{laplace_sum_epsilon(6, 1 / 1.5):.3g}"
-    row = {"who": "every agent", "what": "sums", "source": "here", "why": "", "title": "mine"}
+    row = {
+        "viewer": "every agent",
+        "observation": "sums",
+        "source": "here",
+        "why": "",
+        "title": "mine",
+    }
     ledger = json.dumps([{**row, "leaks": [(None if e == math.inf else e, n) for e, n in leaks]}])
-    assert privacy.rows(ledger)[0][0]["epsilon"] == text.format(low)
-    lines = " ".join(map(str.strip, privacy.lines(ledger)))
+    assert privacy.write_table(ledger)[0][0]["epsilon"] == text.format(low)
+    lines = " ".join(map(str.strip, privacy.write_lines(ledger)))
     assert f" every agent, sums: {text.format(low)} " in f"{lines} "
 
 
@@ -615,14 +621,14 @@ def test_results_tell_their_ledger(tmp_path, uncomputed):
     store = tmp_path / "s"
     swept = uncomputed("ddp", problem, horizon=200, store=store, **options)
     rows = json.loads(swept.attrs["ledger"])
-    assert [(row["what"], row["where"], row["leaks"]) for row in rows] == [
+    assert [(row["observation"], row["where"], row["leaks"]) for row in rows] == [
         ("single messages", "", [[1.5, 1], [6.0, 1]]),
         ("actions", "graph ring", [[None, 1]]),
         ("actions", "graph complete", [[1.5, 6], [6.0, 6]]),
     ]
     opened = fmab.open_sweep(store, partial=True)
     assert opened.attrs["ledger"] == swept.attrs["ledger"]
-    lines = privacy.lines(swept.attrs["ledger"])
+    lines = privacy.write_lines(swept.attrs["ledger"])
     assert max(map(len, lines)) <= 80
     assert "  every agent, single messages: ε = 1.5 to 6" in lines
     assert f"  {ACTIONS} (graph ring): no bound" in lines
@@ -630,16 +636,16 @@ def test_results_tell_their_ledger(tmp_path, uncomputed):
     assert lines[-5].startswith("All rewards that one agent could get in one slot")
     assert lines[-3].startswith(TWICE) and lines[-2].startswith("Without") and CUT in lines[-1]
     # A table says the same as the lines.
-    table, notes = privacy.rows(swept.attrs["ledger"])
+    table, notes = privacy.write_table(swept.attrs["ledger"])
     expected = [("single messages", ""), ("actions", "graph ring"), ("actions", "graph complete")]
-    assert [(row["what"], row["where"]) for row in table] == expected
+    assert [(row["observation"], row["where"]) for row in table] == expected
     assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
     assert notes == [" ".join(" ".join(lines[-7:]).split())]
     assert lines[-7].startswith("Up to δ: the hockey-stick divergence")
     options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2}
     mixed = uncomputed(["ddp", "tree_ucb"], problem, **options)
-    text = " ".join(" ".join(privacy.lines(mixed.attrs["ledger"])).split())
+    text = " ".join(" ".join(privacy.write_lines(mixed.attrs["ledger"])).split())
     assert f"DDP-MAB: {TWICE}" in text and "Private UCB: A changed arm may" in text
     assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
@@ -650,7 +656,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
     for size in (1, 10, 49):
         *others, last = privacy_ledger(fmab.cdp_mab(0.5), 50, colluding=size)
         assert others == privacy_ledger(fmab.cdp_mab(0.5), 50)
-        assert last.who == f"{size} agent{'s' * (size > 1)} together" and last.over == 50 - size
+        assert last.viewer == f"{size} agent{'s' * (size > 1)} together" and last.over == 50 - size
         assert last.epsilon == 25.0
         assert last.epsilon_at_delta == laplace_sum_epsilon(50 - size, 1 / 25)
     # One agent is the agent that the ledger has anyway.
@@ -676,7 +682,7 @@ def test_a_coalition_takes_its_noise_out_of_a_sum():
 def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what):
     """Would catch sums where agents get single messages, and the least of what is seen."""
     last = privacy_ledger(algorithm, 10, colluding=3)[-1]
-    assert (last.who, last.epsilon, last.what) == ("3 agents together", epsilon, what)
+    assert (last.viewer, last.epsilon, last.observation) == ("3 agents together", epsilon, what)
     assert last.over == (algorithm.name != "uniform_play")
 
 
@@ -684,15 +690,15 @@ def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, wha
 def test_an_agent_takes_its_share_out_of_a_secure_sum(agents, expected):
     """Would catch a share that hides its owner's neighbour, or one of another size."""
     server, agent, outsider = privacy_ledger(fmab.dist_dp_se(1.0), agents)
-    assert (server.epsilon, agent.who, outsider.epsilon) == (1.0, "an agent", 1.0)
+    assert (server.epsilon, agent.viewer, outsider.epsilon) == (1.0, "an agent", 1.0)
     assert agent.epsilon == pytest.approx(expected, abs=5e-4)
     # Another law hides it than that of whole variables: no smaller epsilon follows.
     assert (agent.over, agent.epsilon_at_delta) == (0, agent.epsilon)
     told = json.dumps([{**server._asdict(), "leaks": [[agent.epsilon, 0]]}])
-    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.lines(told), ""])
+    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.write_lines(told), ""])
     one = privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1]
-    assert (one.epsilon, one.who) == (agent.epsilon, "1 agent together")
-    assert one.what == f"sums over {agents} agents, less their own shares of the noise"
+    assert (one.epsilon, one.viewer) == (agent.epsilon, "1 agent together")
+    assert one.observation == f"sums over {agents} agents, less their own shares of the noise"
 
 
 def test_half_of_the_shares_bound_nothing():
@@ -728,13 +734,13 @@ def test_results_say_what_holds_up_to_delta_alone():
     """Would catch a table that says "no bound" for one of two agents who share a noise."""
     problem, how = fmab.Problem.uniform(2, 4), {"horizon": 500, "seeds": 2, "times": 1}
     one = fmab.simulate(fmab.dist_dp_se(1.0), problem, **how)
-    text = "\n".join(privacy.lines(one.attrs["ledger"]))
+    text = "\n".join(privacy.write_lines(one.attrs["ledger"]))
     assert "  an agent: no bound without δ, and 3.47 up to δ = 10⁻⁶\n" in text
     assert "hockey-stick" in text
     several = fmab.sweep("dist_dp_se", problem, epsilon=[0.5, 2, 1], **how).attrs["ledger"]
-    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.lines(several))
+    assert "no bound without δ, and 2.68 to 4.77 up to δ" in "\n".join(privacy.write_lines(several))
     none = fmab.simulate(fmab.dist_dp_se(None), problem, **how)
-    assert "  an agent: no bound\n" in "\n".join(privacy.lines(none.attrs["ledger"]))
+    assert "  an agent: no bound\n" in "\n".join(privacy.write_lines(none.attrs["ledger"]))
 
 
 @pytest.mark.parametrize("shares", [(1.0, 0, 5), (1.0, 6, 5), (1.0, 5)])
@@ -783,7 +789,7 @@ def test_a_coalition_is_never_guessed():
     refuses(
         "Altered.coalition=..: must be one Disclosure", privacy_ledger, bare(1.0), 5, colluding=1
     )
-    assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
+    assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].viewer == OUTSIDE
     silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
     assert (silent.epsilon, silent.why) == (math.inf, "no noise")
 
@@ -842,7 +848,7 @@ def test_units_of_a_claim_cover_what_another_accountant_has():
     for delta in (1e-6, 1e-4, 1e-2):
         # All in one sum of five agents' noise, five rewards of one agent.
         one = privacy_ledger(fmab.cdp_mab(0.2), 5, delta)[2]
-        assert (one.who, one.over, one.epsilon) == (OUTSIDE, 5, pytest.approx(1.0))
+        assert (one.viewer, one.over, one.epsilon) == (OUTSIDE, 5, pytest.approx(1.0))
         widened = 5 * math.exp(4 * one.epsilon_at_delta) * delta
         true = [row["epsilon"] for at, row in five.items() if at >= widened]
         assert all(epsilon <= 5 * one.epsilon_at_delta for epsilon in true)

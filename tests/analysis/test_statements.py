@@ -11,13 +11,19 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import ledger_of
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.costs import NOTHING, Cost, cost_of, exposure_of, leak_text
-from fmab_jax.analysis.statements import Comparison, Participant, Question, p_text, tally
+from fmab_jax.analysis.costs import NO_MESSAGES, Cost, read_cost, read_exposure, write_leak
+from fmab_jax.analysis.statements import (
+    Comparison,
+    Participant,
+    Question,
+    count_verdicts,
+    write_p_value,
+)
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
     """A result that says so much of its ledger; links of two seeds on three meters at T."""
-    ledger = [{"what": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
+    ledger = [{"observation": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
     return xr.Dataset(
         {"links": (("seed", "time", "meter"), np.array([[[0, 0, 0], row] for row in links]))},
         {"priced": ("meter", [False, True, False]), "side": ("meter", ["server", "peer", "peer"])},
@@ -28,27 +34,27 @@ def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
 def test_the_leak_is_that_of_who_is_told_most():
     """Would catch actions taken for messages, the least view, and a meter without a price."""
     both = [("sums over 9 agents", 0.5), ("single messages", 4.5), ("actions", None)]
-    found = cost_of(stated(both, 4.5))
+    found = read_cost(stated(both, 4.5))
     # Links to the server always have a price; of the peers' meters, one has.
     assert found[:3] == (4.5, "single messages", (1 + 2 + 5 + 6) / 2)
-    open_ = cost_of(stated([("messages", None), ("sums over 9 agents", 2.0)], math.inf))
+    open_ = read_cost(stated([("messages", None), ("sums over 9 agents", 2.0)], math.inf))
     assert open_[:2] == (math.inf, "messages")
-    assert cost_of(stated([("actions", 1.0)], 1.0))[:2] == (0.0, NOTHING)
+    assert read_cost(stated([("actions", 1.0)], 1.0))[:2] == (0.0, NO_MESSAGES)
     # What is stated of privacy claims nothing that the ledger does not.
-    assert cost_of(stated([("messages", None)], 0.5)).leak == math.inf
+    assert read_cost(stated([("messages", None)], 0.5)).leak == math.inf
     # A ledger of several configurations leaves it to the coordinate of one, but for its least.
     several = stated(both, 99.0)
     ledger = json.loads(several.attrs["ledger"])
     ledger[1]["leaks"] = [[4.5, 1], [9.0, 1], [None, 1]]
     several.attrs["ledger"] = json.dumps(ledger)
     for said, leak in ((9.0, 9.0), ("none", math.inf), (1.0, 4.5)):
-        assert cost_of(several.assign_coords(epsilon_message=said)).leak == leak
+        assert read_cost(several.assign_coords(epsilon_message=said)).leak == leak
 
 
 def merged(rows, **coords):
     """A configuration of a sweep whose ledger has rows (title, what, where)."""
     ledger = [
-        {"title": title, "what": what, "where": where, "leaks": [[1.0, 1]]}
+        {"title": title, "observation": what, "where": where, "leaks": [[1.0, 1]]}
         for title, what, where in rows
     ]
     return stated([], 3.0).assign_attrs(ledger=json.dumps(ledger)).assign_coords(coords)
@@ -71,29 +77,29 @@ BOTH = [
     ("rows", "coords", "view"),
     [
         (POOLED, {"pooled": "True"}, "messages"),
-        (POOLED, {"pooled": "False"}, NOTHING),
+        (POOLED, {"pooled": "False"}, NO_MESSAGES),
         (POOLED, {}, ""),  # which of the two it is was dropped
         (NOISY, {"epsilon": 1.0, "graph": "star"}, "single messages"),
         (NOISY, {"epsilon": "0.5", "graph": "2,3:ring"}, "single messages"),
         (NOISY, {"epsilon": "none", "graph": "star"}, "messages"),
-        (NOISY, {"epsilon": 1.0, "graph": "path"}, NOTHING),
+        (NOISY, {"epsilon": 1.0, "graph": "path"}, NO_MESSAGES),
         (BOTH, {"algorithm": "cdp"}, "single messages"),
         (BOTH, {"algorithm": "dist_dp_se"}, "sums over 4 agents"),
-        (BOTH, {"algorithm": "single"}, NOTHING),
+        (BOTH, {"algorithm": "single"}, NO_MESSAGES),
         (BOTH, {"algorithm": "somebody's"}, ""),
         (BOTH, {}, ""),
     ],
 )
 def test_the_ledger_of_a_sweep_is_read_for_one_configuration(rows, coords, view):
     """Would catch what one algorithm, or one value, tells told of another."""
-    assert cost_of(merged(rows, **coords)).view == view
+    assert read_cost(merged(rows, **coords)).view == view
 
 
 def test_p_values_are_written():
     """Would catch "0.000" or a p-value of twice its size, and one below what t can know."""
     texts = {1.0: "1.000", 0.03249: "0.032", 0.001: "0.001", 0.00052: "0.00052"}
     texts |= {1.26e-7: "1.3×10⁻⁷", 1e-15: "10⁻¹⁵", 9e-16: "< 10⁻¹⁵", 0.0: "< 10⁻¹⁵"}
-    assert {value: p_text(value) for value in texts} == texts
+    assert {value: write_p_value(value) for value in texts} == texts
 
 
 UNKNOWN = Cost()
@@ -103,7 +109,9 @@ def made(costs=(UNKNOWN, UNKNOWN), **changes):
     """A comparison, for its words."""
     runs = zip(("p = 0.2", "p = 0.4"), (186.0, 100.0), costs, strict=True)
     plain = {
-        "participants": tuple(Participant.of(name, 100, mean, cost) for name, mean, cost in runs),
+        "participants": tuple(
+            Participant.from_cost(name, 100, mean, cost) for name, mean, cost in runs
+        ),
         "question": Question(1000, 0, "agents 5, arms 3"),
         **{"difference": 86.0, "lower": 85.0, "upper": 87.0, "p_value": 1e-20},
         **{"percent": 86.0, "percent_lower": 85.0, "percent_upper": 87.0, "adjusted": 1e-20},
@@ -138,9 +146,9 @@ def test_one_plain_sentence(changes, sentence):
 def test_what_a_result_does_not_say_is_not_told():
     """Would catch a leak of 0, or no links, where an old file is silent."""
     silent = stated([], 3.0).drop_vars("links")
-    assert np.isnan([cost_of(silent).leak, cost_of(silent).links]).all()
-    assert cost_of(silent).view == "" and leak_text(cost_of(silent)) == ""
-    assert made((cost_of(silent), Cost(1.0, "messages", 3.0))).sentence.endswith("[85, 87]")
+    assert np.isnan([read_cost(silent).leak, read_cost(silent).links]).all()
+    assert read_cost(silent).view == "" and write_leak(read_cost(silent)) == ""
+    assert made((read_cost(silent), Cost(1.0, "messages", 3.0))).sentence.endswith("[85, 87]")
 
 
 ONE, SUM = "single messages", "sums over 50 agents"
@@ -151,7 +159,7 @@ ONE, SUM = "single messages", "sums over 50 agents"
     [
         ((5, ONE, 190), (5, ONE, 190), f"leak ε = 5 each ({ONE}); links 190 each"),
         ((50, ONE, 250), (1, SUM, 639), f"leak ε = 50 ({ONE}) and 1 ({SUM}); links 250 and 639"),
-        ((0, NOTHING, 0), (0, NOTHING, 0), "leak nothing each; links 0 each"),
+        ((0, NO_MESSAGES, 0), (0, NO_MESSAGES, 0), "leak nothing each; links 0 each"),
         ((math.inf, ONE, 7), (math.inf, ONE, 7), f"leak no bound each ({ONE}); links 7 each"),
         ((), (), ""),
     ],
@@ -167,7 +175,7 @@ def test_leaks_and_links_of_two_runs_are_written(first, second, text):
     [
         ((6, ONE, 38.125), (30, ONE, 190), "less", f"ε = 6 and 30 ({ONE})"),
         ((30, SUM, 38.125), (6, SUM, 190), "more", f"ε = 30 and 6 ({SUM})"),
-        ((0, NOTHING, 1), (math.inf, ONE, 2), "less", f"nothing and no bound ({ONE})"),
+        ((0, NO_MESSAGES, 1), (math.inf, ONE, 2), "less", f"nothing and no bound ({ONE})"),
         ((math.inf, ONE, 7), (2, ONE, 7), "more", f"no bound and ε = 2 ({ONE})"),
         ((math.inf, SUM, 7), (2, ONE, 7), "more", f"no bound ({SUM}) and ε = 2 ({ONE})"),
     ],
@@ -191,17 +199,17 @@ def test_runs_and_sweeps_say_what_they_cost():
     }
     for number, heard in enumerate((1, 4)):
         cell = swept["curves"].isel(participation=number)
-        found = cost_of(cell)
+        found = read_cost(cell)
         assert found[:2] == (0.5 * heard, "single messages")
         rounds = cell.rounds_made.values.mean()
         assert found.links == pytest.approx(heard * rounds, rel=1e-12) and rounds > 0
-        kept = cost_of(swept["summary"].isel(participation=number))
+        kept = read_cost(swept["summary"].isel(participation=number))
         assert kept[:2] == found[:2] and kept.links == pytest.approx(found.links, rel=1e-12)
     (told,) = fmab.compare_all(swept["curves"])
-    few, all_ = (cost_of(swept["curves"].isel(participation=n)) for n in (0, 1))
+    few, all_ = (read_cost(swept["curves"].isel(participation=n)) for n in (0, 1))
     pair = zip(told.participants, (few, all_), strict=True)
     for each, cost in pair:
-        assert (each.view, each.links, each.trust) == cost[1:] and each.leak == leak_text(cost)
+        assert (each.view, each.links, each.trust) == cost[1:] and each.leak == write_leak(cost)
     assert "; p = 0.25 leaks less: ε = 0.5 and 2 (single messages); links " in told.sentence
     assert told.question.problem.startswith("agents 4, arms 3, problem drawn")
 
@@ -263,20 +271,20 @@ def test_trust_is_that_of_the_configuration_that_ran(algorithm, trust):
         for seen in ledger_of(algorithm, exchange)
     ]
     attrs = {"ledger": json.dumps(ledger), "algorithm": algorithm.name, "epsilon_message": leak}
-    assert exposure_of(xr.Dataset(attrs=attrs)).trust == trust
+    assert read_exposure(xr.Dataset(attrs=attrs)).trust == trust
 
 
 def test_trust_is_known_of_whoever_has_a_ledger():
     """Would catch "not known" of a plug-in whose results say who sees what, and a name for nobody
     where a ledger tells no names."""
     rows = [("CDP-MAB", "single messages", "")]
-    assert cost_of(merged(rows, algorithm="somebody's")).trust == TRUSTS[0]
+    assert read_cost(merged(rows, algorithm="somebody's")).trust == TRUSTS[0]
     open_ = merged(rows, algorithm="cdp")
     ledger = json.loads(open_.attrs["ledger"])
     ledger[0]["leaks"] = [[None, 1]]
-    found = cost_of(open_.assign_attrs(ledger=json.dumps(ledger))).trust
+    found = read_cost(open_.assign_attrs(ledger=json.dumps(ledger))).trust
     assert found == "whoever sees single messages"
-    assert cost_of(stated([], 1.0)).trust == ""
+    assert read_cost(stated([], 1.0)).trust == ""
 
 
 def test_a_record_is_written_as_cells():
@@ -294,7 +302,7 @@ def test_a_record_is_written_as_cells():
         *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
     ]
     assert found.cells("messages")["leaks ε"] == "6 and no bound"
-    assert found.how == "Paired by seed: Student's t of the differences; 100 seeds each"
+    assert found.method_note == "Paired by seed: Student's t of the differences; 100 seeds each"
     unknown = made(percent=math.nan, percent_lower=math.nan, percent_upper=math.nan).cells()
     assert unknown["per cent"] == unknown["interval of it"] == "–"
     assert unknown["leaks ε"] == ""
@@ -305,8 +313,8 @@ def test_counts_of_a_heading_are_counts_of_records():
     less = {"difference": -86.0, "percent": -86.0}
     given = [made(), made(adjusted=0.051), made(**less), made(**less), made(**less, adjusted=0.2)]
     assert [each.verdict for each in given] == ["more", "not shown", "less", "less", "not shown"]
-    assert tally(given) == ("5 comparisons: more regret 1, less 2, no difference shown 2")
-    assert tally(given[:1]) == "1 comparison: more regret 1, less 0, no difference shown 0"
+    assert count_verdicts(given) == ("5 comparisons: more regret 1, less 2, no difference shown 2")
+    assert count_verdicts(given[:1]) == "1 comparison: more regret 1, less 0, no difference shown 0"
 
 
 def test_own_labels_stand_for_algorithms_and_final_tables_say_costs():
@@ -322,13 +330,13 @@ def test_own_labels_stand_for_algorithms_and_final_tables_say_costs():
     table = fmab.final_table(data)
     assert table.leak_epsilon.values.tolist() == [[2.0, 4.0], [0.0, 0.0]]
     for one in (data, table):
-        mine = cost_of(one.isel(algorithm=0, epsilon=1))
+        mine = read_cost(one.isel(algorithm=0, epsilon=1))
         assert (mine.leak, mine.view) == (4.0, "single messages")
         assert mine.trust == fmab.cdp_mab.trusted
         links = float(data.links.isel(algorithm=0, epsilon=1, time=-1).sel(meter="server").mean())
         assert mine.links == links
-        quiet = cost_of(one.isel(algorithm=1, epsilon=1))
-        assert (quiet.view, quiet.trust) == (NOTHING, "nobody: nothing is told" + OPEN)
+        quiet = read_cost(one.isel(algorithm=1, epsilon=1))
+        assert (quiet.view, quiet.trust) == (NO_MESSAGES, "nobody: nothing is told" + OPEN)
 
 
 def test_an_end_of_an_interval_that_is_not_0_is_not_written_as_0():
@@ -339,4 +347,4 @@ def test_an_end_of_an_interval_that_is_not_0_is_not_written_as_0():
         (361.2, 348.4, 374.1): ("361", "[348, 374]"),
         (2.5, 0.0, 5.0): ("2", "[0, 5]"),
     }
-    assert {case: statements.with_ends(*case) for case in cases} == cases
+    assert {case: statements.write_interval(*case) for case in cases} == cases

@@ -48,7 +48,7 @@ def walks(seeds, times, offset, seed=0):
 def test_moments_of_a_million_values_are_the_two_pass_ones(offset, full):
     """Would catch digits lost to a large mean (mean / sd = 1e7), a block left out, ddof 0."""
     curves = walks(400_123, 3, offset)
-    assert_moments(summary.moments(curves, full=full), *two_pass(curves))
+    assert_moments(summary.compute_moments(curves, full=full), *two_pass(curves))
 
 
 def test_one_pass_formula_fails_the_same_check():
@@ -68,10 +68,10 @@ def test_parts_merged_in_any_of_20_orders_are_the_whole(offset):
     truth = two_pass(curves)
     rng = np.random.default_rng(1)
     cuts = np.sort(rng.choice(np.arange(1, 60_000), 40, replace=False))
-    parts = [summary.moments(part) for part in np.split(curves, [*cuts, 59_999])]
+    parts = [summary.compute_moments(part) for part in np.split(curves, [*cuts, 59_999])]
     assert min(part.seeds for part in parts) == 1
     for _ in range(20):
-        found = summary.merged([parts[place] for place in rng.permutation(len(parts))])
+        found = summary.merge_all([parts[place] for place in rng.permutation(len(parts))])
         assert found.seeds == 60_000
         assert_moments(found, *truth)
 
@@ -80,19 +80,21 @@ def test_parts_merged_in_any_of_20_orders_are_the_whole(offset):
 @pytest.mark.parametrize("full", [True, False])
 def test_constant_curves_have_exactly_no_scatter(value, full):
     """Would catch the rounding of a mean showing as spread, in one part or after a merge."""
-    parts = [summary.moments(np.full((seeds, 3), value), full=full) for seeds in (1, 2500, 7)]
-    for found in (parts[1], summary.merged(parts)):
+    parts = [
+        summary.compute_moments(np.full((seeds, 3), value), full=full) for seeds in (1, 2500, 7)
+    ]
+    for found in (parts[1], summary.merge_all(parts)):
         assert found.mean.tolist() == 3 * [value]
         assert not found.scatter.any() and not found.covariance.any()
 
 
 def test_moments_of_small_numbers_are_exact():
     """Would catch a lost cross term: 0, 1, 2 and 0, 4, -1 have products known by hand."""
-    found = summary.moments(np.array([[0.0, 0.0], [1.0, 4.0], [2.0, -1.0]]))
+    found = summary.compute_moments(np.array([[0.0, 0.0], [1.0, 4.0], [2.0, -1.0]]))
     assert (found.seeds, found.mean.tolist()) == (3, [1.0, 1.0])
     assert found.scatter.tolist() == [[2.0, -1.0], [-1.0, 14.0]]
     assert found.covariance.tolist() == [[1.0, -0.5], [-0.5, 7.0]]
-    one = summary.moments(np.array([[3.0, 5.0]]))
+    one = summary.compute_moments(np.array([[3.0, 5.0]]))
     assert one.mean.tolist() == [3.0, 5.0] and np.isnan(one.covariance).all()
 
 
@@ -101,7 +103,7 @@ def test_heavy_tails_cost_no_digits(spread):
     """Would catch parts of numbers cut relative to an outlier, or columns sharing a scale."""
     rng = np.random.default_rng(2)
     curves = rng.standard_t(3, (50_000, 4)) * [spread, 1.0, 1e-3, spread]
-    assert_moments(summary.moments(curves), *two_pass(curves))
+    assert_moments(summary.compute_moments(curves), *two_pass(curves))
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -112,9 +114,9 @@ def test_a_device_finds_the_same_bytes(seeds, times, full):
     walk[:, :, 0] = 0.0
     walk[1] *= 1e-3
     with jax.enable_x64(True):
-        found = device_summary.moments(jnp.asarray(walk), full=full)
+        found = device_summary.compute_moments(jnp.asarray(walk), full=full)
     for curves, own in zip(walk, found, strict=True):
-        expected = summary.moments(curves, full=full)
+        expected = summary.compute_moments(curves, full=full)
         assert own.seeds == expected.seeds
         for mine, other in zip(own[1:], expected[1:], strict=True):
             assert mine.tobytes() == other.tobytes()
@@ -157,9 +159,9 @@ def test_memory_layout_changes_no_byte():
     curves = walks(2500, 6, 1e3)
     wide = np.zeros((5000, 12))
     wide[::2, ::2] = curves
-    expected = summary.moments(curves)
+    expected = summary.compute_moments(curves)
     for other in (np.asfortranarray(curves), wide[::2, ::2]):
-        found = summary.moments(other)
+        found = summary.compute_moments(other)
         for name in ("anchor", "offset", "scatter"):
             assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
 
@@ -186,13 +188,15 @@ def test_histogram_quantiles_are_order_statistics_within_a_bin(seeds, kind):
         "huge": 2.0**53 * rng.random(seeds),
         "tiny": 1e-11 + 1e-9 * rng.random(seeds),
     }[kind]
-    found = summary.quantiles(*summary.tallied(summary.bins(values)), LEVELS)
+    found = summary.read_quantiles(*summary.count_values(summary.find_bins(values)), LEVELS)
     np.testing.assert_allclose(found, order_statistics(values), rtol=BIN_WIDTH, atol=0)
 
 
 def test_a_quantile_at_a_whole_rank_is_that_rank():
     """Would catch 0.07 x 100 = 7.000000000000001 taken for rank 8, and 0.55 x 100 for 56."""
-    found = summary.quantiles(*summary.tallied(summary.bins(np.arange(1.0, 101.0))), LEVELS)
+    found = summary.read_quantiles(
+        *summary.count_values(summary.find_bins(np.arange(1.0, 101.0))), LEVELS
+    )
     expected = [1, 5, 7, 25, 50, 55, 75, 95, 99, 100]
     np.testing.assert_allclose(found, expected, rtol=BIN_WIDTH)
 
@@ -200,22 +204,22 @@ def test_a_quantile_at_a_whole_rank_is_that_rank():
 def test_zeros_stay_zero():
     """Would catch the logarithm of 0, or a quantile of zeros that is a little above 0."""
     values = np.array([0.0] * 60 + [5.0] * 40)
-    place, counts = summary.tallied(summary.bins(values))
+    place, counts = summary.count_values(summary.find_bins(values))
     assert (place[0], counts.tolist()) == (0, [60, 40])
-    found = summary.quantiles(place, counts, np.array([0.0, 0.01, 0.6, 0.61]))
+    found = summary.read_quantiles(place, counts, np.array([0.0, 0.01, 0.6, 0.61]))
     assert found[:3].tolist() == [0.0, 0.0, 0.0]
     assert found[3] == pytest.approx(5.0, rel=BIN_WIDTH)
-    assert summary.bins(np.array([9e-13, 1e-12])).tolist() == [0, 1]
+    assert summary.find_bins(np.array([9e-13, 1e-12])).tolist() == [0, 1]
 
 
 def test_values_lie_between_the_edges_of_their_bins():
     """Would catch bins and edges that disagree, or a ratio of edges other than 1 + BIN_WIDTH."""
     values = np.exp(np.random.default_rng(4).uniform(math.log(1e-12), math.log(1e17), 100_000))
-    place = summary.bins(values)
-    low, high = summary.bin_edges(place)
+    place = summary.find_bins(values)
+    low, high = summary.find_bin_edges(place)
     assert (values >= low * (1 - 1e-12)).all() and (values < high * (1 + 1e-12)).all()
     np.testing.assert_allclose(high / low, 1 + BIN_WIDTH, rtol=1e-12)
-    assert [float(edge[0]) for edge in summary.bin_edges(np.array([0]))] == [0.0, 1e-12]
+    assert [float(edge[0]) for edge in summary.find_bin_edges(np.array([0]))] == [0.0, 1e-12]
 
 
 def test_counts_merge_exactly_in_any_order():
@@ -223,7 +227,7 @@ def test_counts_merge_exactly_in_any_order():
     rng = np.random.default_rng(5)
     values = rng.poisson(3.0, 5000) ** 2
     whole, expected = np.unique(values, return_counts=True)
-    parts = [summary.tallied(part) for part in np.split(values, [1, 20, 21, 1500, 4000])]
+    parts = [summary.count_values(part) for part in np.split(values, [1, 20, 21, 1500, 4000])]
     for _ in range(20):
         found, counts = summary.add_counts([parts[i] for i in rng.permutation(len(parts))])
         assert found.tolist() == whole.tolist() and counts.tolist() == expected.tolist()

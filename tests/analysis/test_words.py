@@ -20,28 +20,28 @@ def coordinate(value, **attrs):
     "write, values",
     [
         (
-            words.short,
+            words.write_short,
             {0: "0", 1e-4: "0.0001", 9.9e-5: "9.900e-05", 0.123456: "0.1235", 5.0: "5"}
             | {12.345: "12.35", 999.94: "999.9", 1000.6: "1,001", -1000.6: "-1,001"}
             | {1e11: "100,000,000,000", 1e12: "1.000e+12"},
         ),
         (
-            words.whole,
+            words.write_count,
             {0: "0", 999: "999", 1000: "1000", 9999: "9999", 10**4: "10⁴", 12345: "12,345"}
             | {20000: "20,000", 10**6: "10⁶", 10**12: "10¹²", 101000: "101,000"},
         ),
         (
-            words.written,
+            words.write_number,
             {0.5: "0.5", 1000: "1000", 9999: "9999", 1e4: "10⁴", 2e4: "2×10⁴", 12345: "12345"}
             | {1.2e-7: "1.2×10⁻⁷", 1e-15: "10⁻¹⁵", 1234567.0: "1.23457×10⁶", -2e4: "-2×10⁴"},
         ),
         (
-            words.label_text,
+            words.write_label,
             {"ring": "ring", 2.0: "2", 10**6: "1000000", 0.12345: "0.12345", 0.5: "0.5"}
             | {0.123456789: "0.123456789", math.inf: "none"},
         ),
         (
-            words.privacy,
+            words.write_privacy,
             {0.5: "ε = 0.5", 1e4: "ε = 10⁴", math.inf: "no noise", "none": "no noise"}
             | {0.1234567: "ε = 0.1234567", 0.1 + 0.2: "ε = 0.3"},
         ),
@@ -68,7 +68,7 @@ def test_numbers_case_by_case(write, values):
 )
 def test_values_of_a_parameter(made, value, label, told):
     """Would catch a symbol without its value, "no noise" after a symbol, and True taken for 1."""
-    assert (words.value_label(made, value), words.told(made, value)) == (label, told)
+    assert (words.write_tick(made, value), words.format_value(made, value)) == (label, told)
 
 
 def test_what_all_share_is_told_once():
@@ -81,10 +81,10 @@ def test_what_all_share_is_told_once():
     )
     sizes = ["M = 50 agents", "K = 1 arm", "T = 10⁶ slots"]
     rest = ["R = 3", "by components", "p = 0.4", "root seed 7"]
-    assert words.facts(data) == ["CDP-MAB", "ε = 0.5", *sizes, *rest]
-    leaks = words.facts(data, ["rounds", "agents"], leaks=True)
+    assert words.list_facts(data) == ["CDP-MAB", "ε = 0.5", *sizes, *rest]
+    leaks = words.list_facts(data, ["rounds", "agents"], leaks=True)
     assert leaks == ["CDP-MAB", "ε = 0.5 (25 per message)", *sizes[1:], *rest[1:]]
-    found = words.facts(data, ["epsilon", "participation"])
+    found = words.list_facts(data, ["epsilon", "participation"])
     assert found == ["CDP-MAB", *sizes, "R = 3", "by components", "root seed 7"]
 
 
@@ -92,20 +92,26 @@ def test_what_all_share_is_told_once():
     "rows, told",
     [
         ([], False),
-        ([{"what": "actions", "leaks": [[0.5, 1]]}], False),
-        ([{"what": "single messages", "leaks": [[None, 0]]}], False),
-        ([{"what": "actions", "leaks": [[None, 0]]}, {"what": "sums", "leaks": [[5.0, 2]]}], True),
+        ([{"observation": "actions", "leaks": [[0.5, 1]]}], False),
+        ([{"observation": "single messages", "leaks": [[None, 0]]}], False),
+        (
+            [
+                {"observation": "actions", "leaks": [[None, 0]]},
+                {"observation": "sums", "leaks": [[5.0, 2]]},
+            ],
+            True,
+        ),
     ],
 )
 def test_what_a_message_leaks_is_told_where_a_ledger_covers_one(rows, told):
     """Would catch "5 per message" of who sends none, or whose ledger has no bound."""
     attrs = {"title": "CDP-MAB", "epsilon": 0.5, "epsilon_message": 5.0, "ledger": json.dumps(rows)}
-    facts = words.facts(xr.Dataset(attrs=attrs), leaks=True)
+    facts = words.list_facts(xr.Dataset(attrs=attrs), leaks=True)
     assert facts == ["CDP-MAB", "ε = 0.5 (5 per message)" if told else "ε = 0.5"]
 
 
 def test_labels_by_what_is_said_of_them():
     """Would catch labels that are lost, or grouped by their name."""
-    assert words.grouped({"a": 1, "b": 2, "c": 1}) == {1: "a / c", 2: "b"}
+    assert words.group_labels({"a": 1, "b": 2, "c": 1}) == {1: "a / c", 2: "b"}
     found = [words.is_number(x) for x in (1, 0.5, np.float32(2), True, math.nan, "1")]
     assert found == [True, True, True, False, False, False]

@@ -43,8 +43,8 @@ def swept(root_seed=0, seeds=12, **axes):
 
 LEDGER = [
     {
-        **{"title": "CDP-MAB", "who": "the server", "why": "", "source": ""},
-        **{"what": "single messages", "where": f"epsilon {e}", "leaks": [[5 * e, 1]]},
+        **{"title": "CDP-MAB", "viewer": "the server", "why": "", "source": ""},
+        **{"observation": "single messages", "where": f"epsilon {e}", "leaks": [[5 * e, 1]]},
     }
     for e in (0.1, 1.0)
 ]

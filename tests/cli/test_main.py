@@ -41,7 +41,7 @@ from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
-from fmab_jax.plots.runs import cells, plot_runs, save_figure
+from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
@@ -142,7 +142,7 @@ def test_table_and_figure_show_what_the_file_holds(folder, capsys):
     kept = fmab.load("eps.nc")
     assert kept.epsilon.values.tolist() == [0.5, "none"]
     np.testing.assert_array_equal(kept.regret.values, data.regret.values)
-    again = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
+    again = plot_runs(select_cells(data), level=0.9, kind="pointwise", server_price=25.0)
     assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 

@@ -172,7 +172,7 @@ def test_labels_that_differ_look_different(folder, capsys):
     words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
     found = rows(said(capsys, words)[0], dims=1)
     assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
-    told = list(plots.cells(open_sweep("near")))
+    told = list(plots.select_cells(open_sweep("near")))
     assert told == ["ε = 0.12345", "ε = 0.12346"]
 
 

@@ -14,7 +14,7 @@ from spoken import said
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
-from fmab_jax.analysis.overview import remarks_of
+from fmab_jax.analysis.overview import write_remarks
 from fmab_jax.cli import bounds
 
 SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
@@ -85,7 +85,7 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     columns = len(lines[0].split("{")[-1].rstrip("}"))
     assert {line.count("&") for line in rows} == {columns - 1}
     assert not [line for line in rows if "%" in line.replace(r"\%", "")]
-    assert overviews._latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
+    assert overviews._write_latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
 
 
 def test_markdown_and_other_words(written, capsys):
@@ -109,24 +109,24 @@ def test_arms_lost_by_agents_that_differ_are_explained(swept):
     for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
         table = fmab.final_table(swept)
         table.best_arm_lost[spread, 0] = lost
-        told = [line for line in remarks_of(table, swept) if "agents differ" in line]
+        told = [line for line in write_remarks(table, swept) if "agents differ" in line]
         assert len(told) == wanted
     table = fmab.final_table(swept.isel(spread=1))
     table.best_arm_lost[0] = 2
-    assert "agents differ" in remarks_of(table, swept)[-1]
+    assert "agents differ" in write_remarks(table, swept)[-1]
 
 
 def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
     low, high = float(shares.min()), float(shares.max())
-    told = remarks_of(fmab.final_table(swept), swept)
+    told = write_remarks(fmab.final_table(swept), swept)
     assert high > low and told == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
         "To see a choice, take a longer horizon or fewer arms."
     ]
     decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
-    assert remarks_of(fmab.final_table(decided), decided) == []
+    assert write_remarks(fmab.final_table(decided), decided) == []
 
 
 def test_bounds_say_that_they_are_capped(capsys):
@@ -150,7 +150,7 @@ def test_a_notebook_shows_an_overview(swept):
     table = page.find("table")
     cells = [[cell.text.strip() for cell in row.iter("td")] for row in table.iter("tr")][1:]
     assert cells == [list(row) for row in found.rows]
-    regrets = [row["regret"] for row in found.named]
+    regrets = [row["regret"] for row in found.records]
     assert regrets == sorted(regrets, reverse=True) and len(regrets) == 2
     assert "the server, single messages" in page.find("details").find("pre").text
     assert str(found).startswith(found.title) and found.legend in str(found)

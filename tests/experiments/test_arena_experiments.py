@@ -22,7 +22,7 @@ from experiments import (
 )
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import write_count
 from fmab_jax.core import ledgers
 
 
@@ -114,10 +114,10 @@ def leaked(view, name, algorithm):
     """Returns what an algorithm leaks to a view."""
     rows = fmab.privacy_ledger(algorithm, 50, delta=1e-6)
     if view == "messages":
-        return max(row.epsilon for row in rows if row.what != "actions")
+        return max(row.epsilon for row in rows if row.observation != "actions")
     if view == "actions":
         # An agent of Dist-DP-SE knows its own share of the noise, and is no outsider.
-        (row,) = (row for row in rows if row.what == "actions" and row.who != "an agent")
+        (row,) = (row for row in rows if row.observation == "actions" and row.viewer != "an agent")
         return row.epsilon_at_delta
     if name.endswith("_pooled"):  # In its ledger anybody sees what is released.
         # An outsider's actions follow from the same sums.
@@ -125,8 +125,8 @@ def leaked(view, name, algorithm):
     if name in ("cdp", "cdp_scaled"):
         # In its ledger the server sees messages: here it sees their sum alone.
         return laplace_sum_epsilon(50, 1 / algorithm.epsilon_message, 1e-6)
-    (row,) = (row for row in rows if row.who == "the server")
-    assert row.what.startswith("sums over ")
+    (row,) = (row for row in rows if row.viewer == "the server")
+    assert row.observation.startswith("sums over ")
     return row.epsilon_at_delta
 
 
@@ -174,7 +174,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     alone = {name for name in absent if arena.LINE_UP[name].alone}
     assert set(absent) - alone == bare | {"demab_private"}
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
-        assert (row.who, row.over, row.law) == (ledgers.OUTSIDE, 50, ledgers.BITS)
+        assert (row.viewer, row.over, row.law) == (ledgers.OUTSIDE, 50, ledgers.BITS)
     note = arena_report.noted(arena.VIEWS["sums"], Path("nowhere"))
     assert "for 2.63" in note and "for 1.28" in note and "for 1.21, whatever" in note
 
@@ -185,10 +185,10 @@ def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
     note = arena_report.noted(what, Path("nowhere"))
     assert "CDP-MAB and HDP-MAB are given a secure sum that their papers do not have" in note
     cdp, hdp = (
-        next(row for row in fmab.privacy_ledger(what.makers[name](1.0), 50) if row.who == who)
+        next(row for row in fmab.privacy_ledger(what.makers[name](1.0), 50) if row.viewer == who)
         for name, who in (("cdp", "the server"), ("hdp", "sinks, and agents that pass on"))
     )
-    assert cdp.what == hdp.what == "single messages"
+    assert cdp.observation == hdp.observation == "single messages"
     learns = f"the server of CDP-MAB learns {cdp.epsilon:.2f} and the sinks of HDP-MAB"
     assert f"{learns} {hdp.epsilon:.2f}, where the sum leaks 1." in note
     assert (round(cdp.epsilon, 2), round(hdp.epsilon, 2)) == (2.63, 1.28)
@@ -814,7 +814,7 @@ def test_settings_say_whether_they_agree_with_what_is_known():
     def row(name, regret, links=0.0, T=None):
         setting = arena_settings.settings()[name]
         ends = {"regret at T": (regret, regret - 1, regret + 1), "links at T": (links,) * 3}
-        return {"algorithm": setting.who, "T": T or whole(setting.horizon), **ends}
+        return {"algorithm": setting.who, "T": T or write_count(setting.horizon), **ends}
 
     for name, regret, links, others, told in SAID:
         rows = {each: row(each, value) for each, value in others.items()}

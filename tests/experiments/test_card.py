@@ -138,7 +138,7 @@ def test_an_epsilon_is_found_that_leaks_what_is_asked(contestant, view, leak, ag
         assert share_epsilon(found, 4, 5) == pytest.approx(leak, rel=1e-9)
         return
     rows = fmab.privacy_ledger(contestant.build(found), agents)
-    (worst,) = [row for row in rows if row.what.startswith("sums")]
+    (worst,) = [row for row in rows if row.observation.startswith("sums")]
     assert worst.epsilon_at_delta == pytest.approx(leak, rel=1e-9)
     assert agents * found > 2 * leak and worst.over == 49
 

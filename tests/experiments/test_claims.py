@@ -683,9 +683,9 @@ def test_arithmetic_says_what_it_says_by_hand(settled):
 def test_what_the_definition_leaves_out_is_what_the_ledger_says():
     """Would catch a remark on actions that the ledger does not bear out."""
     rows = fmab.privacy_ledger(fmab.ddp_mab(1, "ring"), 50)
-    assert max(row.epsilon for row in rows if row.what == "actions") == math.inf
+    assert max(row.epsilon for row in rows if row.observation == "actions") == math.inf
     quiet = fmab.privacy_ledger(fmab.ddp_mab(1, "ring", private_waiting=True), 50)
-    assert max(row.epsilon for row in quiet if row.what == "actions") < math.inf
+    assert max(row.epsilon for row in quiet if row.observation == "actions") < math.inf
     (remark,) = (u.words for u in claims_settled.UNMEASURED if "leaves out" in u.words)
     assert "the privacy ledger has no bound" in remark
 

@@ -793,7 +793,7 @@ def finding(stream, claim, lower, histogram=((0, 1, 3), (40, 60), (50, 90)), **o
     edges, none, all_ = histogram
     counts = Histogram(np.array(edges, float), np.array(none), np.array(all_))
     shared = f"event {stream}", 1.5, (1, 2), counts
-    return Finding(stream, claim, lower, *shared, **{"who": "all"} | own)
+    return Finding(stream, claim, lower, *shared, **{"viewer": "all"} | own)
 
 
 def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
@@ -810,8 +810,8 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         # What another one sees, and in another view, are rows of their own.
         "DDP-MAB, private waiting": made(
             *(finding("sent", 1.0, 0.99), finding("played", 4.0, 1.0, view="actions")),
-            *(finding("told", 3.0, 1.5, who="one"), finding("said", 3.0, 2.0, who="one")),
-            finding("once", 3.0, 1.8, who="one", what="one round"),
+            *(finding("told", 3.0, 1.5, viewer="one"), finding("said", 3.0, 2.0, viewer="one")),
+            finding("once", 3.0, 1.8, viewer="one", observation="one round"),
             **{"delta": 0.01, "unseen": (hidden,)},
         ),
         "CDP-MAB, claim 50": made(finding("much", 50.0, 7.0, most=7.25)),
@@ -875,7 +875,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
     assert told == {"epsilon": 0.1, "epsilon_message": 0.1}
     # What claims too much says so of the row that it is about.
     own, agents = audit.Trusting(0.1).ledger(exchange.server(5))[:2]
-    assert (agents.who, agents.epsilon, agents.over, own.over) == ("the agents", 0.5, 5, 1)
+    assert (agents.viewer, agents.epsilon, agents.over, own.over) == ("the agents", 0.5, 5, 1)
     hasty = audit.Hasty(0.1).ledger(exchange.server(5))
     assert [row.over for row in hasty] == [0] * 3
     assert hasty[2].epsilon == laplace_sum_epsilon(5, 2.0, 0.1)

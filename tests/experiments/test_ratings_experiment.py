@@ -17,7 +17,7 @@ def test_everybody_is_run_at_an_equal_leak():
     for name, each in ratings.PRIVATE.items():
         for leak in (0.1, 100.0):
             rows = fmab.privacy_ledger(each.maker(leak), ratings.GROUPS)
-            told = [row.epsilon for row in rows if row.what != "actions"]
+            told = [row.epsilon for row in rows if row.observation != "actions"]
             assert max(told) == pytest.approx(leak), name
         plain = fmab.privacy_ledger(each.maker(None), ratings.GROUPS)
         assert max(row.epsilon for row in plain) == np.inf, name

@@ -104,7 +104,7 @@ def leaking(data, dims, leaks, view="single messages", actions=0.0):
     rows = [(view, ends), ("actions", [actions])]
     ledger = [
         {
-            **{"who": "the server", "what": what, "why": "", "source": "", "where": ""},
+            **{"viewer": "the server", "observation": what, "why": "", "source": "", "where": ""},
             "leaks": [[epsilon if epsilon < math.inf else None, 1] for epsilon in epsilons],
         }
         for what, epsilons in rows

@@ -18,7 +18,7 @@ from fmab_jax.plots import captions
 )
 def test_a_caption_says_how_many_still_explore(undecided, seeds, told):
     """Would catch seeds that seem to have found the best arm and explore, and shares of no seed."""
-    assert captions.exploring(undecided, seeds) == told
+    assert captions.describe_exploring(undecided, seeds) == told
 
 
 def test_figures_say_that_seeds_still_explore():

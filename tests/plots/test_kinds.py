@@ -35,7 +35,7 @@ def fits(figure):
     legible(figure, 3.4, smallest=7, labels=("label1", "label2"))
     (text,) = figure.texts
     assert text.get_window_extent().y1 <= style.SHARE * figure.bbox.height
-    (short,), long = style.caption_of(figure)
+    (short,), long = style.read_caption(figure)
     assert "\n" not in long and len(long) >= len(short) > 20
     return short
 
@@ -65,22 +65,22 @@ def test_everything_fits_a_column_and_nothing_overlaps(case):
 @pytest.mark.as_users_see_it
 def test_a_caption_is_cut_to_a_fifth_by_its_last_sentences():
     """Would catch a caption that takes what its picture needs, or loses what comes first."""
-    figure, (axes,) = style.panels([1.0])
+    figure, (axes,) = style.make_panels([1.0])
     axes.plot([0, 1])
-    made = style.finish(figure, [], ["first", 99 * "word ", "", "last"], height=1.0)
+    made = style.lay_out(figure, [], ["first", 99 * "word ", "", "last"], height=1.0)
     whole = f"first. {99 * 'word '}. last."
-    assert style.caption_of(made) == (["first. last."], whole)
+    assert style.read_caption(made) == (["first. last."], whole)
 
 
 @pytest.mark.as_users_see_it
 def test_what_must_be_drawn_has_room_in_short_before_the_rest_is_told_in_full():
     """Would catch a leak that a long fact, or a remark before it, takes the room of."""
-    figure, (axes,) = style.panels([1.0])
+    figure, (axes,) = style.make_panels([1.0])
     axes.plot([0, 1])
     long, words = 20 * "word ", "some words"
     sentences = [(long, "seeds"), words, (99 * "leak ", "leak"), ("band (how)", "band")]
-    made = style.finish(figure, [], sentences, height=1.0)
-    assert style.caption_of(made)[0] == [f"seeds. {words}. leak. band (how)."]
+    made = style.lay_out(figure, [], sentences, height=1.0)
+    assert style.read_caption(made)[0] == [f"seeds. {words}. leak. band (how)."]
 
 
 @pytest.mark.as_users_see_it
@@ -132,8 +132,8 @@ def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, monk
 
 def test_a_figure_without_a_caption_has_no_words_beside_it(tmp_path):
     """Would catch an empty file beside a picture whose words are written elsewhere."""
-    figure, _ = style.panels([1.0])
-    save_figure(style.finish(figure, []), tmp_path / "a.png")
+    figure, _ = style.make_panels([1.0])
+    save_figure(style.lay_out(figure, []), tmp_path / "a.png")
     assert os.listdir(tmp_path) == ["a.png"]
 
 

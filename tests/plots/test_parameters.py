@@ -204,7 +204,7 @@ def test_numbers_are_left_out_where_they_do_not_fit(columns, written):
 def test_the_front_is_what_nothing_beats(points, front):
     """Would catch beaten cells filled, ties that drop both cells, or a step of the wrong sense."""
     cost, regret = np.array(points, float).T
-    np.testing.assert_array_equal(pareto._front(cost, regret, 0 * cost, 0 * cost), front)
+    np.testing.assert_array_equal(pareto._find_front(cost, regret, 0 * cost, 0 * cost), front)
     data = table(epsilon=list(range(1, len(points) + 1)))
     for name, values in (("cost", cost), ("regret", regret)):
         for end in ("", "_lower", "_upper"):
@@ -276,15 +276,16 @@ def test_the_front_takes_the_leak():
     its equal, and other leaks."""
     cost, regret, leak = np.array([[1, 9, 50], [2, 5, 50], [2, 8, 10], [2, 8, 20], [3, 9, 10]]).T
     alone = np.zeros(5, int)
-    assert pareto._front(cost, regret, leak, alone).tolist() == [0, 1, 2]
-    assert pareto._front(cost, regret, np.full(5, 7.0), alone).tolist() == [0, 1]
+    assert pareto._find_front(cost, regret, leak, alone).tolist() == [0, 1, 2]
+    assert pareto._find_front(cost, regret, np.full(5, 7.0), alone).tolist() == [0, 1]
     trust = np.array([0, 0, 0, 1, 0])
-    assert pareto._front(cost, regret, leak, trust).tolist() == [0, 1, 2, 3]
+    assert pareto._find_front(cost, regret, leak, trust).tolist() == [0, 1, 2, 3]
     rng = np.random.default_rng(2)
     points = rng.integers(0, 5, (80, 3)).astype(float)
     beaten = [((points <= own).all(1) & (points < own).any(1)).any() for own in points]
     assert (
-        sorted(pareto._front(*points.T, np.zeros(80))) == np.flatnonzero(~np.array(beaten)).tolist()
+        sorted(pareto._find_front(*points.T, np.zeros(80)))
+        == np.flatnonzero(~np.array(beaten)).tolist()
     )
 
     data = table(participation=[0.2, 0.4, 0.6, 0.8, 1.0])
@@ -417,7 +418,7 @@ def test_the_worst_configuration_is_the_one_of_the_largest_share():
     data["seeds"] = ("epsilon", [1000, 10, 100])
     lost = [("epsilon", each) for each in ([20, 1, 10], [0.01, 0.0, 0.05], [0.04, 0.45, 0.18])]
     data = data.assign(dict(zip(("best_arm_lost", *ENDS), lost, strict=True)))
-    said = captions.events_of_cells(data)
+    said = captions.describe_cell_events(data)
     assert said[0] == (
         "31 of 1110 seeds lost the best arm, most in one configuration 1 of 10 "
         "(90 % Clopper–Pearson interval 0–45 %) at ε = 0.5"
@@ -441,7 +442,7 @@ ENDS = ("best_arm_lost_lower", "best_arm_lost_upper")
 )
 def test_what_spans_more_than_a_factor_of_20(values, wide):
     """Would catch another factor than the documented one, and 0 taken for the smallest value."""
-    assert style.wide_range(np.array(values, float)) is wide
+    assert style.has_wide_range(np.array(values, float)) is wide
 
 
 def test_the_meter_of_the_cost_is_named_where_cost_is_drawn():

@@ -19,7 +19,7 @@ import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
 from fmab_jax.plots import captions, style
 from fmab_jax.plots import runs as plots
-from fmab_jax.plots.runs import cells, plot_runs, save_figure
+from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.plots.style import COLOURS
 from fmab_jax.sweeps.grid import attributes_of
 from fmab_jax.sweeps.study import state
@@ -207,7 +207,7 @@ def test_no_two_different_runs_carry_the_same_caption():
     captions = {
         name: ". ".join(whole(words) for words in told if words)
         for name, data in found.items()
-        if (told := plots._caption({"": data}, {"": band}, (1.0, 1.0)))
+        if (told := plots._write_caption({"": data}, {"": band}, (1.0, 1.0)))
     }
     assert len(set(captions.values())) == len(found) == len(VARIANTS) + 6
     # In one figure, too, all but the default's own facts are told.
@@ -222,7 +222,7 @@ def test_no_two_different_runs_carry_the_same_caption():
 def test_a_sweep_is_drawn_cell_by_cell():
     """Would catch cells swapped, seeds that a cell does not have, or parameters known by name."""
     data = swept()
-    runs = cells(data)
+    runs = select_cells(data)
     assert list(runs) == ["ε = 0.1, ring", "ε = 0.1, star", "no noise, ring", "no noise, star"]
     assert [run.sizes["seed"] for run in runs.values()] == [40, 40, 40, 30]
     figure = plot_runs(data)
@@ -248,7 +248,7 @@ def test_a_sweep_is_drawn_cell_by_cell():
 def test_a_sweep_says_what_messages_leak_where_they_differ():
     """Would catch a leak of another cell, one that all share in words, or none in words."""
     data = leaking(swept(), "epsilon", [5.0, np.inf])
-    assert list(cells(data)) == [
+    assert list(select_cells(data)) == [
         "ε = 0.1, ring",
         "ε = 0.1, star",
         "no noise, ring",
@@ -274,7 +274,7 @@ def test_leaks_in_unlike_views_name_them():
     told = "in what is sent: 0.5 (single messages) (one); 0.5 (sums over 4 agents) (sum)"
     assert told in caption(plot_runs(unlike))
     shares = fmab.sweep("cdp", participation=[0.25, 1], epsilon=0.5, **given)
-    ((told, short),) = captions.exposure_of_cells(fmab.final_table(shares))
+    ((told, short),) = captions.describe_cell_exposures(fmab.final_table(shares))
     assert told == "Leak ε of one reward in single messages: 0.5 (p = 0.25); 2 (p = 1)"
     assert short == "Leak ε of one reward in single messages: 0.5 to 2"
     text = caption(plot_runs(shares))
@@ -285,7 +285,7 @@ def test_a_sweep_of_leaks_names_them():
     """Would catch a figure that fails, with its results written, where one leak is no bound."""
     given = {"problem": fmab.Problem.uniform(4, 5), "horizon": 200, "seeds": 4}
     data = fmab.sweep("cdp", epsilon_message=[0.5, None], **given)
-    assert list(cells(data)) == ["Nε = 0.5", "no noise"]
+    assert list(select_cells(data)) == ["Nε = 0.5", "no noise"]
     assert "Nε: what a message leaks of one reward. Leak ε" in caption(plot_runs(data))
 
 
@@ -389,8 +389,8 @@ def test_a_picture_for_a_page_leaves_its_caption_to_the_page():
     """Would catch a caption twice, one that is cut into lines, and bytes that change."""
     figure = plot_runs({"a": result(), "b": result(seed=1, epsilon=0.5)})
     (text,) = figure.texts
-    picture = style.svg(figure)
-    assert picture == style.svg(figure) and text.get_visible()
+    picture = style.write_svg(figure)
+    assert picture == style.write_svg(figure) and text.get_visible()
     ends = re.search(rb'viewBox="0 0 [0-9.]+ ([0-9.]+)"', picture)
     caption_points = 72 / figure.dpi * text.get_window_extent().height
     assert float(ends[1]) < 72 * figure.get_figheight() - 0.9 * caption_points
@@ -480,7 +480,7 @@ def test_bad_input_is_refused_in_one_line(call, start):
 def test_which_seeds_a_run_has(seeds, words):
     """Would catch chosen seeds that are told as the first ones."""
     coords = {"seed": list(seeds)}
-    assert captions.seeds_of(xr.Dataset(coords=coords)) == words
+    assert captions.describe_seeds(xr.Dataset(coords=coords)) == words
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_bounds_lie_over_their_runs():
     drawn = [line for line in figure.axes[0].get_lines() if line.get_linewidth() == 0.8]
     assert len(drawn) == 1 and drawn[0].get_color() == COLOURS[1]
     np.testing.assert_array_equal(drawn[0].get_ydata(), curve)
-    (short,), _ = style.caption_of(figure)
+    (short,), _ = style.read_caption(figure)
     assert "Thin dotted lines: the theorems' bounds." in short
     with pytest.raises(ValueError, match="^bounds='c'"):
         plot_runs({"a": data}, bounds={"c": curve})

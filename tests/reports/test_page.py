@@ -27,7 +27,7 @@ SERVER, LEVEL, DELTA = 25, 0.95, 1e-6
 TICKS = {"epsilon": "no noise", "rounds": "no round budget"}
 SIGNS = {"epsilon": "ε = ", "rounds": "R = "}
 POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-WHO = ("who", "what", "where")
+WHO = ("viewer", "observation", "where")
 VOID = {"meta", "img", "br", "input"}
 
 
@@ -377,7 +377,7 @@ def compared(page, own, _):
 def ledger(page, _, data):
     """Holds who sees what: N ε, and what sums leak up to δ, by the law of their noise."""
     _heads, *rows = page.parts["ledger"].tables["What is told of one reward, and to whom"]
-    kept = privacy.rows(data.attrs["ledger"])[0]
+    kept = privacy.write_table(data.attrs["ledger"])[0]
     assert [row[:3] for row in rows] == [[row[key] for key in WHO] for row in kept]
     agents = int(data.attrs["agents"])
     epsilons = [value for value in data.epsilon.values if value != "none"]

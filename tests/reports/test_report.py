@@ -19,7 +19,7 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis.words import short
+from fmab_jax.analysis.words import write_short
 from fmab_jax.cli.main import main
 from fmab_jax.reports import content, page
 from fmab_jax.sweeps import exports
@@ -174,11 +174,11 @@ def test_the_smallest_regret_is_told_with_leak_and_trust():
     best, safest = ("one", "two")[int(means[:2].argmin())], "two"
     leak = {"one": 4, "two": 1}[best]
     start = "Trusted “nobody, up to the epsilon of a message”: the smallest mean regret at the "
-    assert f"{start}horizon, of 2 configurations, is {short(means[:2].min())} [" in text
+    assert f"{start}horizon, of 2 configurations, is {write_short(means[:2].min())} [" in text
     assert f": {best}, which leaks ε = {leak} (single messages)." in text
     assert ("The smallest leak, ε = 1 (single" in text) == (best != safest)
     start = "Trusted “secure aggregation: nobody sees one agent's message”: the mean regret at the "
-    assert f"{start}horizon is {short(means[2])} [" in text
+    assert f"{start}horizon is {write_short(means[2])} [" in text
     assert "): sum, which leaks ε = 1 (sums over 4 agents)." in text
     assert "; trusted: “nobody, up to the epsilon of a message” or “secure aggregation: nob" in text
     alone = told_of(data.isel(algorithm=[1]))
@@ -237,7 +237,7 @@ def test_what_a_page_leaves_out_is_told(grid, monkeypatch):
     # Those that differ in the first parameter, the other being at its largest number.
     assert "The picture shows 5 of 20 configurations." in told
     prices = {"server_price": 1.0, "peer_price": 1.0}
-    shown = content.gather({"": data}, None, 0.95, prices).shown
+    shown = content.read_content({"": data}, None, 0.95, prices).drawn_cells
     assert [cell.label for cell in shown] == [f"ε = {i}, R = 4" for i in range(1, 6)]
     with pytest.raises(ValueError, match="configurations=40: must be at most 30 in one report"):
         page_of({name: data for name in "ab"})
@@ -258,7 +258,7 @@ def test_the_headlines_are_the_largest_differences(grid):
 def test_the_only_comparison_is_a_headline_without_a_percentage():
     """Would catch a page that is silent on a difference that is no share of the other regret."""
     only = SimpleNamespace(percent=math.nan)
-    assert page._headlines([only]) == [only]
+    assert page._choose_headlines([only]) == [only]
 
 
 def test_a_summary_has_tables_and_curves():
@@ -270,7 +270,7 @@ def test_a_summary_has_tables_and_curves():
     assert len(Reader(text).every("img")) == 2
     heads, rows = table(Reader(text), "Final values")
     assert [row[heads.index("regret")] for row in rows] == [
-        short(value) for value in data.regret_mean.isel(time=-1).values
+        write_short(value) for value in data.regret_mean.isel(time=-1).values
     ]
 
 
@@ -343,7 +343,7 @@ def test_a_report_counts_the_seeds_that_were_selected():
     heads, ((*row,),) = table(reader, "Final values")
     final = data.regret.values[:, -1]
     low, high = stats.t.interval(0.95, 4, final.mean(), final.std(ddof=1) / 5**0.5)
-    assert row[heads.index("interval, 95 %")] == f"[{short(low)}, {short(high)}]"
+    assert row[heads.index("interval, 95 %")] == f"[{write_short(low)}, {write_short(high)}]"
     named = dict(zip(reader.listed["dt"], reader.listed["dd"], strict=True))
     assert named["seeds"] == "5, root seed 0"
     assert [set(frame.seeds) for frame in exports.tidy(data)] == [{5}]

@@ -143,7 +143,7 @@ def test_nothing_temporary_is_left_by_an_error(tmp_path):
     assert os.listdir(tmp_path) == ["folder"]
 
 
-LEDGER = [{"who": "x", "what": "y", "leaks": [[1.0, 1]], "why": "z", "source": ""}]
+LEDGER = [{"viewer": "x", "observation": "y", "leaks": [[1.0, 1]], "why": "z", "source": ""}]
 STUDY = {"axes": ["spread"], "spread": [0, 1], "algorithm": "cdp", "problem": "Drawn"}
 STUDY |= {"root_seed": 0, "horizon": 9, "until": None, "rewards": {"law": "bernoulli"}}
 GOOD = {"agents": 5, "epsilon": np.inf, "title": "CDP", "settings": '{"a": "b"}'}

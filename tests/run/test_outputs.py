@@ -719,7 +719,7 @@ def names_of_results():
     difference = fmab.paired_difference(*(curves.regret.isel(epsilon=i) for i in (0, 1)))
     tables = curves, summary, fmab.confidence_band(summary), difference
     tables = (*tables, *map(fmab.final_table, (curves, summary)))
-    columns = *fmab.overview(curves).named, *map(dict, map(next, map(tidy, (curves, summary))))
+    columns = *fmab.overview(curves).records, *map(dict, map(next, map(tidy, (curves, summary))))
     found = {str(name) for each in tables for name in (*each.variables, *each.dims)}
     found |= {name for each in columns for name in each}
     return {name for name in found if not name.startswith("fairness")}

@@ -459,13 +459,13 @@ def test_a_worker_with_a_gpu_summarises_there(monkeypatch):
     expected = swept(None, keep="summary", chunk=400).load()
     compilation.compile_program.cache_clear()
     compilation._measure_batch.cache_clear()
-    calls, real = [], device_summary.moments
+    calls, real = [], device_summary.compute_moments
 
     def noted(*given, **named):
         calls.append(given)
         return real(*given, **named)
 
-    monkeypatch.setattr(device_summary, "moments", noted)
+    monkeypatch.setattr(device_summary, "compute_moments", noted)
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
     with (
         distributed.LocalCluster(

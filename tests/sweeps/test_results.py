@@ -19,7 +19,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis import bands, device_summary, summary, words
-from fmab_jax.analysis.bands import moments_band
+from fmab_jax.analysis.bands import compute_moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import Damaged
 from fmab_jax.run import resources
@@ -536,7 +536,9 @@ def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
     expected = fmab.sweep(maker, **grid, batch=8, progress=False).load()
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
     held = []
-    monkeypatch.setattr(device_summary, "moments", kept(held, device_summary.moments))
+    monkeypatch.setattr(
+        device_summary, "compute_moments", kept(held, device_summary.compute_moments)
+    )
     found = fmab.sweep(maker, **grid, batch=16, progress=False).load()
     assert len(held) == (3 if graph else 2)
     assert found.equals(expected)
@@ -627,8 +629,8 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     table = final_table(data)
     for place in np.ndindex(2, 2):
         for look in (20, 40, 80, 160):
-            moments = summary.moments(curves[place][:look])
-            mean, half = moments_band(
+            moments = summary.compute_moments(curves[place][:look])
+            mean, half = compute_moments_band(
                 look, moments.mean, moments.covariance, level, resamples=round(200 / 0.025)
             )
             if half[-1] <= 0.3 * mean[-1]:
@@ -748,16 +750,16 @@ def test_what_one_algorithm_takes_is_told_with_its_name():
         assert f"DDP-MAB ({graph})" in told(fmab.plot_parameter(table, "algorithm"))
         assert f"ddp: DDP-MAB, {graph}." in told(fmab.plot_runs(data))
         for one in (data.isel(algorithm=1), data.isel(algorithm=[1]), table.isel(algorithm=1)):
-            said = words.facts(one)
+            said = words.list_facts(one)
             assert said[0] == "DDP-MAB" and graph in said, said
-        assert graph not in words.facts(data.isel(algorithm=0))
-        found[graph] = words.facts(table)
+        assert graph not in words.list_facts(data.isel(algorithm=0))
+        found[graph] = words.list_facts(table)
     assert found["ring"] != found["star"]
     data = fmab.sweep(["cdp", "ucb1"], epsilon=1.0, pooled=True, alpha=3, **how)
     own = "UCB1 (no noise, alpha = 3, pooled = yes)"
-    assert words.facts(data)[0] == f"CDP-MAB (ε = 1), {own}"
-    assert words.facts(fmab.final_table(data).isel(algorithm=0))[:2] == ["CDP-MAB", "ε = 1"]
-    assert words.facts(data.isel(algorithm=1))[-2:] == ["alpha = 3", "pooled = yes"]
+    assert words.list_facts(data)[0] == f"CDP-MAB (ε = 1), {own}"
+    assert words.list_facts(fmab.final_table(data).isel(algorithm=0))[:2] == ["CDP-MAB", "ε = 1"]
+    assert words.list_facts(data.isel(algorithm=1))[-2:] == ["alpha = 3", "pooled = yes"]
 
 
 def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike():
@@ -765,8 +767,8 @@ def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike():
     how = dict(horizon=400, seeds=2, times=3, root_seed=5, sum_agents=False)
     data = fmab.sweep("cdp", epsilon=1.0, agents=4, arms=3, **how)
     run = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), **how)
-    assert words.facts(data) == words.facts(run)
-    assert words.facts(data)[-2:] == ["agents drawn one by one", "root seed 5"]
+    assert words.list_facts(data) == words.list_facts(run)
+    assert words.list_facts(data)[-2:] == ["agents drawn one by one", "root seed 5"]
 
 
 @pytest.fixture(params=["store", "sizes", "unread"])

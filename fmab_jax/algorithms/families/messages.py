@@ -113,10 +113,12 @@ class NoisyMessages(Private, Elimination):
         sums = bool(views) and all(view.is_member and view.over == agents for view in views)
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
             # A reward is in one message, which the coalition may see: only that noise hides it.
-            rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
+            rows = [row for row in self.ledger(exchange) if row.viewer not in (SERVER, OUTSIDE)]
             latest = reversed(rows)  # prefers the row of all rounds to that of one round
-            worst = max(latest, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
-            return (worst._replace(who=together(size), over=1),)
+            worst = max(
+                latest, key=lambda row: (row.epsilon, -row.over, row.observation != "actions")
+            )
+            return (worst._replace(viewer=together(size), over=1),)
         content = f"sums over {agents} agents, less their own"
         reason = "the noise of the agents that are left hides each of them"
         return (Disclosure(together(size), content, leak, reason, max(1, agents - size)),)
@@ -124,7 +126,7 @@ class NoisyMessages(Private, Elimination):
     def _list_view(self, exchange: Exchange, view: View, leak: float) -> tuple[Disclosure, ...]:
         """Returns the rows of a view of all rounds."""
         if view.over == 1:
-            return (Disclosure(view.viewer, view.content, leak, _DISJOINT, 1, self.shown_by),)
+            return (Disclosure(view.viewer, view.observation, leak, _DISJOINT, 1, self.shown_by),)
         over = _count_hiding(exchange, view.over)
         reason = "the noise of all agents of a sum hides each of them"
         if over < view.over:

@@ -125,7 +125,7 @@ def list_secure_sum(
         reason, SERVER, f"sums over {exchange.agents} agents", over=1, source=source
     )
     shares = list_shares(algorithm, exchange, 1) if exchange.agents > 1 else ()
-    sharer_rows = (row._replace(who=SHARER, what="actions") for row in shares)
+    sharer_rows = (row._replace(viewer=SHARER, observation="actions") for row in shares)
     return (
         sums,
         *sharer_rows,

@@ -73,7 +73,7 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
         vectors=2 * pairs,
         views=(
             View("neighbours", 1),
-            View("every agent", 1, content="averages that hold the message"),
+            View("every agent", 1, observation="averages that hold the message"),
         ),
         exact=distance == 0.0,
     )

@@ -42,17 +42,17 @@ class View(NamedTuple):
     """A view of a round: the viewer, and the messages that it sees.
 
     Attributes:
-        viewer: Such as "the server".
+        viewer: Who has it, such as "the server".
         over: Number of agents in the smallest sum of messages that the viewer sees; 1 if it sees
             single messages.
-        is_member: Whether the viewer is an agent of that sum, and can subtract its own message.
-        content: Description of what the viewer sees if ``over`` is 1.
+        is_member: Whether the viewers viewer is an agent of that sum, and can subtract its own message.
+        observation: Description of what the viewer sees if ``over`` is 1.
     """
 
     viewer: str
     over: int
     is_member: bool = False
-    content: str = "single messages"
+    observation: str = "single messages"
 
 
 class Ledger(NamedTuple):
