@@ -38,13 +38,13 @@ def __getattr__(name: str) -> Any:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _found(name)
+        return _load_name(name)
     finally:
         if collecting:
             gc.enable()
 
 
-def _found(name: str) -> Any:
+def _load_name(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     if name in _ROOMS:

@@ -19,20 +19,20 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 # Characters of a value that a refusal shows.
-_SHOWN = 80
+_MAX_CHARACTERS = 80
 # Of what is multiplied: by agents, links or slots it stays far from infinity.
-_MOST = 1e100
+_MAX_VALUE = 1e100
 _NUMBER = re.compile(
     r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
 )
 _COMMAS = re.compile(r"[+-]?[0-9.]*(,[0-9.]+)+(e[+-]?[0-9]+)?", re.I | re.A)
 _REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _SHOWN
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _MAX_CHARACTERS
 _REPR.maxlevel = 2
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = 30
 
 
-class Shown(str):
+class PlainText(str):
     """A text that a refusal prints as it is: without quotes, and not cut again."""
 
     def __repr__(self) -> str:
@@ -51,9 +51,14 @@ class Refusal(ValueError):
 
     def __init__(self, field: str, value: Any, allowed: str, remedy: str) -> None:
         """Keeps the parts; a long value is cut."""
-        self.field, self.value, self.allowed, self.remedy = field, shown(value), allowed, remedy
+        self.field, self.value, self.allowed, self.remedy = (
+            field,
+            abbreviate(value),
+            allowed,
+            remedy,
+        )
         # The arguments by which an exception is copied and pickled.
-        super().__init__(field, Shown(self.value), allowed, remedy)
+        super().__init__(field, PlainText(self.value), allowed, remedy)
 
     def __str__(self) -> str:
         if not self.field:
@@ -63,13 +68,13 @@ class Refusal(ValueError):
     @classmethod
     def line(cls, text: str) -> Refusal:
         """Makes a refusal of a line that is already said; it has no field."""
-        return Refusal("", Shown(""), text, "")
+        return Refusal("", PlainText(""), text, "")
 
     def renamed(self, field: str) -> Refusal:
         """Returns the same refusal of another field, such as of a part of what was given."""
         if not self.field:
             return self
-        return Refusal(field, Shown(self.value), self.allowed, self.remedy)
+        return Refusal(field, PlainText(self.value), self.allowed, self.remedy)
 
 
 class Busy(Refusal):
@@ -218,18 +223,20 @@ def length(value: Any) -> int:
 
 
 def did_you_mean(
-    word: object, known: Iterable[str], otherwise: str, form: Callable[[str], str] = repr
+    word: object, options: Iterable[str], default: str, form: Callable[[str], str] = repr
 ) -> str:
     """Returns the remedy for a word that is none of the known ones: the nearest of them.
 
     Args:
         word: What was given.
-        known: What there is.
-        otherwise: The remedy where none is near.
+        options: What there is.
+        default: The remedy where none is near.
         form: Writes the nearest.
     """
-    near = difflib.get_close_matches(word[:40], list(known), n=1) if isinstance(word, str) else []
-    return f"did you mean {form(near[0])}?" if near else otherwise
+    matches = (
+        difflib.get_close_matches(word[:40], list(options), n=1) if isinstance(word, str) else []
+    )
+    return f"did you mean {form(matches[0])}?" if matches else default
 
 
 def choice(
@@ -268,7 +275,7 @@ def privacy(field: str, value: Any) -> float:
     if value is None or (isinstance(value, (float, np.floating)) and value == math.inf):
         return math.inf
     remedy = "give a privacy parameter, or None for no noise"
-    return real(field, value, 0.0, _MOST, remedy, open_low=True)
+    return real(field, value, 0.0, _MAX_VALUE, remedy, open_low=True)
 
 
 def price(field: str, value: Any) -> float:
@@ -277,10 +284,10 @@ def price(field: str, value: Any) -> float:
     Raises:
         Refusal: If the value is none.
     """
-    return real(field, value, 0.0, _MOST, "give the price of one link")
+    return real(field, value, 0.0, _MAX_VALUE, "give the price of one link")
 
 
-def number_of(text: str) -> int | float | None:
+def parse_number(text: str) -> int | float | None:
     """Reads a number as people write it: ASCII digits, a point, an exponent; or inf, nan.
 
     Returns:
@@ -301,30 +308,30 @@ def number_of(text: str) -> int | float | None:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def whole_class(owner: type, where: str) -> None:
+def check_frozen_class(owner: type, plugin: str) -> None:
     """Refuses a class that is no frozen dataclass, or leaves out a function that it must state.
 
     What must be stated is what a base marks with `abc.abstractmethod`.
 
     Args:
         owner: The class.
-        where: The plug-in or name that it is known by.
+        plugin: The plug-in or name that it is known by.
 
     Raises:
         Refusal: If it is not whole.
     """
     # Asked of the class itself: a parent's decorator says nothing of its fields.
     if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
-        refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
+        refuse(owner.__name__, plugin, "a frozen dataclass", "put @dataclass(frozen=True) above it")
     # A checker takes a class with fields for something that cannot be looked up.
-    if missing := _left_out(cast(Any, owner)):
+    if missing := _find_missing(cast(Any, owner)):
         name, does = missing
         remedy = f"define {owner.__name__}.{name}: {does}"
-        refuse(owner.__name__, where, f"a class that states {name}", remedy)
+        refuse(owner.__name__, plugin, f"a class that states {name}", remedy)
 
 
 @functools.cache
-def _left_out(owner: Any) -> tuple[str, str] | None:
+def _find_missing(owner: Any) -> tuple[str, str] | None:
     """Returns the first function that is marked and not stated, and what it does."""
     for name in dir(owner):
         function = getattr(owner, name, None)
@@ -333,7 +340,7 @@ def _left_out(owner: Any) -> tuple[str, str] | None:
     return None
 
 
-def foreign(error: BaseException) -> bool:
+def is_user_error(error: BaseException) -> bool:
     """Tells whether an error may be of somebody else's code, not an end of this process.
 
     A plug-in may call ``sys.exit``: it must not end a command as if all were done. Ctrl-C, and what
@@ -346,15 +353,15 @@ def foreign(error: BaseException) -> bool:
     return not ends and package not in (__name__.partition(".")[0], "asyncio")
 
 
-def reason_of(error: BaseException, most: int = 120) -> str:
+def describe_error(error: BaseException, most: int = 120) -> str:
     """Returns an error's kind and words in one short line."""
     # A KeyError's words are the key alone.
-    words = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-    line = " ".join(f"{type(error).__name__}: {words}".split())
+    text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    line = " ".join(f"{type(error).__name__}: {text}".split())
     return line if len(line) <= most else line[: most - 3] + "..."
 
 
-def place_of(error: BaseException) -> str:
+def locate_error(error: BaseException) -> str:
     """Returns where in somebody else's code an error arose: ", line 12 of mine.py"; or "".
 
     The innermost frame that is neither the package's nor an installed library's.
@@ -362,10 +369,10 @@ def place_of(error: BaseException) -> str:
     libraries = (os.path.dirname(__file__), *map(os.path.dirname, (os.__file__, np.__file__)))
     libraries = (*libraries, os.path.dirname(os.path.dirname(np.__file__)), "<")
     frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
-    theirs = [each for each in frames if not each[0].startswith(libraries)]
-    if not theirs:
+    user_frames = [frame for frame in frames if not frame[0].startswith(libraries)]
+    if not user_frames:
         return ""
-    file, line = theirs[-1]
+    file, line = user_frames[-1]
     return f", line {line} of {os.path.basename(file)[:40]}"
 
 
@@ -377,16 +384,18 @@ def _without_commas(value: Any, remedy: str) -> str:
 
 def _is_real(value: Any) -> bool:
     # NumPy counts durations among the whole numbers.
-    other = isinstance(value, (bool, np.bool_, np.timedelta64))
-    return isinstance(value, numbers.Real) and not other
+    is_excluded = isinstance(value, (bool, np.bool_, np.timedelta64))
+    return isinstance(value, numbers.Real) and not is_excluded
 
 
-def shown(value: Any) -> str:
+def abbreviate(value: Any) -> str:
     """Returns one short line for any value, at a cost that does not grow with it."""
     try:
-        text = " ".join((repr(value) if isinstance(value, Shown) else _REPR.repr(value)).split())
+        text = " ".join(
+            (repr(value) if isinstance(value, PlainText) else _REPR.repr(value)).split()
+        )
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"
-    if isinstance(value, Shown) or len(text) <= _SHOWN:
+    if isinstance(value, PlainText) or len(text) <= _MAX_CHARACTERS:
         return text
-    return text[: _SHOWN - 3] + "..."
+    return text[: _MAX_CHARACTERS - 3] + "..."

@@ -80,7 +80,7 @@ def drop_unwritable_errors() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def checked_path(field: str, path: Any) -> Path:
+def check_path(field: str, path: Any) -> Path:
     """Returns a path.
 
     Args:
@@ -106,10 +106,10 @@ def checked_path(field: str, path: Any) -> Path:
     return Path(path)
 
 
-def unread(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:
+def refuse_unreadable(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:
     """Refuses a file that cannot be read, with the system's reason."""
-    why = (error.strerror or str(error) or type(error).__name__).lower()
-    refuse(field, str(path), f"a readable {kind}", f"check the path ({why})")
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    refuse(field, str(path), f"a readable {kind}", f"check the path ({reason})")
 
 
 def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> bytes:
@@ -124,7 +124,7 @@ def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> by
     Raises:
         Refusal: If it cannot be read, is no plain file or is too large.
     """
-    path = checked_path(field, path)
+    path = check_path(field, path)
     try:
         size = path.stat().st_size
         if not path.is_file():  # a pipe would be waited for
@@ -132,7 +132,7 @@ def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> by
         if size <= most_bytes:
             return path.read_bytes()
     except OSError as error:
-        unread(field, path, error, kind)
+        refuse_unreadable(field, path, error, kind)
     refuse(field, str(path), f"a {kind} of at most {most_bytes:,} bytes", f"this one has {size:,}")
 
 
@@ -169,7 +169,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
     temporary = temporary_beside(path, mark)
     if not mark:
         remove_temporaries(path.parent, f".{glob.escape(path.name)}.*.tmp")
-    with mark_write(), naming(path, temporary):
+    with mark_write(), name_errors(path, temporary):
         try:
             yield temporary
             with open_descriptor(temporary, os.O_RDWR) as descriptor:
@@ -205,13 +205,13 @@ def remove_temporaries(folder: Path, pattern: str = ".*.tmp", writer: str | None
     """Removes what this writer left when it was killed, and anything older than a day."""
     for path in folder.glob(pattern):
         with suppress(OSError):
-            own = writer is not None and path.name.split(".")[-3:-2] == [writer]
-            if own or time.time() - path.lstat().st_mtime > _DAY:
+            is_writers = writer is not None and path.name.split(".")[-3:-2] == [writer]
+            if is_writers or time.time() - path.lstat().st_mtime > _DAY:
                 path.unlink()
 
 
 @contextmanager
-def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+def name_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
     """Has every OSError on the way name ``path``, unless it names something else."""
     try:
         yield
@@ -224,7 +224,7 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 @contextmanager
 def open_descriptor(path: Path, flags: int) -> Iterator[int]:
     """Opens a file for the calls of the system; its errors name the file."""
-    with naming(path):
+    with name_errors(path):
         descriptor = os.open(path, flags | _BINARY, 0o666)
         try:
             yield descriptor
@@ -234,9 +234,9 @@ def open_descriptor(path: Path, flags: int) -> Iterator[int]:
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Writes all of the bytes."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def flush_folder(path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import Refusal, Shown, choice, count, did_you_mean, flag, real, refuse
+from fmab_jax.errors import PlainText, Refusal, choice, count, did_you_mean, flag, real, refuse
 
 
 class Unset:
@@ -41,23 +41,23 @@ class Kind:
         none: What None means, for labels and help ("no noise"); None where it is refused.
     """
 
-    none: str | None = None
+    none_label: str | None = None
 
     metavar: typing.ClassVar[str] = "VALUE"
 
     def check(self, name: str, value: Any, remedy: str) -> Any:
         """Returns the value in its one form, or raises `Refusal`."""
-        if value is None and self.none is not None:
+        if value is None and self.none_label is not None:
             return None
-        return self.checked(name, value, remedy)
+        return self.check_value(name, value, remedy)
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: Any, remedy: str) -> Any:
         """Checks a value that is not None."""
         return value
 
     def text(self, value: Any) -> str:
         """Writes a value for people."""
-        return str(self.none) if value is None else str(value)
+        return str(self.none_label) if value is None else str(value)
 
     def plain(self, value: Any) -> Any:
         """Returns what JSON can say of a value, equal only for equal values."""
@@ -71,7 +71,7 @@ class Kind:
         """Returns what results say of a value besides, such as what of it is ignored."""
         return ""
 
-    def lists(self, value: Any) -> bool:
+    def is_list_value(self, value: Any) -> bool:
         """Tells whether a list is one value of this parameter, not several."""
         return False
 
@@ -94,11 +94,11 @@ class Real(Kind):
 
     metavar = "X"
 
-    def checked(self, name: str, value: Any, remedy: str) -> float | None:
+    def check_value(self, name: str, value: Any, remedy: str) -> float | None:
         """Returns a float in the range; None for infinity where None has a meaning."""
         # Infinity means None for an amount; a share (high = 1) has no infinity.
         endless = isinstance(value, (float, np.floating)) and value == math.inf
-        if self.none is not None and self.high > 1 and endless:
+        if self.none_label is not None and self.high > 1 and endless:
             return None
         ends = {"open_low": self.open_low, "open_high": self.open_high}
         return real(name, value, self.low, self.high, remedy, **ends)
@@ -106,7 +106,7 @@ class Real(Kind):
     def text(self, value: Any) -> str:
         """Writes six digits, or all of them where six do not tell the value."""
         if value is None:
-            return str(self.none)
+            return str(self.none_label)
         text = f"{value:.6g}"
         return text if float(text) == value else repr(value)
 
@@ -130,13 +130,13 @@ class Whole(Kind):
 
     metavar = "N"
 
-    def checked(self, name: str, value: Any, remedy: str) -> int:
+    def check_value(self, name: str, value: Any, remedy: str) -> int:
         """Returns a Python int."""
         return count(name, value, self.low, self.high, remedy)
 
     def text(self, value: Any) -> str:
         """Writes groups of three digits."""
-        return str(self.none) if value is None else f"{value:,}"
+        return str(self.none_label) if value is None else f"{value:,}"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Choice(Kind):
         """The options, as a usage line writes them."""
         return "{" + ",".join(self.options) + "}"
 
-    def checked(self, name: str, value: Any, remedy: str) -> str:
+    def check_value(self, name: str, value: Any, remedy: str) -> str:
         """Returns the word."""
         return choice(name, value, self.options, remedy or "choose one of them")
 
@@ -161,7 +161,7 @@ class Flag(Kind):
 
     metavar = "{true,false}"
 
-    def checked(self, name: str, value: Any, remedy: str) -> bool:
+    def check_value(self, name: str, value: Any, remedy: str) -> bool:
         """Returns a bool."""
         return flag(name, value, remedy or "write true or false")
 
@@ -180,7 +180,7 @@ class Word(Kind):
 
     metavar = "TEXT"
 
-    def checked(self, name: str, value: Any, remedy: str) -> str:
+    def check_value(self, name: str, value: Any, remedy: str) -> str:
         """Returns the text."""
         if not isinstance(value, str):
             refuse(name, value, "a text", remedy or "write it in quotes")
@@ -200,7 +200,7 @@ class Parameter:
         symbol: Short form in figures, such as "p"; "" where a value speaks for itself.
         label: Name on an axis, such as "participation p".
         suggested: What the command line takes if it is not given, where Python insists on a value.
-        shown: How help tells the default, where that is not its text.
+        default_text: How help tells the default, where that is not its text.
         proven: The values that the source's theorems cover; None for all.
     """
 
@@ -212,7 +212,7 @@ class Parameter:
     symbol: str = ""
     label: str = ""
     suggested: Any = UNSET
-    shown: str = ""
+    default_text: str = ""
     proven: Kind | None = None
 
     def check(self, value: Any) -> Any:
@@ -233,7 +233,7 @@ class Parameter:
             return False
         return True
 
-    def told(self, value: Any) -> str:
+    def format_value(self, value: Any) -> str:
         """Writes the parameter with a value, such as "p = 0.4" or "no noise"."""
         text = self.kind.text(value)
         if value is None or not self.symbol:
@@ -251,7 +251,7 @@ def parameter(
     symbol: str | None = None,
     label: str = "",
     suggested: Any = UNSET,
-    shown: str = "",
+    default_text: str = "",
     proven: Kind | None = None,
 ) -> Any:
     """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
@@ -265,7 +265,7 @@ def parameter(
         symbol: Short form in figures; the name by default.
         label: Name on an axis; by default made of the name.
         suggested: The command line's default.
-        shown: How help tells the default.
+        default_text: How help tells the default.
         proven: The values that the source's theorems cover, if not all: tables tell of others.
 
     Returns:
@@ -288,9 +288,15 @@ def parameter(
         fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
     flag("keyword", keyword)
-    about = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
-    about |= {"symbol": symbol, "label": label, "proven": proven}
-    return field(default=default, kw_only=keyword, metadata=about)
+    metadata = {
+        "kind": kind,
+        "help": help,
+        "remedy": remedy,
+        "suggested": suggested,
+        "default_text": default_text,
+    }
+    metadata |= {"symbol": symbol, "label": label, "proven": proven}
+    return field(default=default, kw_only=keyword, metadata=metadata)
 
 
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
@@ -319,26 +325,26 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     try:
         hints = typing.get_type_hints(owner)
     except Exception as error:  # unknown names, and texts that are no types
-        why = Shown(" ".join(str(error).split())[:80])
-        refuse(f"{owner.__name__}'s annotations", why, "types that there are", _DECLARE)
-    for each in filter(lambda field: field.init, dataclasses.fields(owner)):
-        about = dict(each.metadata)
-        kind = about.get("kind") or _inferred(owner, each.name, hints[each.name])
+        reason = PlainText(" ".join(str(error).split())[:80])
+        refuse(f"{owner.__name__}'s annotations", reason, "types that there are", _DECLARE)
+    for item in filter(lambda field: field.init, dataclasses.fields(owner)):
+        metadata = dict(item.metadata)
+        kind = metadata.get("kind") or _infer_kind(owner, item.name, hints[item.name])
         if not isinstance(kind, Kind):
             allowed = "declared with a Kind, such as Real()"
-            refuse(f"{owner.__name__}.{each.name}", kind, allowed, _DECLARE)
-        words, symbol = each.name.replace("_", " "), about.get("symbol")
-        parameters[each.name] = Parameter(
-            name=each.name,
+            refuse(f"{owner.__name__}.{item.name}", kind, allowed, _DECLARE)
+        text, symbol = item.name.replace("_", " "), metadata.get("symbol")
+        parameters[item.name] = Parameter(
+            name=item.name,
             kind=kind,
-            default=UNSET if each.default is dataclasses.MISSING else each.default,
-            help=about.get("help") or f"{words}.",
-            remedy=about.get("remedy") or f"see help({_public_name(owner)})",
-            symbol=words if symbol is None else symbol,
-            label=about.get("label") or (f"{words} {symbol}" if symbol else words),
-            suggested=about.get("suggested", UNSET),
-            shown=about.get("shown", ""),
-            proven=about.get("proven"),
+            default=UNSET if item.default is dataclasses.MISSING else item.default,
+            help=metadata.get("help") or f"{text}.",
+            remedy=metadata.get("remedy") or f"see help({_public_name(owner)})",
+            symbol=text if symbol is None else symbol,
+            label=metadata.get("label") or (f"{text} {symbol}" if symbol else text),
+            suggested=metadata.get("suggested", UNSET),
+            default_text=metadata.get("default_text", ""),
+            proven=metadata.get("proven"),
         )
     return parameters
 
@@ -352,44 +358,44 @@ def _public_name(owner: type) -> str:
     return f"{package}.{file if below == f'algorithms.{file}' else owner.__name__}"
 
 
-def _inferred(owner: type, name: str, hint: Any) -> Kind:
-    options = [each for each in typing.get_args(hint) if each is not type(None)]
+def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
+    options = [option for option in typing.get_args(hint) if option is not type(None)]
     plain = options[0] if len(options) == 1 else hint
     if not isinstance(plain, Hashable) or plain not in _INFERRED:
         refuse(f"{owner.__name__}.{name}", hint, "float, int, bool or str", _DECLARE)
-    return _INFERRED[plain](none="none" if len(options) == 1 else None)
+    return _INFERRED[plain](none_label="none" if len(options) == 1 else None)
 
 
-class Described:
+class Configurable:
     """A frozen dataclass of parameters: checked when made, equal and hashed by value."""
 
-    def __new__(cls, *_: Any, **given: Any) -> Any:
+    def __new__(cls, *_: Any, **params: Any) -> Any:
         """Refuses an unknown parameter by its nearest name, where Python would only name it."""
-        for name in given:
-            if name not in (known := parameters_of(cls)):
-                remedy = did_you_mean(name, known, f"choose from {', '.join(known)}")
-                called = getattr(cls, "name", "") or cls.__name__
-                refuse(name, given[name], f"a parameter of {called}", remedy)
+        for name in params:
+            if name not in (specs := parameters_of(cls)):
+                remedy = did_you_mean(name, specs, f"choose from {', '.join(specs)}")
+                label = getattr(cls, "name", "") or cls.__name__
+                refuse(name, params[name], f"a parameter of {label}", remedy)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Checks every field by itself, then all of them together."""
-        for name, each in parameters_of(type(self)).items():
+        for name, spec in parameters_of(type(self)).items():
             value = getattr(self, name)
             if value is not UNSET:
-                object.__setattr__(self, name, each.check(value))
+                object.__setattr__(self, name, spec.check(value))
         self.check()
 
     def check(self) -> None:
         """Refuses values that do not go together; a hook."""
-        for name, each in parameters_of(type(self)).items():
+        for name, spec in parameters_of(type(self)).items():
             if getattr(self, name) is UNSET:
-                refuse(name, UNSET, "given", each.remedy)
+                refuse(name, UNSET, "given", spec.remedy)
 
     def settings(self) -> dict[str, str]:
         """Returns, by parameter, the words for every value that is not the default."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
-        return {p.name: p.told(v) for p, v in pairs if v is not UNSET and v != p.default}
+        return {p.name: p.format_value(v) for p, v in pairs if v is not UNSET and v != p.default}
 
     def plain(self) -> dict[str, Any]:
         """Returns every parameter as JSON can say it."""

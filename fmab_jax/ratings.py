@@ -22,15 +22,15 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rating_tables import RatingTable, join_tables, parse_ratings
 from fmab_jax.core.rewards import checked_levels
 from fmab_jax.errors import array_of, choice, count, real, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
-from fmab_jax.resources import affordable
+from fmab_jax.files import check_path, refuse_taken, whole_file
+from fmab_jax.resources import check_memory
 
 __all__ = ["ObservedRatings", "from_table"]
 
 # What MovieLens writes where it knows no genre.
 _NO_GENRE = "(no genres listed)"
 # Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
-_HALF = 2
+_HALF_WEIGHT_COUNT = 2
 # Starts of the clustering, of which the best one counts, and the steps of each.
 _STARTS = 5
 _STEPS = 50
@@ -116,7 +116,7 @@ class ObservedRatings:
         Raises:
             ValueError: If the name is taken, or ends otherwise.
         """
-        file = checked_path("path", path)
+        file = check_path("path", path)
         if file.suffix.lower() != ".npz":
             refuse("path", str(path), "a name that ends in .npz", "add the ending")
         refuse_taken(file, overwrite)
@@ -153,7 +153,7 @@ class ObservedRatings:
         gap = level[best] - np.delete(level, best).max()
         by_agent = np.broadcast_to(means, (self.problem.agents, len(level)))
         # Ties of an agent's own best arms count for it.
-        other = by_agent[:, best] < by_agent.max(axis=1) - 1e-12
+        prefers_other = by_agent[:, best] < by_agent.max(axis=1) - 1e-12
         return [
             ("source", self.notes["source"]),
             ("rows read", f"{self.rows:,}"),
@@ -169,7 +169,10 @@ class ObservedRatings:
             ("smoothing", self.notes["smoothing"]),
             ("best arm", f"{self.arm_labels[best]}, mean {level[best]:.4g}"),
             ("gap to the second best", f"{gap:.3g} points ({gap / self.points:.3g} of 1)"),
-            ("agents who like another best", f"{int(other.sum()):,} of {len(other):,}"),
+            (
+                "agents who like another best",
+                f"{int(prefers_other.sum()):,} of {len(prefers_other):,}",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -267,15 +270,15 @@ def from_table(
 
     names = (agent, arm, value)
     table, sources = join_tables(path, {"users": users, "items": items}, names)
-    rows, points, dropped, parts = _usable_rows(table, names, points, split)
+    rows, points, dropped, parts = _select_rows(table, names, points, split)
     counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
     agents = tables.order_labels("path", table.name, counts["agent"].unique(), "agent")
     arms = tables.order_labels("path", table.name, counts["arm"].unique(), "arm")
-    members, words = None, f"of {agent}"
+    members, agent_text = None, f"of {agent}"
     if groups is not None:
         members = _group_agents(counts, agents, arms, points, groups, groups_seed)
         agents = [f"group {g + 1}" for g in range(groups)]
-        words = _describe_groups(agent, members, groups_seed)
+        agent_text = _describe_groups(agent, members, groups_seed)
     cells = _count_cells(counts, agents, arms, len(points))
     lacks = cells.sum(axis=2) == 0
     filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
@@ -284,14 +287,14 @@ def from_table(
     added = f"{smoothing:g} rating{'s' * (smoothing != 1)}"
     notes = {
         "source": ", ".join([table.name, *sources]),
-        "agents": words,
+        "agents": agent_text,
         "arms": arm,
         "split": arm if parts["label"].duplicated().any() else "",
         "smoothing": f"{added} added to every cell, {_LIKE[toward]}",
     }
     labels = {"agent": agents, "arm": arms, "level": list(points)}
     return ObservedRatings(
-        problem=Problem.ratings(points, _probabilities(cells, lacks, smoothing, toward)),
+        problem=Problem.ratings(points, _estimate_probabilities(cells, lacks, smoothing, toward)),
         agent_labels=tuple(agents),
         arm_labels=tuple(arms),
         levels=points,
@@ -330,15 +333,17 @@ def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> floa
 
 
 def _refuse_gaps(names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int) -> None:
-    where = " with ".join(f"{name} {label}" for name, label in zip(names, gaps[0], strict=False))
-    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({where})"
+    cell_text = " with ".join(
+        f"{name} {label}" for name, label in zip(names, gaps[0], strict=False)
+    )
+    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({cell_text})"
     refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
 
 
 # --- rows and counts ---
 
 
-def _usable_rows(
+def _select_rows(
     table: RatingTable, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
 ) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, int], pd.DataFrame]:
     """Returns rows of (agent, label, level), the levels, dropped rows, and (label, arm) pairs.
@@ -346,33 +351,37 @@ def _usable_rows(
     A label stands for one or more arms.
     """
     agent, arm, value = names
-    who, what = table.cells[agent].array, table.cells[arm].array
+    agents, items = table.cells[agent].array, table.cells[arm].array
     points = parse_ratings(table.name, table.cells[value].array)
     parts = pd.DataFrame(
-        [(i, part) for i, text in enumerate(what.categories) for part in _parts_of(text, split)],
+        [
+            (i, part)
+            for i, text in enumerate(items.categories)
+            for part in _split_label(text, split)
+        ],
         columns=["label", "arm"],
     )
     # Without any rating, no row is left below.
     levels = levels or checked_levels(np.unique(points[~np.isnan(points)]).tolist() or [0, 1])
     level = np.searchsorted(levels, points).clip(max=len(levels) - 1)
-    kept, dropped = np.ones(len(points), bool), {}
+    is_usable, dropped = np.ones(len(points), bool), {}
     for reason, missing in {
         "no rating": np.isnan(points),
         "the rating is no level": np.array(levels)[level] != points,
-        f"no {agent}": who.codes < 0,
-        f"no {arm}": ~np.isin(what.codes, parts["label"]),
+        f"no {agent}": agents.codes < 0,
+        f"no {arm}": ~np.isin(items.codes, parts["label"]),
     }.items():
-        if number := int((kept & missing).sum()):
+        if number := int((is_usable & missing).sum()):
             dropped[reason] = number
-        kept &= ~missing
-    if not kept.any():
+        is_usable &= ~missing
+    if not is_usable.any():
         remedy = "no row is left: see how the columns are called, and what their cells hold"
         refuse("path", table.name, "a table with ratings", remedy)
-    rows = pd.DataFrame({"agent": who, "label": what.codes, "level": level})
-    return rows[kept], levels, dropped, parts
+    rows = pd.DataFrame({"agent": agents, "label": items.codes, "level": level})
+    return rows[is_usable], levels, dropped, parts
 
 
-def _parts_of(label: str, separator: str | None) -> list[str]:
+def _split_label(label: str, separator: str | None) -> list[str]:
     """Returns the parts of a label, without what says that there is none."""
     parts = label.split(separator) if separator else [label]
     return list(dict.fromkeys(p.strip() for p in parts if p.strip() and p != _NO_GENRE))
@@ -427,17 +436,19 @@ def _count_cells(
         allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
         refuse("agent", sizes, allowed, "choose groups, such as 10, or most_arms, such as 100")
     cells = np.zeros(shape, np.int64)
-    np.add.at(cells, (*_places(counts, agents, arms), counts["level"]), counts["n"])
+    np.add.at(cells, (*_find_positions(counts, agents, arms), counts["level"]), counts["n"])
     return cells
 
 
-def _places(
+def _find_positions(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     return pd.Index(agents).get_indexer(counts["agent"]), pd.Index(arms).get_indexer(counts["arm"])
 
 
-def _probabilities(cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str) -> Any:
+def _estimate_probabilities(
+    cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str
+) -> Any:
     """Returns [agent, arm, level] probabilities; cells that lack data are like the arm."""
     number = cells.sum(axis=2, keepdims=True)
     of_arm = cells.sum(axis=0) / cells.sum(axis=(0, 2))[:, None]
@@ -447,21 +458,21 @@ def _probabilities(cells: np.ndarray, lacks: np.ndarray, smoothing: float, towar
     return table
 
 
-def _tastes(
+def _estimate_tastes(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: Sequence[float]
 ) -> np.ndarray:
     """Returns [agent, arm] by how much each likes it more than others do, 0 where unknown."""
     shape = (len(agents), len(arms))
-    affordable("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
+    check_memory("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
     points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
     number, total = np.zeros(shape), np.zeros(shape)
-    places = _places(counts, agents, arms)
+    places = _find_positions(counts, agents, arms)
     np.add.at(number, places, counts["n"])
     np.add.at(total, places, counts["n"] * points[counts["level"]])
-    usual = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
-    gap = np.where(number > 0, total / np.maximum(number, 1) - usual, 0.0)
-    usual_gap = (number * gap).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
-    return np.where(number > 0, gap - usual_gap, 0.0) * number / (number + _HALF)
+    agent_mean = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
+    gap = np.where(number > 0, total / np.maximum(number, 1) - agent_mean, 0.0)
+    arm_gap = (number * gap).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
+    return np.where(number > 0, gap - arm_gap, 0.0) * number / (number + _HALF_WEIGHT_COUNT)
 
 
 def _group_agents(
@@ -478,7 +489,7 @@ def _group_agents(
     """
     if len(agents) < groups:
         refuse("groups", groups, f"at most {len(agents):,}, the agents", "use fewer groups")
-    place = _cluster(_tastes(counts, agents, arms, levels), groups, seed)
+    place = _cluster(_estimate_tastes(counts, agents, arms, levels), groups, seed)
     members = {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
     counts["agent"] = counts["agent"].map(members)
     return members
@@ -486,8 +497,8 @@ def _group_agents(
 
 def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
     sizes = list(map(str, pd.Series(members).value_counts()))
-    listed = ", ".join(sizes[:12]) + ", ..." * (len(sizes) > 12)
-    return f"groups of {agent} (k-means, seed {seed}), of {listed}"
+    size_text = ", ".join(sizes[:12]) + ", ..." * (len(sizes) > 12)
+    return f"groups of {agent} (k-means, seed {seed}), of {size_text}"
 
 
 def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fmab_jax.errors import Shown, reason_of, refuse
+from fmab_jax.errors import PlainText, describe_error, refuse
 
 
-def affordable(field: str, needed: float, remedy: str, available: int | None = None) -> None:
+def check_memory(field: str, needed: float, remedy: str, available: int | None = None) -> None:
     """Refuses what would take more than nine tenths of the free memory, before it is allocated.
 
     Args:
@@ -56,9 +56,14 @@ def local_devices() -> list[Any]:
         return jax.local_devices()
     except (RuntimeError, AssertionError) as error:
         backend.clear_backends()  # else the second call would get what did start
-        wanted = jax.config.values.get("jax_platforms")
+        platforms = jax.config.values.get("jax_platforms")
         allowed = "made of platforms that start here, such as cpu"
-        refuse("JAX_PLATFORMS", wanted or Shown("unset"), allowed, f"set it ({reason_of(error)})")
+        refuse(
+            "JAX_PLATFORMS",
+            platforms or PlainText("unset"),
+            allowed,
+            f"set it ({describe_error(error)})",
+        )
 
 
 def refuse_after_fork() -> None:

@@ -64,7 +64,7 @@ class LCCUCB(Recommending):
     heard = "all others after each epoch, or neighbours after each sub-epoch"
     trusted = "all agents, or neighbours, with the arm played most"
 
-    graph: Any = graph_parameter(None, none="all hear all")
+    graph: Any = graph_parameter(None, none_label="all hear all")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message each way between every two agents, or on every edge."""

@@ -18,7 +18,7 @@ from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, is_number, label_text, short
-from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
+from fmab_jax.errors import choice, did_you_mean, flag, parse_number, refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import said
 
@@ -266,7 +266,7 @@ _TESTS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt,
 def _condition(text: Any, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
     """Returns whether a row fulfils a condition; what is unknown fulfils none."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
-    bound = number_of(match[3]) if match else None
+    bound = parse_number(match[3]) if match else None
     if match is None or bound is None or bound != bound:
         remedy = "write a column, one of < <= > >=, and a number"
         refuse("where", text, "a condition such as links<=500", remedy)
@@ -383,7 +383,9 @@ def _look_at(
             if parameter.proven:
                 value = costs.setting_of(cell, name, parameter.default)
                 if not parameter.is_proven(value):
-                    unproven.setdefault(name, []).append((parameter.told(value), parameter.remedy))
+                    unproven.setdefault(name, []).append(
+                        (parameter.format_value(value), parameter.remedy)
+                    )
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
             budget = costs.setting_of(cell, "rounds", parameters["rounds"].default)
@@ -398,6 +400,6 @@ def _agents_differ(table: xr.Dataset, data: xr.Dataset) -> Any:
     if "spread" in table.coords:
         # A label of one's own does not tell the number: then agents may differ.
         spread = table.spread
-        return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
+        return spread.copy(data=np.vectorize(lambda x: parse_number(str(x)) != 0)(spread.values))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
     return fixed or "spread" in said(table, "settings")

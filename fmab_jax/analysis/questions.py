@@ -110,4 +110,4 @@ def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None
     dims = [str(name) for name in data.seeds.dims]
     names = [name for name in dims if data.sizes[name] > 1] if names is None else names
     at = dict(zip(dims, place, strict=True))
-    return ", ".join(words.told(data[n], data[n].values.tolist()[at[n]]) for n in names)
+    return ", ".join(words.format_value(data[n], data[n].values.tolist()[at[n]]) for n in names)

@@ -88,7 +88,7 @@ def value_label(coordinate: xr.DataArray, value: Any) -> str:
     return written(value) if is_number(value) else shortened(str(value))
 
 
-def told(coordinate: xr.DataArray, value: Any) -> str:
+def format_value(coordinate: xr.DataArray, value: Any) -> str:
     """Writes a swept parameter with its value, such as "ε = 0.5", "ring" or "no round budget"."""
     label = value_label(coordinate, value)
     symbol = coordinate.attrs.get("symbol", name_of(coordinate))
@@ -172,7 +172,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     lines += [quantity(symbol, known[name], noun) for name, symbol, noun in sizes]
     done = {"epsilon", *(name for name, _, _ in sizes), *_DERIVED}
     for name in (name for name in single if name in known and name not in done):
-        settings[name] = told(data[name], single[name])
+        settings[name] = format_value(data[name], single[name])
     lines += [words for name, words in settings.items() if name not in {*varied, *done}]
     lines += others
     if data.attrs.get("root_seed", 0):

@@ -21,7 +21,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from fmab_jax.errors import Refusal, did_you_mean, number_of
+from fmab_jax.errors import Refusal, did_you_mean, parse_number
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole, parameters_of
 
 _TEXT = Kind()
@@ -49,7 +49,7 @@ class Command(NamedTuple):
     name: str
     options: type
     help: str
-    rest: list[str]
+    arguments: list[str]
     subject: Any = None
 
 
@@ -69,7 +69,7 @@ class Call(NamedTuple):
     command: Command
     words: list[str]
     typed: list[str]
-    written: list[Path]
+    files: list[Path]
     stores: list[str]
 
 
@@ -78,12 +78,12 @@ def value_of(kind: Kind, text: str) -> Any:
 
     Any other text stays, for the package's own check to refuse.
     """
-    if kind.none is not None and text.lower() == "none":
+    if kind.none_label is not None and text.lower() == "none":
         return None
     if isinstance(kind, Flag) and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if isinstance(kind, (Real, Whole)):
-        number = number_of(text)
+        number = parse_number(text)
         return text if number is None else number
     return text
 
@@ -93,7 +93,7 @@ def option(
     *,
     kind: Kind = _TEXT,
     metavar: str = "",
-    shown: str = "",
+    default_text: str = "",
     help: str = "",
     word: bool = False,
 ) -> Any:
@@ -103,57 +103,60 @@ def option(
         default: () for one or more values, a truth value for an option without any.
         kind: How a value is read, and what it may be; a `Kind` itself takes any text.
         metavar: What stands for a value in help.
-        shown: How help tells the default; "" for the default itself.
+        default_text: How help tells the default; "" for the default itself.
         help: In place of a text below it.
         word: Whether it stands without "--".
     """
-    about = {"kind": kind, "metavar": metavar or kind.metavar, "shown": shown}
-    return dataclasses.field(default=default, metadata={**about, "help": help, "word": word})
+    metadata = {"kind": kind, "metavar": metavar or kind.metavar, "default_text": default_text}
+    return dataclasses.field(default=default, metadata={**metadata, "help": help, "word": word})
 
 
 def with_parameters(
-    base: type, owners: Sequence[type], usual: Mapping[str, Any], *, several: bool
+    base: type, owners: Sequence[type], defaults: Mapping[str, Any], *, allow_lists: bool
 ) -> type:
     """Returns a dataclass with the options of a command and those of some described dataclasses.
 
     Args:
         base: Dataclass of the command's own options.
         owners: Whose parameters become options.
-        usual: Defaults that differ from the parameters' own.
-        several: Whether an option takes several values; then it is () where it is not given, else
-            `UNSET`.
+        defaults: Defaults that differ from the parameters' own.
+        allow_lists: Whether an option takes several values; its default is then (), else `UNSET`.
 
     Raises:
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
-    taken = {field.name for field in dataclasses.fields(base)}
+    names = {field.name for field in dataclasses.fields(base)}
     fields = []
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
-            if name in taken:
+            if name in names:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            taken.add(name)
-            default = default_of(parameter, usual)
-            shown = "" if name in usual else parameter.shown
-            if not shown:
-                shown = "must be given" if default is UNSET else parameter.kind.text(default)
-            how: Any = {"kind": parameter.kind, "shown": shown, "help": parameter.help}
-            fields.append((name, Any, option(() if several else UNSET, **how)))
+            names.add(name)
+            default = find_default(parameter, defaults)
+            default_text = "" if name in defaults else parameter.default_text
+            if not default_text:
+                default_text = "must be given" if default is UNSET else parameter.kind.text(default)
+            settings: Any = {
+                "kind": parameter.kind,
+                "default_text": default_text,
+                "help": parameter.help,
+            }
+            fields.append((name, Any, option(() if allow_lists else UNSET, **settings)))
     params = dataclasses.make_dataclass("Params", fields, frozen=True, kw_only=True)
     # The parameters come first.
     bases = (base, params)
     return dataclasses.make_dataclass("Options", [], bases=bases, frozen=True, kw_only=True)
 
 
-def default_of(parameter: Parameter, usual: Mapping[str, Any]) -> Any:
+def find_default(parameter: Parameter, defaults: Mapping[str, Any]) -> Any:
     """Returns what the command line takes where a parameter is not given; UNSET for nothing."""
-    if parameter.name in usual:
-        return usual[parameter.name]
+    if parameter.name in defaults:
+        return defaults[parameter.name]
     return parameter.default if parameter.suggested is UNSET else parameter.suggested
 
 
-def chosen(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
+def choose(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
     """Returns a word that is one of the choices.
 
     Raises:
@@ -185,7 +188,7 @@ class Parser(argparse.ArgumentParser):
         raise Refusal.line(f"{message}; see {self.prog} --help")
 
 
-def _parser(command: Command) -> argparse.ArgumentParser:
+def _build_parser(command: Command) -> argparse.ArgumentParser:
     """Returns the parser of a command's options, whose defaults its dataclass fills in."""
     fields = dataclasses.fields(command.options)
     words = [
@@ -206,22 +209,24 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     )
     # Numbers such as -1e-3 and -inf are values, not options.
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.I)
-    texts = _texts(command.options)
+    texts = _read_help_texts(command.options)
     for field in fields:
-        about, flag = field.metadata, flag_of(field.name)
-        text = (about["help"] or texts[field.name]).replace("%", "%%")
-        how: dict[str, Any] = {"metavar": about["metavar"]}
+        metadata, flag = field.metadata, format_flag(field.name)
+        text = (metadata["help"] or texts[field.name]).replace("%", "%%")
+        settings: dict[str, Any] = {"metavar": metadata["metavar"]}
         if isinstance(field.default, tuple):
-            how |= {"nargs": "+", "action": "extend"}
-        if about["word"]:
+            settings |= {"nargs": "+", "action": "extend"}
+        if metadata["word"]:
             flag = field.name
         elif isinstance(field.default, bool):
             # What is off needs no option that switches it off.
-            how = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+            settings = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
         else:
-            how["type"] = functools.partial(value_of, about["kind"])
-            text += f" (default: {(about['shown'] or str(field.default)).replace('%', '%%')})"
-        parser.add_argument(flag, help=text, **how)
+            settings["type"] = functools.partial(value_of, metadata["kind"])
+            text += (
+                f" (default: {(metadata['default_text'] or str(field.default)).replace('%', '%%')})"
+            )
+        parser.add_argument(flag, help=text, **settings)
     # Read before the command is known.
     text = "Load algorithms, laws or outputs of one's own; may be given several times."
     parser.add_argument("--plugin", metavar="FILE|MODULE", help=text)
@@ -235,21 +240,21 @@ def parse(command: Command) -> tuple[Any, list[str]]:
         Refusal: One line for unknown options, missing and surplus values, values out of range.
         Answered: If help was asked for.
     """
-    parser = _parser(command)
-    if wants_help(command.rest):
+    parser = _build_parser(command)
+    if wants_help(command.arguments):
         parser.print_help()
         raise Answered
     # Options may be spelled as Python spells them.
-    words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.rest]
-    space, rest = parser.parse_known_args(words)
-    if rest and not rest[0].startswith("-"):
-        line = f"{visible(rest[0])}: must stand after an option that takes it"
+    words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.arguments]
+    space, extra = parser.parse_known_args(words)
+    if extra and not extra[0].startswith("-"):
+        line = f"{visible(extra[0])}: must stand after an option that takes it"
         raise Refusal.line(f"{line}; see {command.name} --help")
-    if rest:
+    if extra:
         names = [field.name.replace("_", "-") for field in dataclasses.fields(command.options)]
-        word, otherwise = rest[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
+        word, otherwise = extra[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
         remedy = did_you_mean(word, names, otherwise, "--{}".format)
-        raise Refusal.line(f"{visible(rest[0])}: must be an option of {command.name}; {remedy}")
+        raise Refusal.line(f"{visible(extra[0])}: must be an option of {command.name}; {remedy}")
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in vars(space).items()}
     for field in dataclasses.fields(command.options):
         # The parameters of an algorithm are checked by it, and lists by who takes them.
@@ -259,17 +264,17 @@ def parse(command: Command) -> tuple[Any, list[str]]:
     return command.options(**values), list(values)
 
 
-def _texts(options: type) -> dict[str, str]:
+def _read_help_texts(options: type) -> dict[str, str]:
     """Returns the texts below the fields of a dataclass and its bases."""
-    texts: dict[str, str] = {}
+    help_texts: dict[str, str] = {}
     for owner in options.__mro__[::-1]:
         with contextlib.suppress(OSError, TypeError):  # of a class that no file holds
             body: Any = ast.parse(inspect.getsource(owner)).body[0]
             for field, text in itertools.pairwise(body.body):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
                     words = ast.literal_eval(text.value)
-                    texts[ast.unparse(field.target)] = " ".join(words.split())
-    return texts
+                    help_texts[ast.unparse(field.target)] = " ".join(words.split())
+    return help_texts
 
 
 def visible(word: str) -> str:
@@ -279,7 +284,7 @@ def visible(word: str) -> str:
 
 
 @contextlib.contextmanager
-def called(**names: str) -> Iterator[None]:
+def rename_fields(**names: str) -> Iterator[None]:
     """Has refusals name the options of fields that the command calls otherwise.
 
     Args:
@@ -291,7 +296,7 @@ def called(**names: str) -> Iterator[None]:
         raise error.renamed(names.get(error.field, error.field)) from None
 
 
-def spelt(error: Refusal, command: Command | None) -> str:
+def format_refusal(error: Refusal, command: Command | None) -> str:
     """Says a refusal in the words of the command line: ``--horizon 0`` for ``horizon=0``.
 
     Args:
@@ -309,10 +314,10 @@ def spelt(error: Refusal, command: Command | None) -> str:
     if error.allowed.startswith("given") and value in ("None", "<not given>"):
         value = ""
     # A word of the command's own has no option before it.
-    flag = "" if options[field].metadata["word"] else flag_of(field)
+    flag = "" if options[field].metadata["word"] else format_flag(field)
     return f"{flag} {value}".strip() + f": must be {error.allowed}; {error.remedy}"
 
 
-def flag_of(name: str) -> str:
+def format_flag(name: str) -> str:
     """Returns how a field is written as an option."""
     return f"--{name.replace('_', '-')}"

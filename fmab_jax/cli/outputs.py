@@ -25,8 +25,8 @@ def execute(call: Call) -> None:
     from fmab_jax.run.outputs.usual import USUAL
 
     rows = []
-    asked = [(output, f"--outputs {output.name}") for output in further().values()]
-    for output, when in [*((output, "always") for output in USUAL), *asked]:
+    optional_rows = [(output, f"--outputs {output.name}") for output in further().values()]
+    for output, when in [*((output, "always") for output in USUAL), *optional_rows]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):
             over = ", ".join(name for name, _ in output.over)

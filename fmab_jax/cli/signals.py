@@ -30,7 +30,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stoppable(end: Callable[[int], object]) -> Iterator[None]:
+def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
     """Has signals raise `Stopped`, and ends the process where that does not end it.
 
     Python raises between two of its own steps, and not while the main thread compiles a program or
@@ -43,26 +43,26 @@ def stoppable(end: Callable[[int], object]) -> Iterator[None]:
         yield  # Only the main thread gets signals.
         return
     # Whoever started the command may have it ignore Ctrl-C, as shells do in the background.
-    both = (signal.SIGINT, signal.SIGTERM)
-    numbers = [number for number in both if signal.getsignal(number) is not signal.SIG_IGN]
+    end_signals = (signal.SIGINT, signal.SIGTERM)
+    numbers = [number for number in end_signals if signal.getsignal(number) is not signal.SIG_IGN]
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    stopped = False
+    has_stopped = False
 
     def stop(number: int, _: Any) -> None:
-        nonlocal stopped
-        if not stopped:  # else what ends the command is interrupted
-            stopped = True
+        nonlocal has_stopped
+        if not has_stopped:  # else what ends the command is interrupted
+            has_stopped = True
             raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in numbers}
+    old_handlers = {number: signal.signal(number, stop) for number in numbers}
     listener = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(receiver, numbers, end), daemon=True).start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(listener)
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
         sender.close()
 
@@ -75,7 +75,7 @@ def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int
         numbers: Of the signals that end the process.
         end: See `stoppable`.
     """
-    first, since = 0, 0.0
+    first, start = 0, 0.0
     with receiver:
         while True:
             try:
@@ -84,13 +84,13 @@ def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int
                 data = b"\0"
             if not data:
                 return
-            again = data[0] in numbers and first
+            is_repeated = data[0] in numbers and first
             if data[0] in numbers and not first:
-                first, since = data[0], time.monotonic()
+                first, start = data[0], time.monotonic()
                 receiver.settimeout(0.05)
-            waited = time.monotonic() - since
-            patient = waited < (_WRITE_S if is_writing() else _END_S)
-            if first and (again or not patient):
+            elapsed = time.monotonic() - start
+            may_wait = elapsed < (_WRITE_S if is_writing() else _END_S)
+            if first and (is_repeated or not may_wait):
                 if error_stream().isatty():
                     error_stream().write("\x1b[?25h\n")  # a bar has hidden the cursor
                 end(first)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fmab_jax.cli.options import called, option, visible
-from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse
+from fmab_jax.cli.options import option, rename_fields, visible
+from fmab_jax.errors import PlainText, Refusal, did_you_mean, parse_number, refuse
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Stored:
 class Priced:
     """What tables and figures of results take."""
 
-    level: Any = option(None, kind=LEVEL, shown="0.95")
+    level: Any = option(None, kind=LEVEL, default_text="0.95")
     """Confidence level of intervals and bands; after --until, over all looks together."""
     server_price: Any = option(1, kind=PRICE)
     """c1, price of a link between agent and server."""
@@ -53,16 +53,16 @@ class Priced:
 class Reading(Stored, Priced):
     """What the commands share that make a table or a figure of results."""
 
-    select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
+    select: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Only configurations with these values."""
 
 
-def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
+def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
     from fmab_jax.analysis.tables import held
     from fmab_jax.sweeps import results
 
-    with called(store=field, path=field):
+    with rename_fields(store=field, path=field):
         data = results.read(path, partial=partial)
         try:
             return held(data)
@@ -70,7 +70,7 @@ def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Data
             raise Refusal.line(f"{visible(path)}: {error}") from None
 
 
-def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") -> xr.Dataset:
+def select_cells(data: xr.Dataset, select: Sequence[str], option: str = "--select") -> xr.Dataset:
     """Keeps configurations with the values asked for, such as ("epsilon=0.5", "rounds=none").
 
     Args:
@@ -85,15 +85,15 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
     for text in select:
         name, _, value = text.partition("=")
         if name not in dims:
-            alone = "left out: there is one configuration"
-            allowed = "one of " + ", ".join(dims) if dims else alone
+            single_text = "left out: there is one configuration"
+            allowed = "one of " + ", ".join(dims) if dims else single_text
             remedy = did_you_mean(name, dims, "write NAME=VALUE" if dims else "drop it", str)
             raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; {remedy}")
         labels = data[name].values.tolist()
         place = next((i for i, label in enumerate(labels) if _same(label, value)), None)
         if place is None:
-            listed = ", ".join(map(label_text, labels))[:200]
-            raise Refusal.line(f"{option} {visible(text)}: must be one of {listed}; choose one")
+            options = ", ".join(map(label_text, labels))[:200]
+            raise Refusal.line(f"{option} {visible(text)}: must be one of {options}; choose one")
         places.setdefault(name, set()).add(place)
     return data.isel({name: sorted(at) for name, at in places.items()})
 
@@ -101,7 +101,7 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
 def _same(label: Any, text: str) -> bool:
     if isinstance(label, str):
         return label == text or (label == "none" and text.lower() in ("none", "inf"))
-    return str(label) == text or number_of(text) == label
+    return str(label) == text or parse_number(text) == label
 
 
 def line_width() -> int:
@@ -151,30 +151,30 @@ def plain_table(title: str | None = None) -> Any:
     return Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False)
 
 
-def print_results(data: xr.Dataset, options: Any, *, form: str = "text", **how: Any) -> None:
+def print_results(data: xr.Dataset, options: Any, *, form: str = "text", **arguments: Any) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
     Args:
         data: Results of a sweep, or of a run.
         options: Whose level and prices.
         form: One of `FORMATS`; all but "text" are the table alone.
-        how: Arguments of `overview`.
+        arguments: Arguments of `overview`.
     """
     from fmab_jax.analysis.overview import overview
 
-    table = overview(data, level=options.level, **how, **options.prices)
-    if how.get("where") and not table.rows:
-        conditions = Shown(" ".join(map(visible, how["where"])))
+    table = overview(data, level=options.level, **arguments, **options.prices)
+    if arguments.get("where") and not table.rows:
+        conditions = PlainText(" ".join(map(visible, arguments["where"])))
         refuse("where", conditions, "true of at least one row", "loosen it")
     if form != "text":
         print(table.write(form))
         if table.remarks:
             print("\n".join(table.remarks), file=sys.stderr)
         return
-    shown = plain_table(table.title)
+    output = plain_table(table.title)
     for heading in table.headings:
-        shown.add_column(heading, justify="right", overflow="fold")
+        output.add_column(heading, justify="right", overflow="fold")
     for cells in table.rows:
-        shown.add_row(*cells)
-    show_table(shown)
+        output.add_row(*cells)
+    show_table(output)
     print("\n".join([table.legend, *table.remarks]))

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.costs import exposure_of, leak_text, shared_view, with_view
-from fmab_jax.analysis.words import grouped, name_of, quantity, told, whole
+from fmab_jax.analysis.words import format_value, grouped, name_of, quantity, whole
 
 Sentence = str | tuple[str, ...]
 """Of a caption, without its full stop: a tuple has shorter forms behind the whole one."""
@@ -145,7 +145,9 @@ def exposure_of_cells(data: xr.Dataset) -> list[Sentence]:
         if (texts == texts.take([0], axis)).all():
             texts, places = np.asarray(texts.take(0, axis)), np.asarray(places.take(0, axis))
             dims.remove(name)
-    words = [[told(data[name], value) for value in data[name].values.tolist()] for name in dims]
+    words = [
+        [format_value(data[name], value) for value in data[name].values.tolist()] for name in dims
+    ]
     chosen = [cells[place] for place in places.ravel().tolist()]
     return exposure_sentences(dict(zip(map(", ".join, product(*words)), chosen, strict=True)))
 
@@ -194,7 +196,7 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
         else:
             cell = finals.isel(dict(zip(dims, worst, strict=True)))
             varied = [name for name in dims if finals.sizes[name] > 1]
-            where = ", ".join(told(finals[name], cell[name].item()) for name in varied)
+            where = ", ".join(format_value(finals[name], cell[name].item()) for name in varied)
             most = f"most in one configuration {_share(bad[worst], seeds[worst])}"
             start += f", {most} ({ends}) at {where}"
         interval = ""  # the next sentence's numbers are of the same kind

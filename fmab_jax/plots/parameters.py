@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm, Normalize, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from fmab_jax.analysis.words import is_number, told, value_label, written
+from fmab_jax.analysis.words import format_value, is_number, value_label, written
 from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.style import FONT, text_size, wrapped
 
@@ -92,7 +92,7 @@ def plot_parameter(
         drawn = np.array(mean[:, index])
         if ticks.broken:
             places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
-        label = told(finals[hue], tables.values_of(finals[hue])[index]) if hue else "mean"
+        label = format_value(finals[hue], tables.values_of(finals[hue])[index]) if hue else "mean"
         handles += axes.plot(places, drawn, label=label, **own)
     _scale_parameter(axes, ticks)
     style.scale_values(axes, "y", mean)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.costs import exposure_of
-from fmab_jax.analysis.words import quantity, told
+from fmab_jax.analysis.words import format_value, quantity
 from fmab_jax.plots import captions, style, tables
 from fmab_jax.plots.labels import label_points
 from fmab_jax.plots.tables import values_of
@@ -73,7 +73,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     handles = []
     for index, value in enumerate(values_of(finals[hue]) if hue else [None]):
         mine = np.flatnonzero(places[dims.index(hue)] == index) if hue else np.arange(len(leak))
-        label = told(finals[hue], value) if hue else "mean"
+        label = format_value(finals[hue], value) if hue else "mean"
         handles.append(_draw_points(axes, cost, regret, mine, front, index, label))
     axes.margins(0.12)
     style.scale_values(axes, "x", cost[0])
@@ -92,7 +92,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         _, first, equal = np.unique(stacked, axis=1, return_index=True, return_counts=True)
         for cell, others in zip(front[first], equal - 1, strict=True):
             at = {name: values_of(finals[name])[places[dims.index(name), cell]] for name in shown}
-            words = [told(finals[name], value) for name, value in at.items()]
+            words = [format_value(finals[name], value) for name, value in at.items()]
             lines = [", ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
             texts.append("\n".join(lines) + f"\n(+ {others} equal)" * int(others > 0))
         points = np.stack([cost[0], regret[0]])

@@ -20,7 +20,7 @@ from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.tables import held
 from fmab_jax.errors import array_of, price, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
 # Filled circles are links to the server, open squares links between agents.
@@ -155,7 +155,7 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     for cell in captions.cells_of(data, dims):
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
+        values = [words.format_value(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
         label = ", ".join(values) or next(iter(words.facts(cell)), "run")
         if label in runs:
             remedy = "pass the runs by labels of your own"
@@ -191,7 +191,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
         >>> fmab.save_figure(fmab.plot_runs(data), tempfile.mkdtemp() + "/run.pdf").name
         'run.pdf'
     """
-    path = checked_path("path", path)
+    path = check_path("path", path)
     if not isinstance(figure, Figure):
         refuse("figure", figure, "a figure", "pass what a plot function returned")
     ending = path.suffix.lower()

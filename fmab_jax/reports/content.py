@@ -67,11 +67,11 @@ class Source(NamedTuple):
         """Its study file, "" where none states it, and a note about it."""
         attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
         try:
-            document = study_file.document_of(said(self.data, "study"), seeds)
-            text = study_file.text_of(document)
+            document = study_file.build_document(said(self.data, "study"), seeds)
+            text = study_file.format_document(document)
             if "means" in document["problem"]:
                 return text, "The means are not in it: put the name of their file for FILE.npz."
-            if study_file.study_of(tomllib.loads(text)).hash == attrs.get("study_hash"):
+            if study_file.build_study(tomllib.loads(text)).hash == attrs.get("study_hash"):
                 return text, ""
         except (Refusal, AttributeError, KeyError, TypeError, ValueError):
             pass  # code of one's own, or results that do not say how they were made
@@ -324,7 +324,10 @@ def finals(source: Source) -> Iterator[Picture]:
         places = [tuple(questions.reference(table[name]) for name in rest)]
     for place in places:
         panel = table.isel(dict(zip(rest, place, strict=True)))
-        title = [source.label, *(words.told(table[name], panel[name].item()) for name in rest)]
+        title = [
+            source.label,
+            *(words.format_value(table[name], panel[name].item()) for name in rest),
+        ]
         yield _picture(parameters.plot_parameter(panel, x, hue), ", ".join(filter(None, title)))
 
 

@@ -20,9 +20,9 @@ from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
 # Copies of a block's curves that a device summarises with, and the part of its memory for them.
-_COPIES, _SPARE = 6, 0.3
+_COPIES, _MEMORY_SHARE = 6, 0.3
 # Seeds that an output is tried on.
-_FEW = 8
+_SAMPLE_SEEDS = 8
 Series = Mapping[str, Any]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
 device."""
@@ -49,7 +49,7 @@ def compute_block(
     job: Job,
     sizes: Sizes,
     devices: tuple[jax.Device, ...],
-    advanced: Callable[[int], None] = lambda trials: None,
+    on_batch: Callable[[int], None] = lambda trials: None,
     threads: int = 1,
 ) -> dict[str, np.ndarray]:
     """Returns the arrays of a block's chunk.
@@ -58,26 +58,26 @@ def compute_block(
         job: The block.
         sizes: Of its batches, which fit.
         devices: That share each batch.
-        advanced: Takes the number of trials of each batch that has ended.
+        on_batch: Takes the number of trials of each batch that has ended.
         threads: That summarise.
     """
     cells, seeds = len(job.configs), len(job.seeds)
-    which = np.repeat(np.arange(cells, dtype=np.int32), seeds)
-    trials = Trials(job.configs, which, np.tile(job.seeds, cells), job.root_seed)
+    cell_index = np.repeat(np.arange(cells, dtype=np.int32), seeds)
+    trials = Trials(job.configs, cell_index, np.tile(job.seeds, cells), job.root_seed)
     points = max(config.wanted for config in job.configs)
     results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
-    stays = _stays_on_device(job, devices)
+    on_device = _is_summarised_on_device(job, devices)
     for start, outcome in batches.run_trials(
-        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=stays
+        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=on_device
     ):
         results.put(start, outcome)
-        advanced(len(outcome.rounds))
+        on_batch(len(outcome.rounds))
     with own_settings():
         series = {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
-    return _chunk_of(series, job, threads)
+    return _build_chunk(series, job, threads)
 
 
-def _stays_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
+def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
     """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
     config = job.configs[0]
     reduces = all(isinstance(output, Reduce) for output in config.outputs)
@@ -86,10 +86,10 @@ def _stays_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
     memory = resources.memory_of(devices[0])
     needed = _COPIES * len(job.configs) * len(job.seeds) * config.curve_bytes
     # NumPy adds a single column pairwise.
-    return (not memory or needed <= _SPARE * memory) and config.wanted > 1
+    return (not memory or needed <= _MEMORY_SHARE * memory) and config.wanted > 1
 
 
-def _chunk_of(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
+def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
     arrays = dict(series)
     # Few bytes hold a count of rounds.
     rounds_by = arrays["rounds_by"]
@@ -98,10 +98,10 @@ def _chunk_of(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
     if job.keep == "summary":
         return _summarise(arrays, job.configs, threads)
     # Outputs of curves are computed when they are read: broken promises are refused now.
-    few = {name: values[:, :_FEW] for name, values in series.items()}
+    sample = {name: values[:, :_SAMPLE_SEEDS] for name, values in series.items()}
     for output in job.configs[0].outputs:
         if not is_shipped(output):
-            _compute_output(output, few, job.configs)
+            _compute_output(output, sample, job.configs)
     return arrays
 
 
@@ -109,8 +109,8 @@ def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -
     """Returns an output of each cell."""
     seeds = curves["regret"].shape[1]
     return [
-        made(output, _reader(curves, cell, at), at.facts, at.size, seeds)
-        for cell, at in enumerate(configs)
+        made(output, _make_reader(curves, cell, config), config.facts, config.size, seeds)
+        for cell, config in enumerate(configs)
     ]
 
 
@@ -130,14 +130,16 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     for output in configs[0].outputs:
         if isinstance(output, Reduce):
             with own_settings():
-                readers = [_reader(curves, cell, config) for cell, config in enumerate(configs)]
+                readers = [
+                    _make_reader(curves, cell, config) for cell, config in enumerate(configs)
+                ]
                 fields = [{name: read(name) for name in FIELDS} for read in readers]
             states = [
                 reduce_seeds(output, record, config.facts)
                 for record, config in zip(fields, configs, strict=True)
             ]
-            for number, leaves in enumerate(zip(*states, strict=True)):
-                arrays[state_name(output.name, number)] = np.stack(leaves)
+            for number, leaf_values in enumerate(zip(*states, strict=True)):
+                arrays[state_name(output.name, number)] = np.stack(leaf_values)
             continue
         values = _compute_output(output, curves, configs)
         parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in values]
@@ -167,7 +169,7 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     return arrays
 
 
-def _reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
+def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
     """Returns what gives the arrays of one cell's seeds, at its own recorded slots."""
     gauges = {gauge.name: gauge.dims for gauge in gauges_of(config.outputs)}
 
@@ -184,7 +186,7 @@ def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Stacks arrays; what shorter ones lack is NaN."""
     shape = np.max([array.shape for array in arrays], axis=0)
     stack = np.full((len(arrays), *shape), np.nan)
-    for place, array in enumerate(arrays):
-        index: Any = (place, *map(slice, array.shape))
+    for row, array in enumerate(arrays):
+        index: Any = (row, *map(slice, array.shape))
         stack[index] = array
     return stack

@@ -23,7 +23,7 @@ from fmab_jax.sweeps.store import Entry, Store
 KINDS = summary.Moments._fields[1:]
 """What a summary keeps of a series, besides the number of seeds."""
 # Chunks that a reader keeps at hand.
-_AT_HAND = 4
+_CACHE_SIZE = 4
 
 
 def state_name(output: str, number: int) -> str:
@@ -63,9 +63,9 @@ class Results:
         self._until = None if until is None else Precision(**until)
         seeds = header.get("seeds", 0)
         self._looks = [seeds] if self._until is None else self._until.looks(seeds)
-        self.hold(source, entries)
+        self.replace_entries(source, entries)
 
-    def hold(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
+    def replace_entries(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
         """Takes these chunks, to be read from there, in place of those it had."""
         self.source, self.entries = source, [*entries]
         self.parts: dict[str, list[Part]] = {}
@@ -96,26 +96,26 @@ class Results:
             for row, cell in enumerate(entry.facts["cells"]):
                 self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
 
-    def chain(self, cell: str, stop: int) -> list[Part]:
+    def find_chain(self, cell: str, stop: int) -> list[Part]:
         """Returns parts that cover a cell's first ``stop`` seeds, without gap, as far as can be.
 
         Of single seeds, a part of a chunk can be used; of a summary only the whole.
         """
-        chosen: list[Part] = []
+        parts: list[Part] = []
         at = 0
         if self.curves:
             for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
                 if part.start <= at < min(part.stop, stop):
-                    chosen.append(part._replace(start=at, stop=min(part.stop, stop)))
-                    at = chosen[-1].stop
-            return chosen
-        reach = self._reach(cell, stop)
+                    parts.append(part._replace(start=at, stop=min(part.stop, stop)))
+                    at = parts[-1].stop
+            return parts
+        reach = self._find_reach(cell, stop)
         while at in reach:
-            chosen.append(reach[at][1])
-            at = chosen[-1].stop
-        return chosen
+            parts.append(reach[at][1])
+            at = parts[-1].stop
+        return parts
 
-    def _reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
+    def _find_reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
         """Returns, from each seed, how far whole parts lead up to ``stop``, and their first."""
         reach: dict[int, tuple[int, Part]] = {}
         for part in sorted(self.parts.get(cell, ()), key=lambda p: (p.start, p.stop), reverse=True):
@@ -125,53 +125,53 @@ class Results:
                     reach[part.start] = end, part
         return reach
 
-    def seeds(self, cell: str, stop: int) -> int:
+    def count_seeds(self, cell: str, stop: int) -> int:
         """Returns how many of the cell's first ``stop`` seeds are there, without a gap."""
-        chain = self.chain(cell, stop)
+        chain = self.find_chain(cell, stop)
         return chain[-1].stop if chain else 0
 
-    def gaps(
-        self, cell: str, start: int, stop: int, wanted: int | None = None
+    def find_gaps(
+        self, cell: str, start: int, stop: int, target: int | None = None
     ) -> list[tuple[int, int]]:
-        """Returns the ranges in [start, stop) still to be computed, of ``wanted`` seeds or stop."""
-        wanted = stop if wanted is None else wanted
+        """Returns the ranges in [start, stop) still to be computed, of ``target`` seeds or stop."""
+        target = stop if target is None else target
         if self.curves:
             spans = [(part.start, part.stop) for part in self.parts.get(cell, ())]
         else:
             # Whole parts, wherever blocks are cut now, and as far as they do not overlap.
-            spans = [(first, end) for first, (end, _) in self._reach(cell, wanted).items()]
+            spans = [(first, end) for first, (end, _) in self._find_reach(cell, target).items()]
         missing, at = [], 0
-        for first, end in [*sorted(spans), (wanted, wanted)]:
+        for first, end in [*sorted(spans), (target, target)]:
             if self.curves or first >= at:
                 missing.append((max(at, start), min(first, stop)))
                 at = max(at, end)
         return [(a, b) for a, b in missing if a < b]
 
-    def missing(self, cell: str) -> int:
+    def count_missing(self, cell: str) -> int:
         """Returns how many of a cell's seeds are missing, as far as is known."""
-        wanted, complete = self.judged(cell)
-        return 0 if complete else sum(b - a for a, b in self.gaps(cell, 0, wanted))
+        target, complete = self.assess(cell)
+        return 0 if complete else sum(b - a for a, b in self.find_gaps(cell, 0, target))
 
-    def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
+    def collect_versions(self, stops: Mapping[str, int]) -> dict[str, str]:
         """Returns the versions that the parts of these cells were computed with."""
         versions: dict[str, set[str]] = {}
         for cell, stop in stops.items():
-            for part in self.chain(cell, stop):
+            for part in self.find_chain(cell, stop):
                 for name, version in part.entry.facts["made_by"].items():
                     versions.setdefault(name, set()).add(version)
         return self.header["made_by"] | {n: ", ".join(sorted(v)) for n, v in versions.items()}
 
-    def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
+    def load_chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
         """Reads a chunk, or finds it at hand; threads wait for each other."""
         with self._lock:
             if entry.chunk not in self._chunks:
                 self._chunks[entry.chunk] = self.source.read(entry)
-                if len(self._chunks) > _AT_HAND:
+                if len(self._chunks) > _CACHE_SIZE:
                     self._chunks.popitem(last=False)
             self._chunks.move_to_end(entry.chunk)
             return self._chunks[entry.chunk]
 
-    def values(
+    def read_values(
         self, cell: str, name: str, seeds: np.ndarray, dtype: Any, index: tuple[Any, ...] = ()
     ) -> np.ndarray:
         """Returns an array of some seeds of a cell, all of which are there.
@@ -184,26 +184,26 @@ class Results:
             index: Which of a seed's values.
         """
         out = None
-        for part in self.chain(cell, int(seeds.max()) + 1):
-            inside = (seeds >= part.start) & (seeds < part.stop)
-            if not inside.any():
+        for part in self.find_chain(cell, int(seeds.max()) + 1):
+            mask = (seeds >= part.start) & (seeds < part.stop)
+            if not mask.any():
                 continue
-            rows = seeds[inside] - part.entry.facts["seeds"][0]
-            values = self.chunk(part.entry)[name][part.row][as_slice(rows)]
+            rows = seeds[mask] - part.entry.facts["seeds"][0]
+            values = self.load_chunk(part.entry)[name][part.row][as_slice(rows)]
             values = values[(slice(None), *index)]
-            if inside.all():
+            if mask.all():
                 return values.astype(dtype, copy=False)
             if out is None:
                 out = np.empty((len(seeds), *values.shape[1:]), dtype)
-            out[inside] = values
+            out[mask] = values
         assert out is not None
         return out
 
-    def has(self, cell: str, name: str) -> bool:
+    def has_array(self, cell: str, name: str) -> bool:
         """Tells whether the chunks of a cell hold an array."""
-        return name in self.chunk(self.parts[cell][0].entry)
+        return name in self.load_chunk(self.parts[cell][0].entry)
 
-    def moments(
+    def merge_moments(
         self, cell: str, name: str, stop: int, sizes: Sequence[int] | None = None
     ) -> summary.Moments:
         """Returns the merged moments of a summarised series; with ``sizes``, of so many, in a row.
@@ -212,42 +212,42 @@ class Results:
         """
 
         def read(part: Part, kind: str) -> np.ndarray:
-            values = self.chunk(part.entry)[f"{name}_{kind}"][part.row]
+            values = self.load_chunk(part.entry)[f"{name}_{kind}"][part.row]
             return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
 
         return summary.merged(
             summary.Moments(part.stop - part.start, *(read(part, kind) for kind in KINDS))
-            for part in self.chain(cell, stop)
+            for part in self.find_chain(cell, stop)
         )
 
-    def state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
+    def merge_state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
         """Returns the arrays of a reduction's merged state."""
 
         def read(part: Part) -> Any:
-            chunk = self.chunk(part.entry)
+            chunk = self.load_chunk(part.entry)
             names = [state_name(output.name, i) for i in range(len(output.leaves))]
             return output.state([chunk[name][part.row] for name in names])
 
-        states = [read(part) for part in self.chain(cell, stop)]
-        merged = functools.reduce(output.merge, states)
-        return [np.asarray(x) for x in jax.tree.leaves(merged)]
+        states = [read(part) for part in self.find_chain(cell, stop)]
+        total = functools.reduce(output.merge, states)
+        return [np.asarray(x) for x in jax.tree.leaves(total)]
 
-    def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def merge_counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
         counts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        for part in self.chain(cell, stop):
-            chunk = self.chunk(part.entry)
+        for part in self.find_chain(cell, stop):
+            chunk = self.load_chunk(part.entry)
             rows = chunk[f"{name}_row"] == part.row
             counts.append((chunk[f"{name}_value"][rows], chunk[f"{name}_count"][rows]))
         return summary.add_counts(counts)
 
-    def judged(self, cell: str) -> tuple[int, bool]:
+    def assess(self, cell: str) -> tuple[int, bool]:
         """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""
         for look in self._looks:
-            if self.seeds(cell, look) < look:
+            if self.count_seeds(cell, look) < look:
                 return look, False
             if self._until is not None and (cell, look) not in self.narrow:
-                regret = self.moments(cell, "regret", look)
+                regret = self.merge_moments(cell, "regret", look)
                 width = relative_width(regret, self.header["look_level"])
                 self.narrow[cell, look] = width <= self._until.relative
             if self.narrow.get((cell, look)):

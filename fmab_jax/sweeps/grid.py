@@ -25,28 +25,28 @@ SHARED = (
     *("reporting", "wait"),
 )
 # Axes whose labels always stand for values that only the study states.
-_WORDED = ("problem", "rewards", "algorithm")
+_TEXT_AXES = ("problem", "rewards", "algorithm")
 # What outputs are made of besides what trials record.
 _FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
 
 
-def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
+def build_header(study: Study, versions: Mapping[str, str]) -> dict[str, Any]:
     """Returns all that is needed, besides the chunks, to label a study's results."""
     grids: list[list[int]] = []
     places: dict[str, int] = {}
     cells = []
     for point in study.points:
-        place = places.setdefault(point.described["slots"], len(places))
+        place = places.setdefault(point.description["slots"], len(places))
         if place == len(grids):
             grids.append(point.config.grid[: point.config.wanted].tolist())
-        cells.append({"hash": point.hash, **_facts(point.config, study), "grid": place})
+        cells.append({"hash": point.hash, **_describe_cell(point.config, study), "grid": place})
     until = study.until
     exchanges = [point.config.exchange for point in study.points]
     return {
         "format": FORMAT,
         "hash": study.hash,
         "study": study.describe(),
-        "made_by": dict(made_by),
+        "made_by": dict(versions),
         "dims": [[axis.name, list(axis.labels), axis.words] for axis in study.axes],
         "meters": [list(meter) for meter in schema.meters_of(exchanges)],
         "keep": study.keep,
@@ -58,7 +58,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _facts(config: Config, study: Study) -> dict[str, Any]:
+def _describe_cell(config: Config, study: Study) -> dict[str, Any]:
     """Returns what results say of one configuration, as JSON has it."""
     cell = facts(config, sum_agents=study.sum_agents)
     for name in ("epsilon", "epsilon_message"):
@@ -70,9 +70,9 @@ def _facts(config: Config, study: Study) -> dict[str, Any]:
     return cell | schema.costs_of(config.exchange)
 
 
-def attributes_of(study: Study) -> dict[str, Any]:
+def build_attributes(study: Study) -> dict[str, Any]:
     """Returns what results of a study say of all of it."""
-    return Grid(header_of(study, {})).attrs()
+    return Grid(build_header(study, {})).attrs()
 
 
 class Grid:
@@ -84,7 +84,7 @@ class Grid:
         self.shape = tuple(len(labels) for _, labels, _ in header["dims"])
         self.cells: list[dict[str, Any]] = header["cells"]
         self.hashes = [cell["hash"] for cell in self.cells]
-        self.meters = [Meter(*each) for each in header["meters"]]
+        self.meters = [Meter(*meter) for meter in header["meters"]]
 
     def coordinates(self) -> dict[str, Any]:
         """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
@@ -111,14 +111,14 @@ class Grid:
         """Arranges one value per cell over the dimensions."""
         return np.array(values).reshape((*self.shape, *np.shape(values[0])))
 
-    def reduced(self, name: str) -> tuple[list[str], np.ndarray]:
+    def reduce_fact(self, name: str) -> tuple[list[str], np.ndarray]:
         """Returns a fact of the cells over only those dimensions along which it changes."""
         values = [cell[name] for cell in self.cells]
         if name.startswith("epsilon"):
             values = [math.inf if value is None else value for value in values]
-        return self.least(self.table(values))
+        return self.drop_constant_dims(self.table(values))
 
-    def least(self, table: np.ndarray) -> tuple[list[str], np.ndarray]:
+    def drop_constant_dims(self, table: np.ndarray) -> tuple[list[str], np.ndarray]:
         """Drops the dimensions along which a table is constant."""
         dims = list(self.dims)
         for place, name in reversed(list(enumerate(self.dims))):
@@ -143,32 +143,34 @@ class Grid:
         points = max(map(len, grids))
         pairs = zip(grids, self.cells, strict=True)
         slots = self.table([grid[self.columns(cell, points)] for grid, cell in pairs])
-        dims, table = self.least(slots)
+        dims, table = self.drop_constant_dims(slots)
         return points, {"slot": ([*dims, "time"], table, attrs)}
 
     def columns(self, cell: Mapping[str, Any], points: int) -> np.ndarray:
         """Returns where a cell's arrays hold the recorded slots."""
         return np.minimum(np.arange(points), len(self.header["grids"][cell["grid"]]) - 1)
 
-    def attrs(self, made_by: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def attrs(self, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Returns what all cells share, and all that is needed to run them again."""
-        made_by = self.header["made_by"] if made_by is None else made_by
+        versions = self.header["made_by"] if versions is None else versions
         shared: dict[str, Any] = {}
         for name in SHARED:
-            dims, value = self.reduced(name)
+            dims, value = self.reduce_fact(name)
             if not dims:
                 shared[name] = value.item()
         for name in ("algorithm", "title"):
             if name not in shared:
-                every = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
-                shared[name] = words.shortened(every)
-        common, by = self._settings()
+                names = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
+                shared[name] = words.shortened(names)
+        common, by = self._split_settings()
         shared["settings"] = json.dumps(common)
         if by:
             shared["settings_by"] = json.dumps(by)
-        shared["ledger"] = json.dumps(self._ledger())
+        shared["ledger"] = json.dumps(self._merge_ledgers())
         labels = {
-            name: labels for name, labels, _ in self.header["dims"] if self._worded(name, labels)
+            name: labels
+            for name, labels, _ in self.header["dims"]
+            if self._has_text_labels(name, labels)
         }
         if labels:
             shared["labels"] = json.dumps(labels)
@@ -184,10 +186,10 @@ class Grid:
             "schema": schema.VERSION,
             "study": json.dumps(self.header["study"]),
             "study_hash": self.header["hash"],
-            **{f"{name}_version": version for name, version in made_by.items()},
+            **{f"{name}_version": version for name, version in versions.items()},
         }
 
-    def _settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
+    def _split_settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
         """Returns the words that all cells share, and those that go with one axis.
 
         What only some algorithms have, or one problem of several, goes with its label; and so does
@@ -200,33 +202,33 @@ class Grid:
             rows.append(row | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}
-        by: dict[str, dict[str, dict[str, str]]] = {}
+        by_label: dict[str, dict[str, dict[str, str]]] = {}
         for name in dict.fromkeys(name for row in rows for name in row):
             if name in self.dims:
                 continue
             values = np.array([row.get(name) for row in rows], object)
-            dims, table = self.least(values.reshape(self.shape))
+            dims, table = self.drop_constant_dims(values.reshape(self.shape))
             if not dims and name not in SHARED:
                 common[name] = table.item()
             elif dims in (["algorithm"], ["problem"]) or len(dims) == 1 and " " in name:
-                owners = by.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
+                owners = by_label.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
                 for label, text in zip(labels[dims[0]], table.tolist(), strict=True):
                     if text is not None:
                         owners[label][name] = text
-        return common, by
+        return common, by_label
 
-    def _ledger(self) -> list[dict[str, Any]]:
+    def _merge_ledgers(self) -> list[dict[str, Any]]:
         """Returns the privacy ledger of all cells together."""
         labels = product(*(labels for _, labels, _ in self.header["dims"]))
         places = [dict(zip(self.dims, cell, strict=True)) for cell in labels]
         pairs = zip(self.cells, places, strict=True)
-        return privacy.merged([(cell["title"], at, cell["ledger"]) for cell, at in pairs])
+        return privacy.merged([(cell["title"], place, cell["ledger"]) for cell, place in pairs])
 
-    def _worded(self, name: str, labels: Sequence[Any]) -> bool:
+    def _has_text_labels(self, name: str, labels: Sequence[Any]) -> bool:
         """Tells whether labels are not the values of their axis, numbers and texts, as they are."""
-        if name in _WORDED:
+        if name in _TEXT_AXES:
             return True
         values = self.header["study"].get(name)
-        if not isinstance(values, list) or any(isinstance(each, (list, dict)) for each in values):
+        if not isinstance(values, list) or any(isinstance(value, (list, dict)) for value in values):
             return False
-        return ["none" if each is None else each for each in values] != [*labels]
+        return ["none" if value is None else value for value in values] != [*labels]

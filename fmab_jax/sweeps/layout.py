@@ -70,8 +70,11 @@ class Layout:
         """
         self.study, self.platform, self.worker = study, platform, worker
         self.sharers, self.stored = sharers, stored
-        if stored and study.listed is not None:
-            seeds, remedy = study.listed[:100].tolist(), "a list of seeds is for results in memory"
+        if stored and study.seed_list is not None:
+            seeds, remedy = (
+                study.seed_list[:100].tolist(),
+                "a list of seeds is for results in memory",
+            )
             refuse("seeds", seeds, "a number of seeds with a store", remedy)
         for point in study.points:
             check_counts(point.config, platform)
@@ -86,38 +89,38 @@ class Layout:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
         self.chunk = chunk
 
-    def todo(self, results: Results) -> list[Block]:
+    def list_missing(self, results: Results) -> list[Block]:
         """Returns the blocks that this process shall compute next; none when it is done."""
         blocks, number = [], 0
         place = {name: index for index, name in enumerate(self.hashes)}
         until = self.study.until
         for key, cells in self.programs.items():
-            wanted: dict[int, list[str]] = {}
+            cells_by_stop: dict[int, list[str]] = {}
             for name in cells:
                 # Which seeds a cell needs can depend on its own: then it stays with one worker.
                 if until is None or self._is_mine(place[name]):
-                    stop, complete = results.judged(name)
+                    stop, complete = results.assess(name)
                     if until is None or not complete:
-                        wanted.setdefault(stop, []).append(name)
-            for stop, names in sorted(wanted.items()):
+                        cells_by_stop.setdefault(stop, []).append(name)
+            for stop, names in sorted(cells_by_stop.items()):
                 # Laid out with what is done, so that blocks have the same numbers for all workers.
-                for block in self.lay_out(key, names, stop):
+                for block in self.cut_blocks(key, names, stop):
                     if until is not None or self._is_mine(number):
-                        blocks += _missing(block, stop, results)
+                        blocks += _find_missing(block, stop, results)
                     number += 1
         return blocks
 
     def _is_mine(self, number: int) -> bool:
         return self.worker is None or number % self.worker[1] == self.worker[0] - 1
 
-    def lay_out(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
+    def cut_blocks(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
         """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
         trials, most_cells = self.chunk_size(key)
         # With a precision, which cells need more seeds differs from look to look.
-        together = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
-        for first in range(0, len(cells), together):
+        group_size = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
+        for first in range(0, len(cells), group_size):
             for start in range(0, stop, trials):
-                names = tuple(cells[first : first + together])
+                names = tuple(cells[first : first + group_size])
                 yield Block(names, start, min(start + trials, stop))
 
     def chunk_size(self, key: ProgramKey) -> tuple[int, int]:
@@ -149,7 +152,7 @@ class Layout:
             return len(todo)
         return max(len(todo), -(-sum(block.trials for block in todo) // FEWEST))
 
-    def alone(self) -> Layout:
+    def for_all_workers(self) -> Layout:
         """Returns the layout of all workers' blocks."""
         return Layout(self.study, self.platform, self.chunk)
 
@@ -183,16 +186,16 @@ class Layout:
         study = self.study
         configs = tuple(self.points[name].config for name in block.cells)
         seeds: range | np.ndarray = range(block.start, block.stop)
-        if study.listed is not None:
-            seeds = study.listed[block.start : block.stop]
+        if study.seed_list is not None:
+            seeds = study.seed_list[block.start : block.stop]
         return Job(configs, seeds, study.root_seed, study.keep, trials, batch, rows)
 
 
-def _missing(block: Block, wanted: int, results: Results) -> list[Block]:
+def _find_missing(block: Block, target: int, results: Results) -> list[Block]:
     """Returns the parts of a block that are not there yet."""
     gaps: dict[tuple[int, int], list[str]] = {}
     for name in block.cells:
-        for gap in results.gaps(name, block.start, block.stop, wanted):
+        for gap in results.find_gaps(name, block.start, block.stop, target):
             gaps.setdefault(gap, []).append(name)
     return [Block(tuple(cells), *gap) for gap, cells in sorted(gaps.items())]
 
@@ -201,5 +204,5 @@ def bytes_per_summary(config: Config) -> int:
     """Returns the bytes of moments of the curves, and a histogram of, typically, 1000 bins."""
     outputs = 3 * sum(config.bytes_of(output.dims) for output in config.outputs)
     states = (output.leaves for output in config.outputs if isinstance(output, Reduce))
-    outputs += sum(leaf.nbytes for leaves in states for leaf in leaves)
+    outputs += sum(leaf.nbytes for state in states for leaf in state)
     return 8 * config.wanted * (config.wanted + 8) + 24_000 + outputs

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fmab_jax.errors import Busy
-from fmab_jax.files import naming, write_all
+from fmab_jax.files import name_errors, write_all
 
 try:
     import fcntl
@@ -30,11 +30,11 @@ _NO_FLOCK = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @contextmanager
-def locked(folder: Path, writer: str) -> Iterator[None]:
+def hold_lock(folder: Path, writer: str) -> Iterator[None]:
     """Holds the lock of a writer, or refuses and says who holds it."""
     file, owner = folder / f"lock-{writer}", os.getpid()
-    with naming(file):
-        while (descriptor := _take(file)) is None:
+    with name_errors(file):
+        while (descriptor := _take_lock(file)) is None:
             pass
         os.ftruncate(descriptor, 0)
         write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
@@ -51,7 +51,7 @@ def locked(folder: Path, writer: str) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _take(file: Path) -> int | None:
+def _take_lock(file: Path) -> int | None:
     """Returns a descriptor that holds the lock; None if the file came or went meanwhile."""
     new = not os.path.lexists(file)
     try:
@@ -93,9 +93,9 @@ def _flock(file: Path, descriptor: int) -> bool:
 
 
 def _refuse(file: Path, remedy: str) -> NoReturn:
-    pid = host = since = "unknown"
+    pid = host = start = "unknown"
     with suppress(OSError, ValueError):  # removed, or not signed yet
-        since = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        start = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
         pid, host = file.read_text().splitlines()
-    who = f"process {pid} on {host} has done so since {since}"
-    raise Busy(str(file.parent), file.name.removeprefix("lock-"), f"{who}: {remedy}")
+    holder = f"process {pid} on {host} has done so since {start}"
+    raise Busy(str(file.parent), file.name.removeprefix("lock-"), f"{holder}: {remedy}")

@@ -37,7 +37,7 @@ FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 MOST_BYTES = 2**31 - 2**24
 """Of a chunk's arrays: ZIP without its 64-bit extension."""
-_OURS = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
+_STORE_FILES = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
 _TORN = b" torn"
 
 
@@ -66,7 +66,7 @@ class Store:
         if not self.path.is_dir():
             self._refuse("check the path (no such folder)")
         names = {path.name for path in self.path.iterdir() if not path.name.startswith(".")}
-        strange = sorted(name for name in names if not _OURS.fullmatch(name))
+        strange = sorted(name for name in names if not _STORE_FILES.fullmatch(name))
         if strange and "run.json" not in names:
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
         if create:
@@ -91,15 +91,15 @@ class Store:
         self._write_whole(self.path / "run.json", _seal({"header": dict(header)}))
 
     @contextmanager
-    def writing(self, writer: str = "main") -> Iterator[None]:
+    def lock_writer(self, writer: str = "main") -> Iterator[None]:
         """Holds the lock of one writer; inside, chunks can be put.
 
         If somebody writes under that name already, it is refused and says who and since when.
         """
-        from fmab_jax.sweeps.locks import locked  # what is only read needs none
+        from fmab_jax.sweeps.locks import hold_lock  # what is only read needs none
 
         (self.path / "chunks").mkdir(exist_ok=True)
-        with locked(self.path, writer):
+        with hold_lock(self.path, writer):
             for folder in (self.path, self.path / "chunks"):
                 remove_temporaries(folder, writer=writer)
             self._writer = writer
@@ -127,7 +127,7 @@ class Store:
                     damage.append(f"{path.name}, line {number}: not what it was written as")
             # Within a file the later line wins, whatever the clock said; across files, the clock.
             for chunk, put in last.items():
-                newest[chunk] = max(newest.get(chunk, put), put, key=lambda known: known[0])
+                newest[chunk] = max(newest.get(chunk, put), put, key=lambda item: item[0])
         files = {path.stem for path in (self.path / "chunks").glob("*.npz")}
         return [newest[chunk][1] for chunk in sorted(files & set(newest))], damage
 
@@ -155,7 +155,7 @@ class Store:
             Damaged: If the file is missing, changed or holds anything else.
             OSError: If it cannot be read for another reason.
         """
-        data = self._verified(entry)
+        data = self._read_intact(entry)
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return _Arrays(arrays, path=self.file_of(entry.chunk))
@@ -165,7 +165,7 @@ class Store:
     def check(self, entry: Entry) -> str | None:
         """Returns None if the file of a chunk is intact, else what is wrong with it."""
         try:
-            self._verified(entry)
+            self._read_intact(entry)
         except Damaged as damaged:
             return damaged.reason
         return None
@@ -207,7 +207,7 @@ class Store:
         if not size:
             flush_folder(self.path)
 
-    def _verified(self, entry: Entry) -> bytes:
+    def _read_intact(self, entry: Entry) -> bytes:
         path = self.file_of(entry.chunk)
         try:
             data = path.read_bytes()

@@ -34,18 +34,25 @@ from fmab_jax.run.configs import FEW_TRIALS, Config, bind, room_for
 from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.subjects import MAX_CONFIGS, SHARED, Axis, Drawn, axis_of, describe_problem
+from fmab_jax.sweeps.subjects import (
+    MAX_CONFIGS,
+    SHARED,
+    Axis,
+    RandomProblem,
+    axis_of,
+    describe_problem,
+)
 
 # The rooms that a seed's numbers depend on.
 _ENGINE = (*cache.ENGINE, "analysis/summary.py")
 # Agents that are padded to at most so many times their number share a program.
-_ROOMY = 16
+_MAX_PADDING = 16
 
 
 class Point(NamedTuple):
     """One configuration of the grid, checked."""
 
-    described: dict[str, Any]  # all that its numbers depend on besides the seeds and the package
+    description: dict[str, Any]  # all that its numbers depend on besides the seeds and the package
     hash: str  # of ``described``, 32 hexadecimal digits
     config: Config
 
@@ -65,7 +72,7 @@ class Study:
     keep: str
     until: Precision | None
     outputs: tuple[Output, ...] = ()
-    listed: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
+    seed_list: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,21 +84,23 @@ class Study:
         """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[int, ...], Problem] = {}
         cells = []
-        shared = {"problem", *parameters_of(Drawn)}
+        shared = {"problem", *parameters_of(RandomProblem)}
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
             # A problem is made once for all cells that share it.
             key = tuple(place for axis, place in pairs if axis.name in shared)
             if key not in problems:
-                problems[key] = values["problem"] or _make(Drawn, values).problem(self.root_seed)
+                problems[key] = values["problem"] or _instantiate(RandomProblem, values).problem(
+                    self.root_seed
+                )
             algorithm = values["algorithm"]
             if isinstance(algorithm, type):
-                algorithm = _make(algorithm, values)
+                algorithm = _instantiate(algorithm, values)
             cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
         # Numbers of agents that are not far apart share one program.
-        near = max(sizes) <= _ROOMY * min(sizes)
+        near = max(sizes) <= _MAX_PADDING * min(sizes)
         # One number alone shares with none, and needs no room to spare.
         rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
         return tuple(self._point(*cell, rooms.get(cell[1].agents)) for cell in cells)
@@ -101,13 +110,13 @@ class Study:
         """Identity of the whole study: equal for one stated in Python, in TOML or in options."""
         axes = [[axis.name, list(axis.labels)] for axis in self.axes]
         until = None if self.until is None else list(self.until)
-        seeds = self.seeds if self.listed is None else self._seeds
+        seeds = self.seeds if self.seed_list is None else self._seeds
         return _hash([axes, seeds, self.keep, until, [point.hash for point in self.points]])
 
     @functools.cached_property
     def _seeds(self) -> str:
         """A digest of the seeds that are listed."""
-        return hashlib.sha256(np.asarray(self.listed, "<i8").tobytes()).hexdigest()
+        return hashlib.sha256(np.asarray(self.seed_list, "<i8").tobytes()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description, field by field."""
@@ -130,7 +139,7 @@ class Study:
             "sum_agents": self.sum_agents,
             "keep": self.keep,
             "until": None if self.until is None else self.until._asdict(),
-            **({} if self.listed is None else {"listed": self._seeds}),
+            **({} if self.seed_list is None else {"listed": self._seeds}),
             **record.stated(self.outputs),
         }
 
@@ -148,7 +157,7 @@ class Study:
             quick=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
             outputs=self.outputs,
         )
-        described = {
+        description = {
             **algorithm.describe(),
             "problem": describe_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
@@ -157,13 +166,13 @@ class Study:
             "root_seed": self.root_seed,
             "sum_agents": self.sum_agents,
             # An algorithm of one's own may exchange otherwise than its description says.
-            "exchange": _described_exchange(config.exchange),
+            "exchange": _describe_exchange(config.exchange),
             **record.stated(self.outputs),
         }
-        return Point(described, _hash(described), config)
+        return Point(description, _hash(description), config)
 
 
-def _make(owner: Any, values: Mapping[str, Any]) -> Any:
+def _instantiate(owner: Any, values: Mapping[str, Any]) -> Any:
     """Returns what a class makes of those values that are its parameters."""
     with asking(owner):
         return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
@@ -186,8 +195,8 @@ def state(
 ) -> Study:
     """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`."""
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
-    number, listed = _seeds_of(seeds)
-    if listed is not None and keep != "curves":
+    number, seed_list = _parse_seeds(seeds)
+    if seed_list is not None and keep != "curves":
         allowed = "a number with keep='summary'"
         refuse("seeds", seeds, allowed, "a list is for curves")
     if until is not None:
@@ -199,7 +208,7 @@ def state(
         _refuse_twice(names, parameters, "a Problem")
         parameters = {name: getattr(problem, name) for name in names} | parameters
         problem = None
-    axes, settings, known = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
+    axes, settings, specs = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
     selected = record.chosen(outputs)
     for output in selected:
         if isinstance(output, Reduce) and keep != "summary":
@@ -211,7 +220,7 @@ def state(
     return Study(
         axes=axes,
         settings=settings,
-        parameters=known,
+        parameters=specs,
         seeds=number,
         root_seed=keys.checked_seed("root_seed", root_seed),
         times=times,
@@ -220,7 +229,7 @@ def state(
         keep=keep,
         until=until,
         outputs=selected,
-        listed=listed,
+        seed_list=seed_list,
     )
 
 
@@ -244,10 +253,10 @@ def _lay_out(
     owners = [owner for owner in algorithms if isinstance(owner, type)]
     if problem is None:
         settings["problem"] = None
-        owners.append(Drawn)
+        owners.append(RandomProblem)
     else:
         add("problem", problem)
-        _refuse_twice(parameters_of(Drawn), values, "a Problem")
+        _refuse_twice(parameters_of(RandomProblem), values, "a Problem")
     defaults: dict[str, list[Any]] = {}
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
@@ -282,7 +291,7 @@ def _refuse_twice(names: Any, values: Mapping[str, Any], owner: str) -> None:
             refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
-def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
+def _parse_seeds(seeds: Any) -> tuple[int, np.ndarray | None]:
     """Returns how many seeds, and which where they are not 0, 1, and so on."""
     if isinstance(seeds, Precision):
         refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
@@ -343,7 +352,7 @@ def engine_source() -> str:
     return cache.source_digest(*_ENGINE)[:12]
 
 
-def _described_exchange(exchange: Exchange) -> list[Any]:
+def _describe_exchange(exchange: Exchange) -> list[Any]:
     weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
     links = [[meter.name, number] for meter, number in exchange.links]
     fields = [exchange.name, exchange.reporting, exchange.wait, links, weights]

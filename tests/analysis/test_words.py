@@ -68,7 +68,7 @@ def test_numbers_case_by_case(write, values):
 )
 def test_values_of_a_parameter(made, value, label, told):
     """Would catch a symbol without its value, "no noise" after a symbol, and True taken for 1."""
-    assert (words.value_label(made, value), words.told(made, value)) == (label, told)
+    assert (words.value_label(made, value), words.format_value(made, value)) == (label, told)
 
 
 def test_what_all_share_is_told_once():

@@ -36,7 +36,7 @@ from fmab_jax.analysis import tables, theory
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import run as cli_run
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
@@ -45,7 +45,7 @@ from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
-from fmab_jax.sweeps.subjects import Drawn
+from fmab_jax.sweeps.subjects import RandomProblem
 
 NAMES = sorted(base.known())
 COMMANDS = (
@@ -239,7 +239,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
     found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    own = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
+    own = {**parameters_of(base.known()[name]), **parameters_of(RandomProblem)}
     shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
     shared += "level band server-price peer-price out overwrite dry-run figure data"
     assert found == {each.replace("_", "-") for each in own} | set(shared.split())
@@ -809,7 +809,7 @@ def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
     options, typed = parse(command)
-    _, study = stated.study_of(options, command.subject, typed)
+    _, study = study_options.build_study(options, command.subject, typed)
     return str(module._paths(options, command.subject, study)[0])
 
 

@@ -23,7 +23,7 @@ from fmab_jax.analysis.words import short
 from fmab_jax.cli.main import main
 from fmab_jax.reports import content, page
 from fmab_jax.sweeps import exports
-from fmab_jax.sweeps.study_file import read_study, study_of
+from fmab_jax.sweeps.study_file import build_study, read_study
 
 SMALL = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 20, "times": 8}
 
@@ -91,7 +91,7 @@ def study_in(text, folder):
     hashes = []
     for found in re.findall(r"<pre[^>]*><code>(.*?)</code>", text, re.S):
         (folder / "study.toml").write_text(html.unescape(found))
-        hashes.append(study_of(read_study(folder / "study.toml")).hash)
+        hashes.append(build_study(read_study(folder / "study.toml")).hash)
     return hashes
 
 

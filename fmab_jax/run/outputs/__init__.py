@@ -21,7 +21,7 @@ import numpy as np
 from fmab_jax.core.outputs import OF_RESULTS, Gauge, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
+from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.usual import USUAL
 
@@ -215,7 +215,7 @@ def reduce_seeds(
         found = [np.asarray(x) for x in jax.tree.leaves(after)]
     shapes = [[(x.shape, x.dtype.kind) for x in leaves] for leaves in (found, before)]
     if shapes[0] != shapes[1]:
-        told = Shown(f"arrays {[x.shape for x in found]}")
+        told = PlainText(f"arrays {[x.shape for x in found]}")
         refuse(f"{output.name}.add", told, f"as init: {[x.shape for x in before]}", "mend it")
     return found
 
@@ -240,7 +240,7 @@ def finish_reduction(output: Reduce, leaves: Sequence[np.ndarray]) -> np.ndarray
     with contract.asking(output):
         found = np.asarray(output.finish(output.state(leaves)), np.float64)
     if found.shape != wanted:
-        told = Shown(f"an array {found.shape}")
+        told = PlainText(f"an array {found.shape}")
         refuse(f"{output.name}.finish", told, f"an array {wanted}", "mend it, or `over`")
     return found
 
@@ -285,10 +285,10 @@ def made(
         shape = number, *sizes
         if values.shape != shape:
             allowed = f"[{', '.join(('seed', *output.dims))}], here {shape}"
-            refuse(field, Shown(f"an array {values.shape}"), allowed, "mend it")
+            refuse(field, PlainText(f"an array {values.shape}"), allowed, "mend it")
         if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
             kind = "masked " * np.ma.is_masked(result) + f"values of type {values.dtype}"
-            refuse(field, Shown(kind), "real numbers; NaN for none", "mend it")
+            refuse(field, PlainText(kind), "real numbers; NaN for none", "mend it")
         return values.astype(np.float64, copy=False)
 
     values = compute(slice(None), seeds)
@@ -301,7 +301,7 @@ def made(
         if not _is_close(pair, values[seed : seed + 1]):
             allowed = "the same for a seed, whatever seeds are beside it"
             remedy = f"compare seeds in the result: data.{output.name} - data.{output.name}.mean()"
-            refuse(field, Shown("another value for a seed by itself"), allowed, remedy)
+            refuse(field, PlainText("another value for a seed by itself"), allowed, remedy)
     return values
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     """Stands for a package until somebody asks it for something."""
 
     def __getattr__(self, name: str) -> Any:
@@ -18,7 +18,7 @@ class _Later(ModuleType):
 if TYPE_CHECKING:
     import networkx as nx
 else:
-    nx = _Later("networkx")
+    nx = _LazyModule("networkx")
 
 __all__ = ["is_graph", "nx"]
 
