@@ -1,4 +1,4 @@
-"""A package that is imported when it is first used: most runs are over without it."""
+"""A package that is imported at first use, since most runs do not need it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class _LazyModule(ModuleType):
-    """Stands for a package until somebody asks it for something."""
+    """Imports a package when one of its attributes is read."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)
@@ -23,6 +23,6 @@ else:
 __all__ = ["is_graph", "nx"]
 
 
-def is_graph(value: Any) -> bool:
-    """Tells whether it is a graph of networkx, which is not imported to find out."""
+def is_graph(value: object) -> bool:
+    """Returns whether a value is a networkx graph, without importing networkx."""
     return "networkx" in sys.modules and isinstance(value, nx.Graph)

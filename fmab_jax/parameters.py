@@ -1,8 +1,8 @@
-"""Parameters that describe themselves: a dataclass whose fields say everything about their values.
+"""Parameters that describe themselves: dataclass fields that declare range, help and labels.
 
-From a field come its check and refusal, its option on the command line with help, its key in a
-study file, its label in figures, and its part of a configuration's identity. Nothing else knows a
-parameter by name.
+A field gives its check and refusal, its option on the command line with help, its key in a study
+file, its label in figures, and its part of a configuration's identity. No other module names a
+parameter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fmab_jax.errors import PlainText, Refusal, choice, count, did_you_mean, fla
 
 
 class Unset:
-    """Marks an argument that nobody gave, where None means something."""
+    """Marks a missing argument where None has a meaning."""
 
     def __repr__(self) -> str:
         return "<not given>"
@@ -35,44 +35,44 @@ UNSET = Unset()
 
 @dataclass(frozen=True)
 class Kind:
-    """What values a parameter takes; subclasses check, label and identify them.
+    """The values of a parameter; subclasses check, label and identify them.
 
     Attributes:
-        none: What None means, for labels and help ("no noise"); None where it is refused.
+        none_label: Meaning of None, for labels and help ("no noise"); None where it is refused.
     """
 
     none_label: str | None = None
 
     metavar: typing.ClassVar[str] = "VALUE"
 
-    def check(self, name: str, value: Any, remedy: str) -> Any:
-        """Returns the value in its one form, or raises `Refusal`."""
+    def check(self, name: str, value: object, remedy: str) -> Any:
+        """Returns the value in canonical form, or raises `Refusal`."""
         if value is None and self.none_label is not None:
             return None
         return self.check_value(name, value, remedy)
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Checks a value that is not None."""
         return value
 
     def text(self, value: Any) -> str:
-        """Writes a value for people."""
+        """Formats a value for people."""
         return str(self.none_label) if value is None else str(value)
 
     def plain(self, value: Any) -> Any:
-        """Returns what JSON can say of a value, equal only for equal values."""
+        """Returns a JSON value, equal only for equal values."""
         return value
 
     def label(self, value: Any) -> Any:
-        """Returns the number or short text that stands for a value on a dimension."""
+        """Returns the number or short text that labels a value on a dimension."""
         return "none" if value is None else value
 
-    def remark(self, value: Any) -> str:
-        """Returns what results say of a value besides, such as what of it is ignored."""
+    def remark(self, value: object) -> str:
+        """Returns a remark for results, such as an ignored part of the value; "" for none."""
         return ""
 
-    def is_list_value(self, value: Any) -> bool:
-        """Tells whether a list is one value of this parameter, not several."""
+    def is_list_value(self, value: object) -> bool:
+        """Returns whether a list is one value of this parameter, not a sweep."""
         return False
 
 
@@ -94,9 +94,9 @@ class Real(Kind):
 
     metavar = "X"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> float | None:
+    def check_value(self, name: str, value: object, remedy: str) -> float | None:
         """Returns a float in the range; None for infinity where None has a meaning."""
-        # Infinity means None for an amount; a share (high = 1) has no infinity.
+        # Infinity means None for an amount, but is out of range for a share (high = 1).
         endless = isinstance(value, (float, np.floating)) and value == math.inf
         if self.none_label is not None and self.high > 1 and endless:
             return None
@@ -104,7 +104,7 @@ class Real(Kind):
         return real(name, value, self.low, self.high, remedy, **ends)
 
     def text(self, value: Any) -> str:
-        """Writes six digits, or all of them where six do not tell the value."""
+        """Formats six digits, or all where six are not exact."""
         if value is None:
             return str(self.none_label)
         text = f"{value:.6g}"
@@ -130,12 +130,12 @@ class Whole(Kind):
 
     metavar = "N"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> int:
+    def check_value(self, name: str, value: object, remedy: str) -> int:
         """Returns a Python int."""
         return count(name, value, self.low, self.high, remedy)
 
     def text(self, value: Any) -> str:
-        """Writes groups of three digits."""
+        """Formats groups of three digits."""
         return str(self.none_label) if value is None else f"{value:,}"
 
 
@@ -150,7 +150,7 @@ class Choice(Kind):
         """The options, as a usage line writes them."""
         return "{" + ",".join(self.options) + "}"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> str:
+    def check_value(self, name: str, value: object, remedy: str) -> str:
         """Returns the word."""
         return choice(name, value, self.options, remedy or "choose one of them")
 
@@ -161,7 +161,7 @@ class Flag(Kind):
 
     metavar = "{true,false}"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> bool:
+    def check_value(self, name: str, value: object, remedy: str) -> bool:
         """Returns a bool."""
         return flag(name, value, remedy or "write true or false")
 
@@ -170,7 +170,7 @@ class Flag(Kind):
         return str(value)
 
     def text(self, value: Any) -> str:
-        """Writes yes or no."""
+        """Returns yes or no."""
         return "yes" if value else "no"
 
 
@@ -180,7 +180,7 @@ class Word(Kind):
 
     metavar = "TEXT"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> str:
+    def check_value(self, name: str, value: object, remedy: str) -> str:
         """Returns the text."""
         if not isinstance(value, str):
             refuse(name, value, "a text", remedy or "write it in quotes")
@@ -189,18 +189,18 @@ class Word(Kind):
 
 @dataclass(frozen=True)
 class Parameter:
-    """All that is known of one parameter.
+    """The declaration of one parameter.
 
     Attributes:
-        name: The field's.
+        name: Name of the field.
         kind: Its values.
-        default: What it is if not given; UNSET where it must be given.
+        default: Default value; UNSET for a required parameter.
         help: One line for people.
         remedy: What to do about a refused value.
-        symbol: Short form in figures, such as "p"; "" where a value speaks for itself.
+        symbol: Short form in figures, such as "p"; "" for values that need none.
         label: Name on an axis, such as "participation p".
-        suggested: What the command line takes if it is not given, where Python insists on a value.
-        default_text: How help tells the default, where that is not its text.
+        suggested: Default of the command line for a parameter that Python requires.
+        default_text: The default in help; "" for the text of the default.
         proven: The values that the source's theorems cover; None for all.
     """
 
@@ -215,7 +215,7 @@ class Parameter:
     default_text: str = ""
     proven: Kind | None = None
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: object) -> Any:
         """Returns the value in its one form.
 
         Raises:
@@ -223,8 +223,8 @@ class Parameter:
         """
         return self.kind.check(self.name, value, self.remedy)
 
-    def is_proven(self, value: Any) -> bool:
-        """Tells whether the source's theorems cover a value."""
+    def is_proven(self, value: object) -> bool:
+        """Returns whether the source's theorems cover a value."""
         if self.proven is None:
             return True
         try:
@@ -234,7 +234,7 @@ class Parameter:
         return True
 
     def format_value(self, value: Any) -> str:
-        """Writes the parameter with a value, such as "p = 0.4" or "no noise"."""
+        """Formats the parameter with a value, such as "p = 0.4" or "no noise"."""
         text = self.kind.text(value)
         if value is None or not self.symbol:
             return text
@@ -259,14 +259,14 @@ def parameter(
     Args:
         kind: What values it takes.
         help: One line.
-        default: Its default; left out, the argument must be given.
-        keyword: Whether it is given by name only.
+        default: Its default; without one, the argument is required.
+        keyword: Whether it is keyword-only.
         remedy: What to do about a refused value.
         symbol: Short form in figures; the name by default.
         label: Name on an axis; by default made of the name.
         suggested: The command line's default.
-        default_text: How help tells the default.
-        proven: The values that the source's theorems cover, if not all: tables tell of others.
+        default_text: The default in help.
+        proven: The values that the source's theorems cover, if not all; tables mark others.
 
     Returns:
         A dataclass field.
@@ -367,10 +367,10 @@ def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
 
 
 class Configurable:
-    """A frozen dataclass of parameters: checked when made, equal and hashed by value."""
+    """A frozen dataclass of parameters: checked at creation, compared and hashed by value."""
 
     def __new__(cls, *_: Any, **params: Any) -> Any:
-        """Refuses an unknown parameter by its nearest name, where Python would only name it."""
+        """Refuses an unknown parameter and suggests the most similar name."""
         for name in params:
             if name not in (specs := parameters_of(cls)):
                 remedy = did_you_mean(name, specs, f"choose from {', '.join(specs)}")
@@ -387,17 +387,17 @@ class Configurable:
         self.check()
 
     def check(self) -> None:
-        """Refuses values that do not go together; a hook."""
+        """Refuses inconsistent values; a hook."""
         for name, spec in parameters_of(type(self)).items():
             if getattr(self, name) is UNSET:
                 refuse(name, UNSET, "given", spec.remedy)
 
     def settings(self) -> dict[str, str]:
-        """Returns, by parameter, the words for every value that is not the default."""
+        """Returns the texts of all values that are not the default, by parameter."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: p.format_value(v) for p, v in pairs if v is not UNSET and v != p.default}
 
     def plain(self) -> dict[str, Any]:
-        """Returns every parameter as JSON can say it."""
+        """Returns all parameters as JSON values."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: None if v is UNSET else p.kind.plain(v) for p, v in pairs}

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, Contradicted, option, rename_fields
@@ -40,17 +39,17 @@ _UP_TO = """,
 class Options:
     """An empirical lower bound on epsilon, beside the claim."""
 
-    agents: Any = option(None, kind=Whole(), default_text="as for fmab run")
+    agents: int | None = option(None, kind=Whole(), default_text="as for fmab run")
     """M, agents."""
     view: str | None = option(None, metavar="VIEW", default_text="all of them")
     """What is seen: messages, sums or actions."""
-    delta: Any = option(0.0, kind=Real(), default_text="0")
+    delta: float = option(0.0, kind=Real(), default_text="0")
     """Of (epsilon, delta): the bound is on epsilon up to delta; 0 for pure privacy."""
-    runs: Any = option(2000000, kind=Whole(), default_text="2000000")
+    runs: int = option(2000000, kind=Whole(), default_text="2000000")
     """Runs of each of the two data sets."""
-    level: Any = option(1e-06, kind=Real(), default_text="1e-6")
+    level: float = option(1e-06, kind=Real(), default_text="1e-6")
     """Chance that any lower bound is wrong."""
-    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
+    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
     out: str | None = option(None, metavar="NAME", default_text="no figure")
     """Write a figure of the two distributions: NAME.png, or with its own ending."""
@@ -59,7 +58,7 @@ class Options:
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
+    """Builds the command of some words."""
     return study_options.build_command(
         "fmab audit", words, Options, allow_lists=False, has_random_problem=False
     )

@@ -33,7 +33,7 @@ largest gap, it is that: then it is marked as capped.
   best arm lost    probability that any agent has no best arm left at T
   epsilon message  N epsilon, what one message leaks (Theorem 1)"""
 
-# With the number that Lai and Robbins give.
+# {} is the number of Lai and Robbins.
 _YARDSTICK = """\
 Every algorithm that is good on all instances loses about {} or more, for
 large T (Lai and Robbins): a yardstick, not a bound at this T."""
@@ -43,16 +43,16 @@ large T (Lai and Robbins): a yardstick, not a bound at this T."""
 class Options:
     """What the theorems guarantee, with explicit constants, for one instance."""
 
-    horizon: Any = option(100000, kind=Whole(), default_text="100000")
+    horizon: int = option(100000, kind=Whole(), default_text="100000")
     """T, slots."""
     means: str | None = option(None, metavar="FILE", default_text="drawn")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
-    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
+    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
+    """Builds the command of some words."""
     return study_options.build_command(
         "fmab bounds", words, Options, allow_lists=False, owners=_list_algorithms()
     )
@@ -121,7 +121,7 @@ def execute(call: Call) -> None:
         table.append(
             [name, *(_format_bound(v) + mark for v, mark in zip(values, marks, strict=True))]
         )
-    # Two numbers stand apart, however long they are.
+    # Two blanks separate even the longest numbers.
     width = max(20, *(2 + len(cell) for row in table for cell in row[1:]))
     for name, *cells in table:
         print(f"{name:<24}" + "".join(f"{cell:>{width}}" for cell in cells))
@@ -139,13 +139,13 @@ def _format_bound(value: float) -> str:
 
 
 def _is_capped(bounds: Any) -> bool:
-    """Tells whether regret is bounded by what a run can lose at all, not by its parts."""
+    """Returns whether the trivial bound on regret is below the sum of its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
     return bounds.regret < (1 - 1e-9) * sum(parts)
 
 
 def _build_rows(columns: list[Any]) -> list[tuple[str, list[float]]]:
-    """Returns the bounds, a row for each; what is kept by meter has a row for each meter."""
+    """Returns a row for each bound, and for each meter of a bound by meter."""
     rows = []
     for field in columns[0]._fields:
         name, values = field.replace("_", " "), [getattr(bound, field) for bound in columns]

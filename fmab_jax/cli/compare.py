@@ -17,7 +17,7 @@ import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, visible
 from fmab_jax.cli.tables import (
@@ -32,6 +32,7 @@ from fmab_jax.errors import Refusal
 
 if TYPE_CHECKING:
     import xarray as xr
+    from rich.table import Table
 
     from fmab_jax.analysis.statements import Comparison
 
@@ -51,7 +52,7 @@ class Options:
     """Values of the first configuration."""
     against: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Values of the second one; what is not named here is as in --where."""
-    level: Any = option(0.95, kind=LEVEL)
+    level: float = option(0.95, kind=LEVEL)
     """Confidence level of the intervals."""
 
 
@@ -89,15 +90,15 @@ def execute(call: Call) -> None:
     _print(pairs, ", ".join(shared), paths[0])
 
 
-def _select_pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
-    """Returns the two configurations that are asked for.
+def _select_pair(data: Sequence[xr.Dataset], options: Options) -> list[xr.Dataset]:
+    """Selects the two configurations to compare.
 
     Raises:
         Refusal: If a parameter is left open, or nothing differs.
     """
     against_names = {text.partition("=")[0] for text in options.against}
     first, second = data[0], data[-1]
-    # Of another file, only what it has can be inherited.
+    # The second file inherits only parameters that it has.
     free = {str(name) for name in second.seeds.dims} - against_names
     inherited = [text for text in options.where if text.partition("=")[0] in free]
     pair = [
@@ -144,8 +145,8 @@ def _print(
         _print_line(f"{pair.sentence}.")
 
 
-def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Any:
-    """Returns a table with two lines for each comparison, of which only names are folded."""
+def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
+    """Builds a table with two lines for each comparison; only names are folded."""
     from fmab_jax.analysis import costs
     from fmab_jax.analysis.overview import folded
 

@@ -1,4 +1,4 @@
-"""The command line ``fmab``: finds the command, and how it ends."""
+"""The command line ``fmab``: finds the command, runs it and chooses the exit status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from fmab_jax.cli.signals import handle_signals
 from fmab_jax.errors import Damaged, Refusal, describe_error, is_user_error, locate_error
 from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
 
-# Of the modules here, what is no command; and which commands help tells first.
+# Modules of this folder that are not commands, and the first commands in help.
 _SHARED = ("__init__", "main", "options", "signals", "study_options", "tables")
 _FIRST = ("run", "sweep", "show", "plot", "compare", "report")
 
@@ -41,9 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line.
 
     Args:
-        arguments: The words after ``fmab``; those of this process by default. Only then is the
-            process taken for our own: JAX's compilation cache is switched on, Ctrl-C and SIGTERM
-            end it at once, and so does a command that fails.
+        arguments: The words after ``fmab``; by default those of this process. Only then JAX's
+            compilation cache is switched on, and Ctrl-C, SIGTERM or an error end the process.
 
     Returns:
         The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, or a
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exit_lock = threading.Lock()
 
     def stop(number: int) -> int:
-        # Said once: by this thread, or by the one that hears of signals.
+        # Only one thread prints the line: this one or the one that watches signals.
         if exit_lock.acquire(timeout=1.0):
             _fail(0, f"stopped; {_describe_outputs(calls)}")
         return 128 + number
@@ -70,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if status:
                 _exit(status)
         except KeyboardInterrupt as error:
-            # Not left: to free what is half compiled may crash.
+            # A normal exit would free a half-compiled program, which may crash.
             _exit(stop(getattr(error, "signal", signal.SIGINT)))
         finally:
             drop_unwritable_errors()
@@ -78,14 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _exit(status: int) -> NoReturn:
-    """Ends the process; the interpreter would wait for programs that are being compiled."""
+    """Ends the process at once; the interpreter would wait for compilations."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     os._exit(status)
 
 
 def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
-    """Runs a command, which it adds to calls; returns the exit status."""
+    """Runs a command and adds it to calls; returns the exit status."""
     command = None
     try:
         module, command = find(words)
@@ -94,11 +93,11 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         calls.append(call)
         if ours:
             if isinstance(sys.stdout, io.TextIOWrapper):
-                # A path may hold letters that the output's encoding lacks.
+                # A path may have letters outside the encoding of the output.
                 sys.stdout.reconfigure(errors="backslashreplace")
             _use_compilation_cache()
         module.execute(call)
-        # What cannot be shown is found out here, not while the interpreter ends.
+        # An error of writing must arise here, not while the interpreter ends.
         sys.stdout.flush()
         return 0
     except Answered:
@@ -112,7 +111,7 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
     except Damaged as error:
         return _fail(1, f"{error}; run the sweep again: it mends what is damaged")
     except BrokenPipeError:
-        # Whoever read the output has left; the files stand.
+        # The reader of the output is gone; the files are complete.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -132,7 +131,7 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
 
 
 def _describe_plugin_error(error: BaseException) -> str:
-    """Returns the line for an error that arose in a plug-in; else ""."""
+    """Returns the line for an error of a plug-in; "" for other errors."""
     plugins = sys.modules.get("fmab_jax.core.plugins")
     file = plugins.plugin_of(error) if plugins and is_user_error(error) else ""
     return (
@@ -143,7 +142,7 @@ def _describe_plugin_error(error: BaseException) -> str:
 
 
 def _describe_variable_error(error: BaseException) -> str:
-    """Returns the line for an error of JAX that names one of its variables that is set; else ""."""
+    """Returns the line for an error that names a JAX variable of the environment; else ""."""
     for name, value in os.environ.items():
         if name.startswith("JAX_") and name.lower() in str(error).lower():
             reason = describe_error(error)
@@ -152,24 +151,24 @@ def _describe_variable_error(error: BaseException) -> str:
 
 
 def commands() -> dict[str, Path]:
-    """Returns the commands by name, each with its file, whose first line tells what it does."""
+    """Returns the commands by name with their files; the first line of a file is its summary."""
     files = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.py"))}
     return {name: files[name] for name in dict.fromkeys((*_FIRST, *files)) if name not in _SHARED}
 
 
 def find(words: list[str]) -> tuple[Any, Command]:
-    """Returns the module of the command that words name, and the command.
+    """Finds the module and the command of some words.
 
-    Plug-ins are loaded on the way, so that their algorithms are known by name.
+    It loads plug-ins first, so that words may name their algorithms.
 
     Raises:
-        Refusal: One line for words that name none.
-        Answered: If only help, or the version, was asked for.
+        Refusal: If the words name no command.
+        Answered: If they ask for help or the version.
     """
     if words[:1] == ["--version"]:
         print(f"fmab {__version__}")
         raise Answered
-    # An option of its own: it may stand anywhere and often.
+    # --plugin may stand anywhere and several times.
     parser = Parser(prog="fmab", add_help=False, allow_abbrev=False)
     parser.add_argument("--plugin", action="append", default=[])
     space, arguments = parser.parse_known_args(words)
@@ -200,7 +199,7 @@ def _fail(status: int, line: str) -> int:
 
 
 def _describe_outputs(calls: Sequence[Call]) -> str:
-    """Says what a command that ended early leaves behind."""
+    """Describes the files and stores that a stopped command leaves."""
     lines = []
     for call in calls:
         if call.files:
@@ -211,7 +210,7 @@ def _describe_outputs(calls: Sequence[Call]) -> str:
 
 
 def _use_compilation_cache() -> None:
-    """Keeps compiled programs; where that is not possible, it costs time only."""
+    """Caches compiled programs on disk; without a cache runs only take longer."""
     from fmab_jax.run.cache import use_compilation_cache
 
     try:

@@ -59,7 +59,7 @@ class Options(_Kinds):  # type: ignore[misc]
     """Replace older files."""
 
 
-# Options that the name of a file begins with, or that change no figure.
+# Options that the start of a file name has already, or that do not change the figure.
 _UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", *flags())
 _ONE_OF = f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *flags()))}"
 
@@ -90,11 +90,11 @@ def execute(call: Call) -> None:
         print("wrote", file)
 
 
-def _choose_kind(options: Any) -> str:
-    """Returns the kind of figure that options ask for.
+def _choose_kind(options: Options) -> str:
+    """Chooses the kind of figure from the options.
 
     Raises:
-        Refusal: If they ask for none or several, or what they add fits none.
+        Refusal: If they ask for none or several, or an option does not belong to the kind.
     """
     kinds = [name for name in flags() if getattr(options, name)]
     if options.x is not None:

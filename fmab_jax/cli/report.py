@@ -65,7 +65,7 @@ def execute(call: Call) -> None:
 def _select_configurations(
     results: Mapping[str, xr.Dataset], select: Sequence[str]
 ) -> dict[str, xr.Dataset]:
-    """Keeps configurations with the values asked for, in each result that has the parameter."""
+    """Selects configurations in each result that has the parameter."""
     names = {str(name) for data in results.values() for name in data.seeds.dims}
     selection = {}
     for label, data in results.items():

@@ -28,6 +28,7 @@ from fmab_jax.plots.kinds import draw
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from fmab_jax.sweeps.study import Study
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 class Options(Priced, study_options.StudyOptions):
     """What all runs share."""
 
-    seeds: Any = option(1000, kind=Whole(low=2, high=10**8))
+    seeds: int = option(1000, kind=Whole(low=2, high=10**8))
     """How many trials of each configuration, for an interval at least 2; with --until, how many at
     first."""
     band: str = option(
@@ -55,14 +56,14 @@ class Options(Priced, study_options.StudyOptions):
     """Write the results."""
 
 
-# Curves in one figure; of more, the ends are drawn against the parameters.
+# A figure of more curves would be unreadable; it shows final regret against parameters.
 MOST_CURVES = 28
-# Options that change no result.
+# Options that do not change the results.
 _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data")
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
+    """Builds the command of some words."""
     return study_options.build_command("fmab run", words, Options)
 
 
@@ -103,11 +104,11 @@ def execute(call: Call) -> None:
         print("wrote", path)
 
 
-def _choose_kind(options: Any, study: Study) -> str:
-    """Returns which figure can be drawn: "curves", "parameter", or "" for none.
+def _choose_kind(options: Options, study: Study) -> str:
+    """Chooses the figure: "curves", "parameter", or "" for none.
 
     Raises:
-        Refusal: If none can.
+        Refusal: If no figure is possible.
     """
     if not options.figure:
         return ""
@@ -123,20 +124,20 @@ def _choose_kind(options: Any, study: Study) -> str:
     return "parameter"
 
 
-def _draw_figure(data: xr.Dataset, options: Any, kind: str) -> Any:
+def _draw_figure(data: xr.Dataset, options: Options, kind: str) -> Figure:
     settings = {**vars(options), "kind": options.band}
     if kind == "parameter":
-        # The longer axis has more room than colours have.
+        # The axis of a figure has more space than its colours.
         x, *hue = sorted(map(str, data.seeds.dims), key=lambda name: -data.sizes[name])
         settings |= {"x": x, "hue": hue[0] if hue else None}
     return draw(kind, data, settings)
 
 
-def _choose_paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
-    """Returns where figure and results shall stand, having made sure that they can.
+def _choose_paths(options: Options, owner: Any, study: Study) -> tuple[Path, Path]:
+    """Chooses and checks the paths of figure and results.
 
     Raises:
-        Refusal: If the folder is missing or cannot be written, or there is such a file.
+        Refusal: If the folder is missing or read-only, or a file exists.
     """
     default = study_options.choose_file_name(f"fmab-{owner.name}", study.hash, options, _UNNAMED)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)

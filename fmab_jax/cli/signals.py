@@ -1,4 +1,4 @@
-"""How Ctrl-C, and a request to end (SIGTERM), end a command: at once, and in one line."""
+"""Ctrl-C and SIGTERM end a command at once, with one line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 from fmab_jax.files import error_stream, is_writing
 
-# How long a command may take to end by itself, and how long a file to become whole.
+# Seconds for a command to end by itself, and for an open file to be completed.
 _END_S, _WRITE_S = 1.0, 8.0
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C, or a request to end.
+    """Ctrl-C or SIGTERM.
 
     Attributes:
         signal: Its number.
@@ -31,27 +31,27 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
-    """Has signals raise `Stopped`, and ends the process where that does not end it.
+    """Makes signals raise `Stopped`, and ends the process if that takes too long.
 
-    Python raises between two of its own steps, and not while the main thread compiles a program or
-    runs a batch. A second signal ends the process at once.
+    Python raises between two bytecodes, so not while the main thread compiles a program or runs a
+    batch. A second signal ends the process at once.
 
     Args:
-        end: Says the last line; takes the number of the signal. A thread of its own calls it.
+        end: Prints the last line; called with the number of the signal, in another thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread gets signals.
         return
-    # Whoever started the command may have it ignore Ctrl-C, as shells do in the background.
+    # Shells make background commands ignore Ctrl-C.
     end_signals = (signal.SIGINT, signal.SIGTERM)
     numbers = [number for number in end_signals if signal.getsignal(number) is not signal.SIG_IGN]
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
     has_stopped = False
 
-    def stop(number: int, _: Any) -> None:
+    def stop(number: int, _: FrameType | None) -> None:
         nonlocal has_stopped
-        if not has_stopped:  # else what ends the command is interrupted
+        if not has_stopped:  # a second exception would interrupt the cleanup
             has_stopped = True
             raise Stopped(number)
 
@@ -68,11 +68,11 @@ def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
 
 
 def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
-    """Waits for a signal, and then for the process to end; ends it after a second one, or a while.
+    """Waits for a signal, then ends the process after a second signal or a time limit.
 
     Args:
-        receiver: Gets the number of every signal, whatever the main thread is doing.
-        numbers: Of the signals that end the process.
+        receiver: Socket that gets the number of every signal, also while the main thread is busy.
+        numbers: Numbers of the signals that end the process.
         end: See `stoppable`.
     """
     first, start = 0, 0.0

@@ -1,4 +1,4 @@
-"""What run, sweep and bounds share: an algorithm's options, the study they state, its file name."""
+"""Options of an algorithm and its study, for run, sweep, bounds and audit."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from fmab_jax.cli.options import (
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
 
-# Letters that options may take in the name of a file.
+# Most letters of options in a file name.
 _LONGEST = 120
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """What every study has, besides the parameters of its algorithm and problem."""
+    """Options of every study, besides parameters of algorithm and problem."""
 
-    horizon: tuple[Any, ...] = option((), kind=Whole(), metavar="N", default_text="100000")
+    horizon: tuple[float, ...] = option((), kind=Whole(), metavar="N", default_text="100000")
     """T, slots that every agent plays; such as 1e6."""
     means: tuple[str, ...] = option((), metavar="FILE", default_text="each seed draws its own")
     """Fixed means in [0, 1], .csv (a row per agent, a column per arm, below a line of names or
     not) or .npz; one row is shared by all agents, and --agents says how many."""
-    seeds: Any = option(1000, kind=Whole(low=1, high=10**8))
+    seeds: int = option(1000, kind=Whole(low=1, high=10**8))
     """How many trials of each configuration; with --until, how many at first."""
-    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
+    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
-    times: tuple[Any, ...] = option((), kind=Whole(), metavar="N", default_text="100")
+    times: tuple[float, ...] = option((), kind=Whole(), metavar="N", default_text="100")
     """How many slots to record; two or more numbers are the slots themselves."""
     log_time: bool = option(False)
     """Space the recorded slots evenly in log t."""
@@ -49,10 +49,10 @@ class StudyOptions:
     """What comes out besides, such as regret_by_agent; fmab outputs lists them."""
     keep: str = option("curves", kind=Choice(options=("curves", "summary")))
     """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
-    until: Any = option(None, kind=Real(), metavar="RELATIVE", default_text="off")
+    until: float | None = option(None, kind=Real(), metavar="RELATIVE", default_text="off")
     """Double the seeds of each configuration until its band's half-width is at most this share of
     the mean; needs --keep summary."""
-    max_seeds: Any = option(None, kind=Whole(), default_text="1000000")
+    max_seeds: int | None = option(None, kind=Whole(), default_text="1000000")
     """Most seeds of a configuration, with --until."""
 
 
@@ -66,16 +66,16 @@ def build_command(
     owners: Mapping[str, type] | None = None,
     has_random_problem: bool = True,
 ) -> Command:
-    """Returns a command whose first word names an algorithm, with that algorithm's options.
+    """Builds a command whose first word names an algorithm, with that algorithm's options.
 
     Args:
         name: Such as "fmab run".
-        words: After the command.
+        words: The words after the command.
         base: Dataclass of its own options, in a module whose docstring is the command's help.
         allow_lists: Whether an option takes several values.
-        alternatives: What may stand in place of an algorithm.
+        alternatives: Other valid first words, for refusals.
         owners: Algorithms by name; all by default.
-        has_random_problem: Whether there are options for a drawn problem.
+        has_random_problem: Whether there are options for a random problem.
     """
     from fmab_jax.algorithms import base as algorithms
     from fmab_jax.sweeps.subjects import RandomProblem
@@ -112,7 +112,7 @@ def _first_line(owner: type) -> str:
 
 
 def _describe_algorithm(owner: Any, name: str, examples: Sequence[str]) -> str:
-    """Returns what an algorithm's class says of it, with examples."""
+    """Returns the help of an algorithm, with examples."""
     from fmab_jax.algorithms.base import stated
 
     text = f"{owner.title or owner.name}. {_first_line(owner)}"
@@ -123,12 +123,12 @@ def _describe_algorithm(owner: Any, name: str, examples: Sequence[str]) -> str:
 
 
 def build_document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
-    """Returns the study file that says the same as options.
+    """Builds the study file that is equivalent to options.
 
     Args:
-        options: A `Stated` with the parameters of the algorithm and of a drawn problem.
+        options: A `Stated` with the parameters of the algorithm and of a random problem.
         owner: The algorithm's class.
-        typed: Names of the options given; dimensions have their order.
+        typed: Names of the typed options; dimensions have their order.
     """
     study: dict[str, Any] = {
         "algorithm": owner.name,
@@ -150,7 +150,7 @@ def build_document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, 
 
 
 def build_tables(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Returns [parameters] and [problem] of a document; arguments as in `build_document`."""
+    """Builds [parameters] and [problem] of a document; arguments as in `build_document`."""
     from fmab_jax.sweeps.subjects import RandomProblem
 
     def collect(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def build_tables(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, di
     if options.means:
         problem["means"] = _unwrap_single(options.means)
     else:
-        # Written out, so that a saved study does not depend on defaults.
+        # Defaults are written out, so that a saved study does not depend on them.
         plain = {
             n: find_default(p, {"agents": owner.usual_agents}) for n, p in random_parameters.items()
         }
@@ -172,7 +172,7 @@ def build_tables(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, di
 
 
 def add_suggestions(owner: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns parameters with what the command line takes for those that an algorithm asks for."""
+    """Adds the suggested values of parameters that an algorithm requires."""
     complete = dict(parameters)
     for name, parameter in parameters_of(owner).items():
         if parameter.suggested is not UNSET and name not in complete:
@@ -185,17 +185,17 @@ def add_suggestions(owner: Any, parameters: Mapping[str, Any]) -> dict[str, Any]
 
 
 def build_study(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, Any], Any]:
-    """Returns a document and its study, whose combinations of values are all checked."""
+    """Builds a document and its study; checks all combinations of values."""
     from fmab_jax.sweeps import study_file
 
     content = build_document(options, owner, typed)
     study = study_file.build_study(content)
-    _ = study.points  # refuses what does not go together
+    _ = study.points  # refuses inconsistent values
     return content, study
 
 
 FIELD_OPTIONS = {"store": "out", "relative": "until", "until.relative": "until"}
-"""Options of what the package calls otherwise."""
+"""Options of fields that have another name in the package."""
 
 
 def _unwrap_single(values: Any) -> Any:
@@ -205,13 +205,13 @@ def _unwrap_single(values: Any) -> Any:
 
 
 def choose_file_name(start: str, content: str, options: Any, skip: Iterable[str]) -> str:
-    """Returns a name that says the options given: fmab-cdp-epsilon-0.5-1a2b3c4d.
+    """Builds a file name from options: fmab-cdp-epsilon-0.5-1a2b3c4d.
 
     Args:
-        start: What it begins with, and all of it where no option is given.
-        content: What the file holds: another one has another name.
-        options: Of a command.
-        skip: Options that change no result, or that ``start`` says.
+        start: Start of the name, and the whole name without options.
+        content: Identity of the content; another content has another name.
+        options: Options of a command.
+        skip: Options that do not change the results, or that ``start`` contains.
     """
     fields = [field for field in dataclasses.fields(options) if field.name not in skip]
     values = {field.name: getattr(options, field.name) for field in fields}

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
@@ -35,6 +35,11 @@ from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fmab_jax.sweeps.study import Study
 
 _MOST_ROWS = 40
 
@@ -55,7 +60,7 @@ class Storing:
     """Print what would be done as one line of JSON, and stop; nothing is compiled."""
     allow_changes: tuple[str, ...] = option((), metavar="FIELD", default_text="none")
     """Fields in which the study, or the versions, may differ from the folder's."""
-    chunk: Any = option(None, kind=Whole(), default_text="about a second's work")
+    chunk: int | None = option(None, kind=Whole(), default_text="about a second's work")
     """Trials of a chunk: what a kill loses at most."""
     save_study: str | None = option(None, metavar="FILE.toml", default_text="off")
     """Write the study to a file as well; it runs again to the same results."""
@@ -75,7 +80,7 @@ class FileOptions(Storing):
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state: of an algorithm, or of a study file."""
+    """Builds the command of an algorithm or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep", FileOptions, str(__doc__), words)
     return study_options.build_command("fmab sweep", words, Options, alternatives=["STUDY.toml"])
@@ -95,9 +100,9 @@ def execute(call: Call) -> None:
             study, label = study_file.build_study(document), Path(options.study).stem
         else:
             document, study = study_options.build_study(options, call.command.subject, call.typed)
-            # Another study gets another folder; the same one goes on in its own.
+            # The hash gives each study its own folder, so a repeated command resumes.
             label = f"{call.command.subject.name}-{study.hash[:8]}"
-        _ = study.points  # refuses what does not go together
+        _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)
         out = os.path.join("runs", label) if options.out is None else options.out
         if Path(out).suffix in (".nc", ".csv", ".png", ".pdf") and not os.path.isdir(out):
@@ -107,7 +112,7 @@ def execute(call: Call) -> None:
             refuse("worker", options.worker, "left out with a scheduler", remedy)
         if options.save_study is not None:
             call.files.append(study_file.write_study(document, options.save_study))
-            # Standard output of a plan is its JSON alone.
+            # With --plan, standard output holds only JSON.
             stream = error_stream() if options.plan else sys.stdout
             stream.write(f"wrote {call.files[0]}\n")
         plan_recorder, dry = _PlanRecorder(), options.dry_run or options.plan
@@ -131,8 +136,8 @@ def execute(call: Call) -> None:
         _print(data, study, out, document)
 
 
-def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None:
-    """Prints the table of a sweep, or what is left of it."""
+def _print(data: xr.Dataset, study: Study, out: str, document: Mapping[str, Any]) -> None:
+    """Prints the table of a sweep, or the number of missing trials."""
     from fmab_jax.run.outputs import is_shipped
     from fmab_jax.sweeps.progress import format_quantity
 
@@ -151,7 +156,7 @@ def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None
 
 
 class _PlanRecorder(Progress):
-    """Notes what would be done."""
+    """Records the plan."""
 
     plan: dict[str, int]
 

@@ -1,4 +1,4 @@
-"""One block of a sweep, from its configs to its chunk's arrays; the same whoever computes it."""
+"""Computes one block of a sweep: configs in, arrays of a chunk out, the same on every worker."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fmab_jax.run.outputs import gauges_of, is_shipped, made, reduce_seeds
 from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
-# Copies of a block's curves that a device summarises with, and the part of its memory for them.
+# A device summary needs so many copies of the curves, in this share of its memory.
 _COPIES, _MEMORY_SHARE = 6, 0.3
-# Seeds that an output is tried on.
+# An output is validated on so many seeds.
 _SAMPLE_SEEDS = 8
 Series = Mapping[str, Any]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
@@ -29,18 +29,18 @@ device."""
 
 
 class Job(NamedTuple):
-    """All that computing a block takes; it can be pickled."""
+    """The input of a block; it can be pickled."""
 
     configs: tuple[Config, ...]  # of one program
     seeds: range | np.ndarray
     root_seed: int
     keep: str  # "curves" or "summary"
-    most_trials: int  # of the program's largest block, which the batch is chosen for
+    most_trials: int  # of the program's largest block; decides the size of a batch
     batch: int | None  # trials of a batch, or None to choose
-    rows: int = 1  # of the table that holds the configs of any of the program's blocks
+    rows: int = 1  # of the table that holds the configs of the program's largest block
 
     def sizes(self, devices: tuple[jax.Device, ...], lanes: int | None = None) -> Sizes:
-        """Returns the sizes that suit the program on some devices; arguments as in `estimate`."""
+        """Chooses sizes for the program on some devices; arguments as in `estimate`."""
         needs = self.configs[0].needs(self.most_trials, devices, self.batch, lanes)
         return Sizes(needs.batch, self.rows, needs.lanes)
 
@@ -56,10 +56,10 @@ def compute_block(
 
     Args:
         job: The block.
-        sizes: Of its batches, which fit.
-        devices: That share each batch.
-        on_batch: Takes the number of trials of each batch that has ended.
-        threads: That summarise.
+        sizes: Sizes of its batches, which fit.
+        devices: Devices that share each batch.
+        on_batch: Called after each batch with its number of trials.
+        threads: Number of threads that summarise.
     """
     cells, seeds = len(job.configs), len(job.seeds)
     cell_index = np.repeat(np.arange(cells, dtype=np.int32), seeds)
@@ -78,26 +78,26 @@ def compute_block(
 
 
 def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
-    """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
+    """Returns whether a device reduces the curves of a block without copying them."""
     config = job.configs[0]
     reduces = all(isinstance(output, Reduce) for output in config.outputs)
     if job.keep != "summary" or not reduces or not resources.keeps_curves(devices):
         return False
     memory = resources.memory_of(devices[0])
     needed = _COPIES * len(job.configs) * len(job.seeds) * config.curve_bytes
-    # NumPy adds a single column pairwise.
+    # NumPy sums a single column pairwise, with other rounding.
     return (not memory or needed <= _MEMORY_SHARE * memory) and config.wanted > 1
 
 
 def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
     arrays = dict(series)
-    # Few bytes hold a count of rounds.
+    # The smallest type that holds the counts saves space.
     rounds_by = arrays["rounds_by"]
     if isinstance(rounds_by, np.ndarray):
         arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     if job.keep == "summary":
         return _summarise(arrays, job.configs, threads)
-    # Outputs of curves are computed when they are read: broken promises are refused now.
+    # Outputs of curves are computed when read; a broken output must fail now.
     sample = {name: values[:, :_SAMPLE_SEEDS] for name, values in series.items()}
     for output in job.configs[0].outputs:
         if not is_shipped(output):
@@ -106,7 +106,7 @@ def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray
 
 
 def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -> list[np.ndarray]:
-    """Returns an output of each cell."""
+    """Returns an output, one array per cell."""
     seeds = curves["regret"].shape[1]
     return [
         made(output, _make_reader(curves, cell, config), config.facts, config.size, seeds)
@@ -115,7 +115,7 @@ def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -
 
 
 def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
-    """Returns moments by cell, and (row, value, count) of whole numbers."""
+    """Returns moments by cell, and tallies (row, value, count) of whole numbers."""
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
@@ -170,23 +170,23 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
 
 
 def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
-    """Returns what gives the arrays of one cell's seeds, at its own recorded slots."""
+    """Returns a function from names to arrays of one cell, cut to its recorded slots."""
     gauges = {gauge.name: gauge.dims for gauge in gauges_of(config.outputs)}
 
     def array(name: str) -> np.ndarray:
         dtype, over_time = FIELDS.get(name, (np.dtype(np.float64), "time" in gauges.get(name, ())))
         values = curves[name][cell] if name in curves else np.zeros_like(curves["regret"][cell])
-        # Few bytes hold a count of rounds, too few for what is made of it.
+        # Stored counts have a small type in which outputs would overflow.
         return (values[..., : config.points] if over_time else values).astype(dtype, copy=False)
 
     return array
 
 
 def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stacks arrays; what shorter ones lack is NaN."""
+    """Stacks arrays; shorter ones are padded with NaN."""
     shape = np.max([array.shape for array in arrays], axis=0)
     stack = np.full((len(arrays), *shape), np.nan)
     for row, array in enumerate(arrays):
-        index: Any = (row, *map(slice, array.shape))
+        index: tuple[int | slice, ...] = (row, *map(slice, array.shape))
         stack[index] = array
     return stack

@@ -1,7 +1,7 @@
-"""The chunks of a study, and which of them make up a cell.
+"""The chunks of a study, and which of them cover a cell.
 
-A *chunk* holds some cells for one range of seeds. Chunks lie in a `store.Store`, or in memory;
-which of them make up a cell is worked out from their facts alone.
+A *chunk* holds some cells for one range of seeds. Chunks lie in a `store.Store` or in memory; their
+facts alone decide which of them cover a cell.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.sweeps.precision import Precision, relative_width
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import Entry, Record, Store
 
 KINDS = summary.Moments._fields[1:]
-"""What a summary keeps of a series, besides the number of seeds."""
-# Chunks that a reader keeps at hand.
+"""Arrays of a summarised series, besides the number of seeds."""
+# Chunks that stay in memory.
 _CACHE_SIZE = 4
 
 
@@ -32,7 +32,7 @@ def state_name(output: str, number: int) -> str:
 
 
 def as_slice(places: np.ndarray) -> np.ndarray | slice:
-    """Returns places as a slice where they lie side by side: then nothing is copied."""
+    """Returns consecutive places as a slice, which copies nothing."""
     if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
         return slice(int(places[0]), int(places[-1]) + 1)
     return places
@@ -52,13 +52,13 @@ class Results:
 
     def __init__(
         self,
-        header: Mapping[str, Any],
+        header: Record,
         source: Store | Memory,
         entries: Iterable[Entry],
         outputs: tuple[Output, ...] = (),
     ) -> None:
         self.header = header
-        self.outputs = outputs  # that the study asks for besides the usual ones
+        self.outputs = outputs  # optional outputs of the study
         until = header.get("until")
         self._until = None if until is None else Precision(**until)
         seeds = header.get("seeds", 0)
@@ -66,10 +66,10 @@ class Results:
         self.replace_entries(source, entries)
 
     def replace_entries(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
-        """Takes these chunks, to be read from there, in place of those it had."""
+        """Replaces all chunks, and the source to read them from."""
         self.source, self.entries = source, [*entries]
         self.parts: dict[str, list[Part]] = {}
-        # By cell and look, whether the band was narrow enough.
+        # Whether the band was narrow enough, by (cell, look).
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
         self._lock = threading.Lock()
@@ -77,16 +77,16 @@ class Results:
             self._list_parts(entry)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process that reads has its own chunks at hand.
+        # Another process starts with an empty cache and its own lock.
         return Results, (self.header, self.source, self.entries, self.outputs)
 
     @property
     def curves(self) -> bool:
-        """Whether single seeds are kept."""
+        """Whether chunks hold single seeds, not summaries."""
         return bool(self.header["keep"] == "curves")
 
     def add(self, entry: Entry) -> None:
-        """Takes note of one more chunk."""
+        """Adds a chunk."""
         self.entries.append(entry)
         self._list_parts(entry)
 
@@ -97,9 +97,9 @@ class Results:
                 self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
 
     def find_chain(self, cell: str, stop: int) -> list[Part]:
-        """Returns parts that cover a cell's first ``stop`` seeds, without gap, as far as can be.
+        """Returns parts that cover the most of a cell's first ``stop`` seeds without a gap.
 
-        Of single seeds, a part of a chunk can be used; of a summary only the whole.
+        Curves can be cut at any seed; a summary can only be used whole.
         """
         parts: list[Part] = []
         at = 0
@@ -116,7 +116,7 @@ class Results:
         return parts
 
     def _find_reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
-        """Returns, from each seed, how far whole parts lead up to ``stop``, and their first."""
+        """Returns, by first seed, how far whole parts reach up to ``stop``, and the first part."""
         reach: dict[int, tuple[int, Part]] = {}
         for part in sorted(self.parts.get(cell, ()), key=lambda p: (p.start, p.stop), reverse=True):
             if part.stop <= stop:
@@ -126,19 +126,19 @@ class Results:
         return reach
 
     def count_seeds(self, cell: str, stop: int) -> int:
-        """Returns how many of the cell's first ``stop`` seeds are there, without a gap."""
+        """Returns how many of the cell's first ``stop`` seeds are computed without a gap."""
         chain = self.find_chain(cell, stop)
         return chain[-1].stop if chain else 0
 
     def find_gaps(
         self, cell: str, start: int, stop: int, target: int | None = None
     ) -> list[tuple[int, int]]:
-        """Returns the ranges in [start, stop) still to be computed, of ``target`` seeds or stop."""
+        """Returns missing ranges in [start, stop); ``target`` seeds are needed, by default stop."""
         target = stop if target is None else target
         if self.curves:
             spans = [(part.start, part.stop) for part in self.parts.get(cell, ())]
         else:
-            # Whole parts, wherever blocks are cut now, and as far as they do not overlap.
+            # Summaries cannot be cut, so only whole parts that do not overlap count.
             spans = [(first, end) for first, (end, _) in self._find_reach(cell, target).items()]
         missing, at = [], 0
         for first, end in [*sorted(spans), (target, target)]:
@@ -148,12 +148,12 @@ class Results:
         return [(a, b) for a, b in missing if a < b]
 
     def count_missing(self, cell: str) -> int:
-        """Returns how many of a cell's seeds are missing, as far as is known."""
+        """Returns how many seeds a cell lacks up to its next look."""
         target, complete = self.assess(cell)
         return 0 if complete else sum(b - a for a, b in self.find_gaps(cell, 0, target))
 
     def collect_versions(self, stops: Mapping[str, int]) -> dict[str, str]:
-        """Returns the versions that the parts of these cells were computed with."""
+        """Returns the versions that computed the parts of these cells."""
         versions: dict[str, set[str]] = {}
         for cell, stop in stops.items():
             for part in self.find_chain(cell, stop):
@@ -162,7 +162,7 @@ class Results:
         return self.header["made_by"] | {n: ", ".join(sorted(v)) for n, v in versions.items()}
 
     def load_chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand; threads wait for each other."""
+        """Reads a chunk, or returns it from the cache; one thread at a time."""
         with self._lock:
             if entry.chunk not in self._chunks:
                 self._chunks[entry.chunk] = self.source.read(entry)
@@ -172,16 +172,21 @@ class Results:
             return self._chunks[entry.chunk]
 
     def read_values(
-        self, cell: str, name: str, seeds: np.ndarray, dtype: Any, index: tuple[Any, ...] = ()
+        self,
+        cell: str,
+        name: str,
+        seeds: np.ndarray,
+        dtype: np.typing.DTypeLike,
+        index: tuple[slice | np.ndarray, ...] = (),
     ) -> np.ndarray:
-        """Returns an array of some seeds of a cell, all of which are there.
+        """Returns an array for some computed seeds of a cell.
 
         Args:
-            cell: Its hash.
-            name: The array's.
-            seeds: Which.
-            dtype: Of the result.
-            index: Which of a seed's values.
+            cell: Hash of the cell.
+            name: Name of the array.
+            seeds: The seeds.
+            dtype: Type of the result.
+            index: Index into the values of a seed.
         """
         out = None
         for part in self.find_chain(cell, int(seeds.max()) + 1):
@@ -200,15 +205,16 @@ class Results:
         return out
 
     def has_array(self, cell: str, name: str) -> bool:
-        """Tells whether the chunks of a cell hold an array."""
+        """Returns whether the chunks of a cell hold an array."""
         return name in self.load_chunk(self.parts[cell][0].entry)
 
     def merge_moments(
         self, cell: str, name: str, stop: int, sizes: Sequence[int] | None = None
     ) -> summary.Moments:
-        """Returns the merged moments of a summarised series; with ``sizes``, of so many, in a row.
+        """Merges the moments of a summarised series.
 
-        What is stored beside cells of more agents, arms or slots is padded.
+        Arrays beside cells of more agents, arms or slots are padded; ``sizes`` cuts and flattens
+        them.
         """
 
         def read(part: Part, kind: str) -> np.ndarray:
@@ -221,7 +227,7 @@ class Results:
         )
 
     def merge_state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
-        """Returns the arrays of a reduction's merged state."""
+        """Merges the states of a reduction and returns its arrays."""
 
         def read(part: Part) -> Any:
             chunk = self.load_chunk(part.entry)
@@ -233,7 +239,7 @@ class Results:
         return [np.asarray(x) for x in jax.tree.leaves(total)]
 
     def merge_counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the merged (values, counts) of a summarised whole number."""
+        """Merges the (values, counts) of a summarised whole number."""
         counts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         for part in self.find_chain(cell, stop):
             chunk = self.load_chunk(part.entry)
@@ -242,7 +248,7 @@ class Results:
         return summary.add_counts(counts)
 
     def assess(self, cell: str) -> tuple[int, bool]:
-        """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""
+        """Returns (seeds, True) for a complete cell, else (seeds of its next look, False)."""
         for look in self._looks:
             if self.count_seeds(cell, look) < look:
                 return look, False
@@ -256,13 +262,13 @@ class Results:
 
 
 class Memory:
-    """Chunks of a sweep without a store: as a `Store` has them, in a dictionary."""
+    """Chunks of a sweep without a store, with the methods of `Store`."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, dict[str, np.ndarray]] = {}
 
-    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
-        """Keeps a chunk."""
+    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Record) -> Entry:
+        """Stores a chunk."""
         self._chunks[chunk] = dict(arrays)
         return Entry(chunk, 0, "", dict(facts))
 

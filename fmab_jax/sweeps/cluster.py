@@ -1,9 +1,9 @@
-"""Blocks as tasks of a Dask cluster: what the client's process does, and what a worker does.
+"""Blocks as tasks of a Dask cluster: the code of the client and of the workers.
 
-The client holds the plan and the store. It keeps a few tasks per thread with the scheduler, takes
-one result at a time, and adds tasks as they end: so many workers as there are, so much memory as
-that takes. A task whose worker died is run again elsewhere by the scheduler; a task that fails by
-itself ends the sweep. Every task checks that its worker has the client's package and versions.
+The client holds the plan and the store. It submits a few tasks per thread, takes one result at a
+time, and submits more as tasks end, so memory is bounded and workers may come and go. The scheduler
+runs the task of a dead worker again; a task that raises ends the sweep. Every task checks that its
+worker has the client's package and versions.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import collect_provenance
 
 INSTALL = 'pip install "fmab_jax[dask]"'
-# Tasks with the scheduler for each thread of a worker: one that runs, and the next.
+# One task that runs, and one that waits.
 _TASKS_PER_THREAD = 2
 _POLL_S = 1.0
 _CONNECT_S = 10.0
 
 
 class _Call(NamedTuple):
-    """A call that is made where it is unpickled.
+    """A call that unpickling makes.
 
-    So a worker without this package fails in the task, and the scheduler needs no package at all.
+    So a worker without this package fails inside the task, and the scheduler does not need it.
     """
 
     function: Callable[[bytes], Any]
@@ -52,7 +52,7 @@ class _Call(NamedTuple):
 
 
 class Cluster:
-    """The workers of a Dask client, connected and not asynchronous, as a sweep uses them."""
+    """The workers of a connected, synchronous Dask client."""
 
     def __init__(self, client: Any) -> None:
         distributed = _import_distributed("client", client)
@@ -61,14 +61,14 @@ class Cluster:
             allowed = "a dask.distributed.Client, connected and not asynchronous"
             refuse("client", client, allowed, "pass distributed.Client(address)")
         self.client = client
-        # A client that is closed forgets it.
+        # A closed client has no address.
         self.address = client.scheduler.address
         self.versions: dict[str, str] = {}
         self.workers = self.threads = -1
         self._count_time = 0.0
 
     def agree_on_versions(self, progress: Progress) -> dict[str, str]:
-        """Waits for a worker and returns the versions that all workers and this process share."""
+        """Waits for a worker; returns the versions that all workers and this process share."""
         while not self.versions:
             self._count_threads(progress)
             for worker, worker_versions in self._collect_versions():
@@ -80,7 +80,7 @@ class Cluster:
         return self.versions
 
     def _collect_versions(self) -> list[tuple[str, dict[str, str]]]:
-        """Returns the versions of each worker; refuses one that has not even the package."""
+        """Returns the versions of each worker; refuses a worker without the package."""
         with self._name_lost_scheduler():
             answers = self.client.run(_collect_worker_provenance, on_error="return")
         for worker, answer in sorted(answers.items()):
@@ -92,14 +92,14 @@ class Cluster:
     def compute(
         self, jobs: Sequence[Job], progress: Progress
     ) -> Generator[tuple[int, Any, int], None, None]:
-        """Yields numbers of jobs, their chunks' arrays, and how many compilations that took.
+        """Yields (number of a job, arrays of its chunk, compilations) as tasks end.
 
-        What is left is cancelled when nobody listens.
+        Closing the generator cancels the remaining tasks.
 
         Raises:
             ConnectionError: If the scheduler is lost.
             ChildProcessError: If a task's workers died again and again.
-            Exception: What a task raised.
+            Exception: The error of a task.
         """
         waiting = deque(enumerate(jobs))
         running: dict[Any, int] = {}
@@ -116,29 +116,29 @@ class Cluster:
                     try:
                         arrays, compilations = self._result(future, jobs[number])
                     finally:
-                        # Its worker keeps it no longer; and one chunk at a time is here.
+                        # The worker may free the result; this process holds one chunk at a time.
                         future.release()
                     del running[future]
                     yield number, arrays, compilations
                     del arrays
         finally:
             if running:
-                with suppress(Exception):  # of a scheduler that is lost
+                with suppress(Exception):  # the scheduler may be lost
                     self.client.cancel(list(running), force=True)
 
     def _pack(self, job: Job) -> bytes:
         import cloudpickle
 
-        # The task is unpickled last: another package might not even be able to.
+        # The job is pickled inside, since a worker with other versions may fail to unpickle it.
         job_bytes = cloudpickle.dumps(job, protocol=5)
-        # Only the plug-in files that it names; names hold a digest, and stand for nothing else.
+        # Names of plug-in modules hold a digest, so a match in the bytes is a real use.
         sources = [
             tuple(source) for source in plugin_sources() if source.name.encode() in job_bytes
         ]
         return pickle.dumps((self.versions, _uses_cache(), sources, job_bytes), protocol=5)
 
     def _wait(self, running: list[Any]) -> list[Any]:
-        """Returns the futures that have ended; none, after a while, if none has."""
+        """Returns the futures that have ended, after at most a second."""
         if not running:
             time.sleep(_POLL_S / 4)
             return []
@@ -162,12 +162,12 @@ class Cluster:
                 "memory, or use a smaller chunk; their logs say more"
             ) from error
         if isinstance(error, ImportError):
-            self._collect_versions()  # names the worker that has not even the package
+            self._collect_versions()  # refuses by name a worker without the package
             raise Refusal.line(_describe_import_failure("a worker", error)) from error
         raise error
 
     def _count_threads(self, progress: Progress) -> None:
-        """Counts the workers' threads, at most once in a while, and tells where they changed."""
+        """Counts the workers' threads, at most once a second, and reports changes."""
         if self.threads > 0 and time.monotonic() - self._count_time < _POLL_S:
             return
         with self._name_lost_scheduler():
@@ -179,13 +179,13 @@ class Cluster:
 
     @contextmanager
     def _name_lost_scheduler(self) -> Iterator[None]:
-        """Says it in one line where the scheduler is lost, or does not answer."""
+        """Raises a one-line error if the scheduler is lost or does not answer."""
         try:
             yield
             if self.client.status != "running":
                 raise ConnectionError("the client is closed")
         except Exception as error:
-            # A closed client raises whatever its parts do.
+            # A closed client may raise any error.
             is_connection_error = isinstance(error, (OSError, CancelledError))
             if not is_connection_error and self.client.status == "running":
                 raise
@@ -194,12 +194,12 @@ class Cluster:
 
 
 def _uses_cache() -> bool:
-    """Tells whether JAX keeps compiled programs."""
+    """Returns whether JAX caches compiled programs on disk."""
     return bool(jax.config.values.get("jax_compilation_cache_dir"))
 
 
-def _import_distributed(field: str, value: Any) -> Any:
-    """Returns the module `distributed`, which the package does not need without that field."""
+def _import_distributed(field: str, value: object) -> Any:
+    """Imports `distributed`, an optional dependency, or refuses the field."""
     try:
         import distributed
     except ImportError:
@@ -209,9 +209,9 @@ def _import_distributed(field: str, value: Any) -> Any:
 
 @contextmanager
 def connect(scheduler: str) -> Iterator[Any]:
-    """Connects to a scheduler, given by its address or the .json file that it wrote."""
+    """Connects to a scheduler by its address, or by the .json file that it wrote."""
     distributed = _import_distributed("scheduler", scheduler)
-    # A line of our own says what Dask logs of a lost connection.
+    # A lost connection is reported in one line, not by Dask's log.
     for name in ("distributed", "distributed.client", "distributed.comm", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     address = scheduler
@@ -219,10 +219,10 @@ def connect(scheduler: str) -> Iterator[Any]:
         if scheduler.endswith(".json"):
             with open(scheduler, encoding="utf-8") as file:
                 address = json.load(file)["address"]
-        # Dask itself waits for ever where somebody else listens.
+        # Dask waits forever for an address where another program listens.
         asyncio.run(asyncio.wait_for(_greet(address), _CONNECT_S))
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except Exception as error:  # of whatever was read as an answer
+    except Exception as error:  # parsing the answer of another program may raise anything
         is_timeout = isinstance(error, TimeoutError) or "Timed out" in str(error)
         reason = f"none answered in {_CONNECT_S:g} s" if is_timeout else describe_error(error)
         remedy = f"start one, with: dask scheduler ({address}: {reason})"
@@ -236,7 +236,7 @@ def connect(scheduler: str) -> Iterator[Any]:
 
 
 async def _greet(address: str) -> None:
-    """Exchanges greetings with a scheduler; anything may come up where somebody else answers."""
+    """Asks a scheduler for its identity; another program's answer may raise any error."""
     from distributed import Security
     from distributed.core import rpc
 
@@ -247,7 +247,7 @@ async def _greet(address: str) -> None:
         raise ValueError(f"a {kind} answers there, and no scheduler")
 
 
-# What follows runs in the workers.
+# --- code of the workers ---
 
 _LOAD_LOCK = threading.Lock()
 _COMPILE_LOCK = threading.Lock()
@@ -255,7 +255,7 @@ _DEVICE_LOCK = threading.Lock()
 
 
 def _collect_worker_provenance() -> dict[str, str]:
-    """Returns what bits depend on in this process; starts JAX."""
+    """Returns the versions and the platform of this process; starts JAX."""
     return collect_provenance(resources.checked_devices(None)[0].platform)
 
 
@@ -265,8 +265,7 @@ def _compute_task(payload: bytes) -> tuple[Any, int]:
 
     job = _unpack_job(payload)
     devices = resources.checked_devices(None)
-    # A lone CPU device runs as many batches at once as it is asked to, one in each thread of the
-    # worker; anything else is filled by one.
+    # A single CPU device runs a batch in each thread of the worker; one batch fills other devices.
     is_single_cpu = len(devices) == 1 and devices[0].platform == "cpu"
     sizes = job.sizes(devices, 1)
     if is_single_cpu:
@@ -280,7 +279,7 @@ def _compute_task(payload: bytes) -> tuple[Any, int]:
 
 
 def _unpack_job(payload: bytes) -> Job:
-    """Unpacks an order, with the plug-ins that it needs, and refuses another package's."""
+    """Unpacks a job and its plug-ins; refuses a job of another version."""
     versions, cache, sources, job_bytes = pickle.loads(payload)
     with _LOAD_LOCK:
         _check_versions(_name_worker(), _collect_worker_provenance(), versions)
@@ -311,7 +310,7 @@ def _describe_import_failure(worker: str, error: BaseException) -> str:
 
 
 def _name_worker() -> str:
-    """Returns how this worker is called."""
+    """Returns the name of this worker, for errors."""
     from distributed import get_worker
 
     return f"worker {get_worker().address} on {socket.gethostname()}"

@@ -21,7 +21,7 @@ from fmab_jax.run.netcdf import save
 if TYPE_CHECKING:
     import pandas as pd
 
-# Columns of a table besides the swept parameters, where all rows have the same.
+# Columns of a table that hold one value of the whole result.
 _CONFIG_COLUMNS = ("algorithm", "agents", "arms", "horizon", "epsilon")
 
 
@@ -72,7 +72,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
 
 def tidy_tables(data: xr.Dataset) -> Iterator[pd.DataFrame]:
-    """Yields the tidy table of `export`, a configuration at a time."""
+    """Yields the tidy table of `export`, one configuration at a time."""
     data = held(data)
     dims = list(data.seeds.dims) if "seeds" in data else []
     for place in np.ndindex(*(data.sizes[name] for name in dims)):

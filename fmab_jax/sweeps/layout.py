@@ -1,6 +1,6 @@
-"""How a study is cut into blocks, the same whoever computes them, and what they take.
+"""How a study is cut into blocks, equally on every worker, and what they need.
 
-A *block* is some cells of one program times a range of seeds. What is there already is left out.
+A *block* is some cells of one program times a range of seeds. Computed seeds are skipped.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.store import MOST_BYTES
 from fmab_jax.sweeps.study import Point, Study
 
-# A chunk is about a second of two cores' work, and at most so many bytes of curves.
+# A chunk takes two cores about a second, and holds at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
 _CHUNK_BYTES = 64_000_000
-# So many trials a batch has at least: fewer of them would not be computed faster.
+# Smallest batch; a smaller one would not run faster.
 FEWEST = 8
 
 
@@ -37,12 +37,12 @@ class Block(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """How many (cell, seed) pairs."""
+        """Number of (cell, seed) pairs."""
         return len(self.cells) * (self.stop - self.start)
 
 
 ProgramKey = tuple[Program, int]
-"""What configs of one chunk share: their program, and how many slots are kept."""
+"""Program and number of recorded slots, equal for all configs of a chunk."""
 
 
 class Layout:
@@ -61,12 +61,12 @@ class Layout:
         """Lays a study out for a worker's platform; other arguments as in `runner.run`.
 
         Args:
-            study: What is laid out.
-            platform: JAX's name of it.
-            chunk: Trials of a chunk.
-            worker: Which of how many processes this one is.
-            sharers: How many processes or threads shall all get a chunk.
-            stored: Whether chunks shall be files.
+            study: The study.
+            platform: JAX's name of the platform.
+            chunk: Trials of a chunk, None to choose.
+            worker: (i, n) for process i of n.
+            sharers: Number of processes or threads that should each get a chunk.
+            stored: Whether chunks are files.
         """
         self.study, self.platform, self.worker = study, platform, worker
         self.sharers, self.stored = sharers, stored
@@ -90,20 +90,20 @@ class Layout:
         self.chunk = chunk
 
     def list_missing(self, results: Results) -> list[Block]:
-        """Returns the blocks that this process shall compute next; none when it is done."""
+        """Returns the blocks that this process computes next; none when it is done."""
         blocks, number = [], 0
         place = {name: index for index, name in enumerate(self.hashes)}
         until = self.study.until
         for key, cells in self.programs.items():
             cells_by_stop: dict[int, list[str]] = {}
             for name in cells:
-                # Which seeds a cell needs can depend on its own: then it stays with one worker.
+                # With a precision, a cell's results decide its seeds, so one worker keeps it.
                 if until is None or self._is_mine(place[name]):
                     stop, complete = results.assess(name)
                     if until is None or not complete:
                         cells_by_stop.setdefault(stop, []).append(name)
             for stop, names in sorted(cells_by_stop.items()):
-                # Laid out with what is done, so that blocks have the same numbers for all workers.
+                # Computed blocks count too, so blocks have the same numbers on all workers.
                 for block in self.cut_blocks(key, names, stop):
                     if until is not None or self._is_mine(number):
                         blocks += _find_missing(block, stop, results)
@@ -114,9 +114,9 @@ class Layout:
         return self.worker is None or number % self.worker[1] == self.worker[0] - 1
 
     def cut_blocks(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
-        """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
+        """Cuts cells x seeds [0, stop) into blocks, equally on every worker."""
         trials, most_cells = self.chunk_size(key)
-        # With a precision, which cells need more seeds differs from look to look.
+        # With a precision, each cell may need another number of seeds.
         group_size = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
         for first in range(0, len(cells), group_size):
             for start in range(0, stop, trials):
@@ -127,7 +127,7 @@ class Layout:
         """Returns the most trials and the most cells of a chunk."""
         config = self.points[self.programs[key][0]].config
         summary = self.study.keep == "summary"
-        # Curves are in memory until they are summarised, and not written.
+        # A summary's curves are only in memory, so they may be larger.
         most_bytes = 4 * _CHUNK_BYTES if summary else _CHUNK_BYTES
         cells = max(1, _CHUNK_BYTES // bytes_per_summary(config)) if summary else 2**31
         trials = self.chunk
@@ -145,7 +145,7 @@ class Layout:
         return max(1, trials), cells
 
     def useful_workers(self, todo: Sequence[Block]) -> int:
-        """Returns how many workers can have something to compute, chunks being cut for them."""
+        """Returns how many workers can get a chunk."""
         if self.study.until is not None:
             return len({name for block in todo for name in block.cells})
         if self.chunk is not None:
@@ -164,10 +164,10 @@ class Layout:
         return len(block.cells) * bytes_per_summary(config)
 
     def jobs(self, blocks: Sequence[Block], batch: int | None) -> list[list[tuple[Block, Job]]]:
-        """Returns the blocks that `todo` returned, by program, with all that computing them takes.
+        """Returns blocks with their jobs, by program.
 
         Args:
-            blocks: What is to be done.
+            blocks: As `list_missing` returned them.
             batch: Trials of a batch, or None to choose.
         """
         programs = []
@@ -175,7 +175,7 @@ class Layout:
             members = list(group)
             trials = max(block.trials for block in members)
             if self.study.until is not None:
-                # Looks double the seeds; one size of batch for all of them compiles once.
+                # Looks double the seeds; one batch size for all looks compiles once.
                 most = len(self.programs[key]) * self.study.until.max_seeds
                 trials = max(trials, min(self.chunk_size(key)[0], most))
             rows = table_rows(max(len(block.cells) for block in members))
@@ -192,7 +192,7 @@ class Layout:
 
 
 def _find_missing(block: Block, target: int, results: Results) -> list[Block]:
-    """Returns the parts of a block that are not there yet."""
+    """Returns the missing parts of a block."""
     gaps: dict[tuple[int, int], list[str]] = {}
     for name in block.cells:
         for gap in results.find_gaps(name, block.start, block.stop, target):

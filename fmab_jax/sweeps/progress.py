@@ -1,4 +1,4 @@
-"""What a run reports: a bar on terminals and in notebooks, lines in logs, or nothing."""
+"""Progress of a run: a bar on terminals and in notebooks, lines in logs, or nothing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 from fmab_jax.errors import flag
 from fmab_jax.files import error_stream
 
-# Seconds between two lines of a log, at least, and the share of the time by then; between two
-# texts in a notebook.
+# A log gets a line after so many seconds, and after this share of the elapsed time.
 _LOG_INTERVAL_S, _LOG_SHARE = 10.0, 0.1
 _NOTEBOOK_S = 0.2
 
 
 class Plan(NamedTuple):
-    """What a sweep is going to do."""
+    """The plan of a sweep."""
 
     cells: int  # of the grid
     seeds: int  # of each configuration; with a precision, at first
@@ -26,29 +25,29 @@ class Plan(NamedTuple):
     distinct: int  # different cells
     layouts: int  # programs to compile, one per array shape
     trials: int  # (cell, seed) pairs in all
-    missing: int  # trials still to be computed, here
-    blocks: int  # chunks still to be computed, here
-    disk_bytes: int  # that what is missing will take, of all workers together
+    missing: int  # trials that this process will compute
+    blocks: int  # chunks that this process will compute
+    disk_bytes: int  # of the missing chunks of all workers
     free_bytes: int  # of the disk; 0 without a store
-    memory_bytes: int  # of chunks at work, and without a store of the results
+    memory_bytes: int  # of open chunks, and of the results without a store
     available_bytes: int  # of memory, 0 if unknown
-    workers: int = 0  # so many at most have something to compute
+    workers: int = 0  # most workers that can get a chunk
 
 
 class Progress:
-    """What a run reports; without a place it only warns, of what needs somebody."""
+    """Reports the progress of a run; without a medium it only warns."""
 
     _medium, _brief, _note, _has_warned = "", False, "", False
     _done = _total = _cells = 0
-    # Trials done, and the time, at the end of the first batch: compiling has no rate.
+    # (trials, time) after the first batch, since its time includes compilation.
     _first: tuple[int, float] | None = None
 
     def __init__(self, medium: str = "", *, brief: bool = False) -> None:
-        """Begins with nothing done.
+        """Starts a report.
 
         Args:
             medium: See `choose_medium`.
-            brief: Whether it is one configuration, of which only the seeds are counted.
+            brief: Whether only seeds are counted, for a single configuration.
         """
         self._medium, self._brief = medium, brief
         self._noun = "seeds" if brief else "trials"
@@ -76,15 +75,15 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        """Ends whatever was shown."""
+    def __exit__(self, *_: object) -> None:
+        """Ends the bar, or writes the last line."""
         if self._medium == "terminal":
             self._bar.stop()
         elif self._medium and self._done:
             self._show_status()
 
     def report_plan(self, plan: Plan) -> None:
-        """Takes the plan, before anything is compiled."""
+        """Shows the plan, before any compilation."""
         self._cells = plan.distinct
         self.set_total(plan.missing)
         if not self._brief:
@@ -93,14 +92,14 @@ class Progress:
             self._show_line(describe_plan(plan))
 
     def report_damage(self, line: str) -> None:
-        """Takes note of a chunk that has to be computed again."""
+        """Shows that a damaged chunk will be computed again."""
         if self._medium:
             self._show_line(line)
         else:
             warnings.warn(line, stacklevel=2)
 
     def report_workers(self, number: int, threads: int) -> None:
-        """Takes the number of a cluster's workers, and their threads, whenever that changes."""
+        """Shows a new number of workers and threads of a cluster."""
         self._show_line(describe_workers(number, threads))
         if not threads and not self._has_warned and not self._medium:
             self._has_warned = True
@@ -108,47 +107,47 @@ class Progress:
             warnings.warn(text, stacklevel=2)
 
     def set_total(self, trials: int) -> None:
-        """Takes the number of trials in all, as far as it is known."""
+        """Sets the total number of trials; it may grow."""
         self._total = trials
         if self._medium == "terminal":
             self._bar.update(self._task, total=trials)
 
     def report_compilation(self, layout: int, layouts: int) -> None:
-        """Takes note that a program is about to be compiled."""
+        """Shows that a program is about to be compiled."""
         if not self._brief:
             self._show_line(
                 f"compiling program {layout} of {layouts}", f"compiling {layout}/{layouts}"
             )
 
     def advance(self, trials: int) -> None:
-        """Counts so many more trials."""
+        """Counts computed trials."""
         self._done += trials
         now = time.perf_counter()
         if self._brief and self._first is None and self._done >= self._total:
-            self._medium = ""  # a run that is one batch has nothing to show
+            self._medium = ""  # a run of one batch has no progress
         self._first = self._first or (self._done, now)
         if self._medium == "terminal":
             self._bar.start()
             self._bar.start_task(self._task)
             self._bar.update(self._task, description=self._noun, advance=trials)
         elif self._medium:
-            # Lines become rarer in a log.
+            # A long log gets fewer lines.
             interval = max(_LOG_INTERVAL_S, _LOG_SHARE * (now - self._start_time))
             if now - self._last_time >= (_NOTEBOOK_S if self._medium == "notebook" else interval):
                 self._last_time = now
                 self._show_status()
 
     def report_chunk(self, cells_done: int) -> None:
-        """Takes note of a safe chunk, and how many configurations are complete."""
+        """Shows, after a chunk is written, how many configurations are complete."""
         if not self._brief and self._medium:
             self._note = f"{cells_done:,} of {self._cells:,} configurations done"
         if self._medium == "terminal":
             self._bar.update(self._task, note=self._note)
 
     def _show_line(self, line: str, short: str = "") -> None:
-        """Says a line; a bar shows a short text in its own place, if there is one."""
+        """Shows a line; a bar shows the short text instead, if there is one."""
         if self._medium == "lines":
-            # In one piece, so that processes that share a log do not mix their lines.
+            # One write, so that processes with a common log do not mix lines.
             error_stream().write(line + "\n")
         elif self._medium == "notebook":
             bar = f'<progress value="{self._done / max(1, self._total):.4f}" max="1"></progress> '
@@ -159,7 +158,7 @@ class Progress:
             self._bar.console.print(line, highlight=False, markup=False)
 
     def _show_status(self) -> None:
-        """Says how far it has come, and how long the rest will take."""
+        """Shows the computed trials, the rate and the remaining time."""
         parts = [f"{self._done:,} of {self._total:,} {self._noun}"]
         first, start = self._first or (0, 0.0)
         trials_left = self._total - self._done
@@ -173,7 +172,7 @@ def choose_medium(visible: bool | None) -> str:
     """Returns where progress is shown: "notebook", "terminal", "lines", or "" for nowhere.
 
     Args:
-        visible: None means on terminals and in notebooks.
+        visible: Whether it is shown; None for terminals and notebooks only.
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -184,7 +183,7 @@ def choose_medium(visible: bool | None) -> str:
 
 
 def resolve_progress(progress: Progress | bool | None, *, brief: bool = False) -> Progress:
-    """Returns a `Progress` as it is; True asks for a bar or lines, None as in `choose_medium`."""
+    """Returns a `Progress` unchanged, or makes one; a bool or None as in `choose_medium`."""
     if isinstance(progress, Progress):
         return progress
     if progress is not None:
@@ -210,7 +209,7 @@ def describe_plan(plan: Plan) -> str:
 
 
 def describe_workers(number: int, threads: int) -> str:
-    """Writes how many workers a cluster has."""
+    """Returns a line about the workers of a cluster."""
     if not threads:
         return "waiting for workers"
     workers = format_quantity(number, "worker")
@@ -218,12 +217,12 @@ def describe_workers(number: int, threads: int) -> str:
 
 
 def format_quantity(number: int, noun: str) -> str:
-    """Writes a number with its noun."""
+    """Formats a number with its noun."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def format_size(size: float) -> str:
-    """Writes a number of bytes."""
+    """Formats a number of bytes."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{float(f'{size / factor:.3g}'):,g} {unit}"
@@ -231,7 +230,7 @@ def format_size(size: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Writes how long something takes."""
+    """Formats a duration."""
     if seconds < 100:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     if seconds < 6000:

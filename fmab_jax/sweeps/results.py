@@ -1,4 +1,4 @@
-"""What a sweep has computed so far, as one labelled Dataset."""
+"""The results of a sweep, finished or not, as one labelled Dataset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fmab_jax.sweeps.summaries import label_summaries
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
-    """Opens a store; refuses a damaged one, and anything else."""
+    """Opens a store; refuses a damaged header and any other folder."""
     folder = Store(check_path("store", path))
     header = header_in(folder)
     if header is None:
@@ -106,7 +106,7 @@ def dataset(
 ) -> xr.Dataset:
     """Labels a study's results; arguments as in `open_sweep`, with ``dask`` for its arrays."""
     grid = Grid(results.header)
-    # Of a complete cell, all that are wanted are there.
+    # A complete cell has all seeds of its next look.
     stops = {cell: results.count_seeds(cell, results.assess(cell)[0]) for cell in grid.hashes}
     missing = sum(results.count_missing(cell) for cell in stops)
     if missing and not partial:
@@ -118,7 +118,7 @@ def dataset(
         data = label_summaries(results, grid, stops)
     for name in SHARED:
         dims, values = grid.reduce_fact(name)
-        # A swept parameter already names its own dimension, and so do algorithms that differ.
+        # Swept parameters and differing algorithms are dimensions already.
         if dims and name not in ("algorithm", "title", *grid.dims):
             data.coords[name] = (dims, values)
     data.attrs = grid.attrs(results.collect_versions(stops))
@@ -130,7 +130,7 @@ def _label_curves(
 ) -> xr.Dataset:
     stop = max(stops.values())
     points, time = grid.time()
-    # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
+    # Cut like the cell with the fewest parts, so few stored chunks span two Dask chunks.
     chains = [results.find_chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
     parts = [part.stop - part.start for part in min(chains, key=len)]
     sizes: dict[str, Any] = {**dict.fromkeys(grid.dims, 1), "seed": tuple(parts) or (0,)}
@@ -153,10 +153,16 @@ def _label_curves(
 
 
 class ChunkArray(BackendArray):
-    """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
+    """An output over cells, seeds and its dimensions; indexing reads chunks."""
 
     def __init__(
-        self, results: Results, grid: Grid, output: Output, stop: int, points: int, dtype: Any
+        self,
+        results: Results,
+        grid: Grid,
+        output: Output,
+        stop: int,
+        points: int,
+        dtype: np.typing.DTypeLike,
     ) -> None:
         self.results, self.grid, self.output, self.points = results, grid, output, points
         self.sizes = grid.sizes(grid.cells, points)
@@ -191,7 +197,7 @@ class ChunkArray(BackendArray):
         output, indices = self.output, dict(zip(self.output.dims, places, strict=True))
         cell, fact, dtype = self.grid.hashes[index], self.grid.cells[index], self.dtype
         columns = self.grid.columns(fact, self.points)
-        # By name: another process has functions of its own.
+        # Compared by name, since unpickled outputs are other objects.
         if output.name not in {output.name for output in USUAL}:
             columns = columns[: fact["slots"]]
         elif "time" in indices:
@@ -205,7 +211,7 @@ class ChunkArray(BackendArray):
 
         if is_computed.any() and is_computed.all():
             values = compute(seeds)
-        else:  # an output is not called for seeds that are missing
+        else:  # missing seeds must not reach the output's function
             values = np.zeros((len(seeds), *map(sizes.__getitem__, output.dims)), dtype)
             if dtype.kind == "f":
                 values[...] = math.nan
@@ -217,7 +223,7 @@ class ChunkArray(BackendArray):
         return values
 
     def _take(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
-        """Returns values at some places of a dimension, of which other cells may have more."""
+        """Returns values at some places of a dimension, padded to its length in other cells."""
         padding = self.sizes[dim] - values.shape[axis]
         if padding and dim == "time":  # a grid that is shorter repeats its last slot
             places = np.minimum(places, values.shape[axis] - 1)
@@ -226,19 +232,19 @@ class ChunkArray(BackendArray):
             wide[axis] = (0, padding)
             values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
         if np.array_equal(places, np.arange(values.shape[axis])):
-            return values  # not a copy of what may be most of a result
+            return values  # a copy could be as large as the result
         return np.take(values, places, axis=axis)
 
     def _make_reader(
         self, cell: str, seeds: np.ndarray, columns: np.ndarray, sizes: Mapping[str, int]
     ) -> Callable[[str], np.ndarray]:
-        """Returns what reads fields and gauges of some seeds of a cell, as they are asked for."""
+        """Returns a function from names to arrays of some seeds of a cell."""
         results = self.results
         gauges = {gauge.name: gauge for gauge in gauges_of([self.output])}
 
         def array(name: str) -> np.ndarray:
             if name in gauges:
-                # One row stands for all agents; others may be padding.
+                # Rows beyond the cell's sizes are padding.
                 index = tuple(slice(sizes[dim]) for dim in gauges[name].dims)
                 return results.read_values(cell, name, seeds, np.float64, index)
             dtype, over_time = schema.FIELDS[name]

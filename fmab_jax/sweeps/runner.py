@@ -1,9 +1,8 @@
 """Sweeps: a grid of configurations times seeds, computed chunk by chunk, resumable at any moment.
 
-What is to be done is laid out in *blocks*, some cells of one array shape times a range of seeds,
-the same for everybody who runs the study; what is there already is left out. A block that is
-computed becomes one chunk of the store, which is written while the next is begun: a kill loses at
-most that one, and the beginning of the next.
+A study is cut into *blocks*, some cells of one array shape times a range of seeds, equally on every
+worker; stored blocks are skipped. A computed block becomes one chunk of the store, which is written
+while the next block is computed: a kill loses at most these two.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def sweep(
     keep: str = "curves",
     until: Precision | None = None,
     outputs: Sequence[str | Output] = (),
-    worker: Any = None,
+    worker: object = None,
     client: Any = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
@@ -157,7 +156,7 @@ def run(
     study: Study,
     *,
     store: str | os.PathLike[str] | None = None,
-    worker: Any = None,
+    worker: object = None,
     client: Any = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
@@ -168,11 +167,11 @@ def run(
 ) -> xr.Dataset:
     """Runs a study; arguments as in `sweep`. A ``dry`` run only plans, checks and reports."""
     cluster = None if client is None else _check_cluster(client, worker, devices)
-    # With a cluster, this process computes nothing and leaves its devices alone.
+    # With a cluster, this process computes nothing and needs no device.
     local_devices = resources.checked_devices(devices) if cluster is None else ()
     path = None if store is None else check_path("store", store)
     worker, changes = _check_worker(worker, path), _check_changes(allow_changes)
-    # Many seeds of one configuration are one chunk.
+    # A single configuration in memory is one chunk.
     brief = study.keep == "curves" and not (study.axes or path or cluster or dry)
     chunk = study.seeds if brief and chunk is None else chunk
     with resolve_progress(progress, brief=brief) as reporter, ExitStack() as stack:
@@ -203,7 +202,7 @@ def run(
             computed_cells.replace_entries(folder, find_intact(folder, layout.hashes, reporter))
         work.compute(computed_cells, reporter)
         if path is not None:
-            # What other workers have done meanwhile counts as well.
+            # Other workers may have written chunks in the meantime.
             computed_cells.replace_entries(folder, folder.entries()[0])
     if missing := sum(computed_cells.count_missing(name) for name in layout.hashes):
         return xr.Dataset(attrs={"missing_trials": missing})
@@ -214,7 +213,7 @@ def run(
     return data
 
 
-def _check_worker(worker: Any, store: Path | None) -> tuple[int, int] | None:
+def _check_worker(worker: object, store: Path | None) -> tuple[int, int] | None:
     if worker is None:
         return None
     remedy = "give (i, n), such as (3, 16), i from 1 to n"
@@ -235,8 +234,8 @@ def _check_changes(changes: Any) -> list[str]:
     return list(changes)
 
 
-def _check_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
-    """Returns a client's cluster; refuses what does not go with it."""
+def _check_cluster(client: object, worker: object, devices: object) -> Cluster:
+    """Returns a client's cluster; refuses arguments that exclude a client."""
     from fmab_jax.sweeps.cluster import Cluster
 
     if worker is not None:
@@ -249,7 +248,7 @@ def _check_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
 
 
 def _check_capacity(plan: Plan, study: Study) -> None:
-    """Refuses a plan that disk or memory cannot hold."""
+    """Refuses a plan that does not fit disk or memory."""
     needs = (
         ("disk", plan.disk_bytes, plan.free_bytes),
         ("memory", plan.memory_bytes, plan.available_bytes),

@@ -36,6 +36,7 @@ from fmab_jax.files import check_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import of_study
 from fmab_jax.sweeps.precision import Precision, until_precise
+from fmab_jax.sweeps.store import Record
 from fmab_jax.sweeps.study import Study, state
 from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, RandomProblem
 
@@ -48,11 +49,11 @@ _TOP = (
 
 
 @contextmanager
-def as_toml_errors(document: Mapping[str, Any]) -> Iterator[None]:
-    """Has a refusal name the table of what it refuses: ``[parameters] epsilon=0: must be ...``.
+def as_toml_errors(document: Record) -> Iterator[None]:
+    """Adds the TOML table to a refusal: ``[parameters] epsilon=0: must be ...``.
 
     Args:
-        document: What the file holds; empty where reading it is refused.
+        document: Content of the file; empty while it is read.
     """
     try:
         yield
@@ -65,7 +66,7 @@ def as_toml_errors(document: Mapping[str, Any]) -> Iterator[None]:
         raise error.renamed(f"[{table}] {name}") if table in _TABLES else error from None
 
 
-def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_study(path: str | os.PathLike[str]) -> Record:
     """Reads a study file into a document, for `build_study`.
 
     Raises:
@@ -79,19 +80,19 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _parse_float(text: str) -> float | PlainText:
-    """Reads a number; what no float can hold stays a text, which is no number."""
+    """Reads a number; one that no float can hold stays a text, which checks refuse."""
     return PlainText(text) if parse_number(text.replace("_", "")) is None else float(text)
 
 
-def _list_values(value: Any) -> list[Any]:
-    """Returns the values that one key states."""
+def _list_values(value: object) -> list[Any]:
+    """Returns the values of one key."""
     if isinstance(value, Mapping):
         return list(value.values())
     return value if isinstance(value, list) else [value]
 
 
-def _list_keys(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Returns the keys of each table, with their parameters where they have one."""
+def _list_keys(document: Record) -> dict[str, Record]:
+    """Returns the keys of each table, with their parameters or None."""
     owners = [named(name) for name in _list_values(document.get("algorithm", []))]
     parameters = {name: p for owner in owners[::-1] for name, p in parameters_of(owner).items()}
     problem = {**parameters_of(RandomProblem), "means": None}
@@ -99,8 +100,8 @@ def _list_keys(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {"parameters": parameters, "problem": problem, "until": until}
 
 
-def build_study(document: Mapping[str, Any]) -> Study:
-    """Makes the study that a document states.
+def build_study(document: Record) -> Study:
+    """Builds the study of a document.
 
     Raises:
         ValueError: If a key is unknown or missing, or a value is refused.
@@ -131,8 +132,8 @@ def build_study(document: Mapping[str, Any]) -> Study:
     )
 
 
-def _refuse_unknown(table: Mapping[str, Any], table_name: str, keys: Mapping[str, Any]) -> None:
-    """Refuses a key that a table does not have, naming the nearest or the right table."""
+def _refuse_unknown(table: Mapping[Any, Any], table_name: str, keys: Record) -> None:
+    """Refuses an unknown key; suggests the most similar key or the right table."""
     allowed_keys = keys[table_name] if table_name else _TOP
     for name in [name for name in table if name not in allowed_keys]:
         remedy = did_you_mean(name, allowed_keys, f"choose from {', '.join(allowed_keys)}", str)
@@ -145,13 +146,13 @@ def _refuse_unknown(table: Mapping[str, Any], table_name: str, keys: Mapping[str
         refuse(field, table[name], "left out: there is no such key", remedy)
 
 
-def _parse_value(value: Any, parameter: Parameter | None = None) -> Any:
+def _parse_value(value: object, parameter: Parameter | None = None) -> Any:
     """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
     if isinstance(value, Mapping):
         return {name: _parse_value(item, parameter) for name, item in value.items()}
     if isinstance(value, list):
         return [_parse_value(item, parameter) for item in value]
-    # Beyond that a float is written shorter than its digits.
+    # Larger floats have digits that their text does not show.
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e18:
         return int(value)
     optional = parameter is not None and parameter.kind.none_label is not None
@@ -159,7 +160,7 @@ def _parse_value(value: Any, parameter: Parameter | None = None) -> Any:
 
 
 def _read_problems(means: Any, agents: Any = None, rewards: Any = None, **extra: Any) -> Any:
-    """Returns the problem, or problems by file, whose means are in files."""
+    """Returns the problem of a file of means, or problems by file."""
     for name, value in extra.items():
         allowed = f"left out with means={means!r}"
         refuse(f"problem.{name}", value, allowed, "the file fixes it: drop one")
@@ -171,15 +172,15 @@ def _read_problems(means: Any, agents: Any = None, rewards: Any = None, **extra:
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
     problems = {path: Problem.from_file(path, agents, rewards) for path in paths}
     for path, problem in problems.items():
-        # One agent alone is no federation: whoever means one says so.
+        # One agent is no federation, so it must be explicit.
         if agents is None and problem.agents == 1:
             allowed = f"given with {path}, whose one row all agents share"
             refuse("agents", UNSET, allowed, "such as agents=50")
     return problems if isinstance(means, list) else problems[means]
 
 
-def format_document(document: Mapping[str, Any]) -> str:
-    """Returns a document as TOML, which has no null: "none" is None."""
+def format_document(document: Record) -> str:
+    """Formats a document as TOML; "none" stands for None, since TOML has no null."""
     tables = {name: value for name, value in document.items() if isinstance(value, Mapping)}
     top = {name: value for name, value in document.items() if name not in tables}
     lines = _format_pairs(top)
@@ -198,33 +199,33 @@ def _format_pairs(table: Mapping[Any, Any]) -> list[str]:
     ]
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(_format_pairs(value))}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_format_value, value))}]"
     if isinstance(value, float):
         return repr(value)
-    # A text of JSON is one of TOML, but for DEL.
+    # JSON and TOML escape texts equally, except DEL.
     text = json.dumps("none" if value is None else value, ensure_ascii=False)
     return text.replace("\x7f", "\\u007f")
 
 
-def build_document(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[str, Any]:
-    """Returns the document of a study from its description, see `Study.describe`.
+def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
+    """Builds the document of a study from its description, see `Study.describe`.
 
-    A description has only a digest of fixed means, so that ``means`` names a file that is missing.
+    A description has only a digest of fixed means, so ``means`` names a placeholder.
 
     Args:
-        study: The description, as results hold it.
-        seeds: The seeds of the results, for a study that lists them.
+        study: The description in results.
+        seeds: The seeds of the results, for a study with a list of seeds.
 
     Raises:
-        Exception: For code of one's own, and for a text that describes no study.
+        Exception: For a user's code, and for a text that is not a description.
     """
     document = {name: study[name] for name in _TOP if name in study and name not in _TABLES}
     document |= {"problem": {}, "parameters": {}}
-    keys: dict[str, Any] = {"problem": parameters_of(RandomProblem), "parameters": {}}
+    keys: Record = {"problem": parameters_of(RandomProblem), "parameters": {}}
     keys["parameters"] = _list_keys(document)["parameters"]
     if "listed" in study:
         document["seeds"] = [int(seed) for seed in seeds]
@@ -237,7 +238,7 @@ def build_document(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[
         _ = study["problem"]["means"]  # probabilities are in no file of means
         document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
         del keys["problem"]
-    # Dimensions have the order of the keys.
+    # The order of keys decides the order of dimensions.
     for name in dict.fromkeys([*study["axes"], *study]):
         for table in (table for table in keys if name in keys[table]):
             parameter, value = keys[table][name], study[name]
@@ -250,20 +251,20 @@ def build_document(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[
     return document
 
 
-def _is_default(parameter: Parameter, value: Any) -> bool:
+def _is_default(parameter: Parameter, value: object) -> bool:
     default = parameter.default
     return default is not UNSET and value == parameter.kind.plain(parameter.check(default))
 
 
 def _format_law(description: Any) -> Any:
-    """Returns the text of a reward law, or those of several."""
+    """Formats a reward law, or a list of them."""
     if isinstance(description, list):
         return [*map(_format_law, description)]
     return ":".join(map(str, description.values()))
 
 
-def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
-    """Writes a document as a study file, which states the same study.
+def write_study(document: Record, path: str | os.PathLike[str]) -> Path:
+    """Writes a document as a study file.
 
     Raises:
         ValueError: If it does not end in .toml.

@@ -1,4 +1,4 @@
-"""What a study is about: algorithms and problems as parameters, and axes of values."""
+"""Algorithms and problems as parameters of a study, and axes of values."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import Configurable, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.run.outputs import RESULT_NAMES
+from fmab_jax.sweeps.store import Record
 
 MAX_CONFIGS = 100_000
 RANDOM_PROBLEM = "Drawn"
@@ -27,7 +28,7 @@ class LawOf(Kind):
 
     metavar = "LAW"
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the law."""
         return law_of(value, name)
 
@@ -109,7 +110,7 @@ class RandomProblem(Configurable):
 class AlgorithmOf(Kind):
     """A configured algorithm, a class, or a name."""
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the configured algorithm, or the class."""
         value = named(value) if isinstance(value, str) else value
         owner = type(value) if isinstance(value, Algorithm) else value
@@ -128,7 +129,7 @@ class AlgorithmOf(Kind):
         return value.name or getattr(value, "__name__", type(value).__name__)
 
     def plain(self, value: Any) -> Any:
-        """Returns its name; of a configured one, the parameters, too."""
+        """Returns its name, and the parameters of a configured algorithm."""
         name = self.label(value)
         return {"algorithm": name, **value.plain()} if isinstance(value, Algorithm) else name
 
@@ -137,7 +138,7 @@ class AlgorithmOf(Kind):
 class ProblemOf(Kind):
     """A problem; None where a seed draws its own."""
 
-    def check_value(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the problem."""
         if not isinstance(value, Problem):
             remedy = "such as fmab_jax.Problem.uniform(50, 100); or leave it out and give agents="
@@ -145,7 +146,7 @@ class ProblemOf(Kind):
         return value
 
     def label(self, value: Any) -> Any:
-        """Returns nothing: it is called by its place."""
+        """Returns None: its place on the axis names it."""
 
     def plain(self, value: Any) -> Any:
         """Returns its description."""
@@ -165,10 +166,10 @@ SHARED = {
         default=100_000,
     ),
 }
-"""What every study has, besides the parameters of algorithms and problems."""
+"""Parameters of every study."""
 
 
-def describe_problem(problem: Problem) -> dict[str, Any]:
+def describe_problem(problem: Problem) -> Record:
     """Returns a problem's description, with digests for its arrays."""
     description = problem.describe()
     for name in ("means", "probabilities"):
@@ -213,7 +214,7 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         unique_labels.add(label)
-    # Labels of one's own speak for themselves.
+    # Labels of the user need no symbol.
     symbol = "" if has_labels else parameter.symbol
     words = {
         "long_name": parameter.label or name,

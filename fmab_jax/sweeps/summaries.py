@@ -1,4 +1,4 @@
-"""What is kept of very many seeds, labelled: moments, a histogram, counts."""
+"""Labelled summaries of very many seeds: moments, a histogram, counts."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _compute_means(
     sizes = grid.sizes(grid.cells, points)
     tables = np.full((2, len(grid.cells), *(sizes[dim] for dim in dims)), math.nan)
     for index, cell in enumerate(grid.hashes):
-        if not stops[cell]:  # of an unfinished sweep
+        if not stops[cell]:  # unfinished sweep
             continue
         if name == "waiting_regret" and not results.has_array(
             cell, f"{name}_anchor"
@@ -141,7 +141,7 @@ def _compute_means(
             values = flat.reshape(shape)
             if "time" in dims:  # a grid that is shorter repeats its last slot
                 values = np.take(values, np.minimum(np.arange(points), shape[0] - 1), axis=0)
-            target: Any = (kind, index, *map(slice, values.shape))
+            target: tuple[int | slice, ...] = (kind, index, *map(slice, values.shape))
             tables[target] = values
     return tables
 
@@ -149,7 +149,7 @@ def _compute_means(
 def _densify(
     grid: Grid, sparse: list[tuple[np.ndarray, np.ndarray]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns every value that is counted, and how often each cell has it."""
+    """Returns all counted values, and the count of each in each cell."""
     values = np.unique(np.concatenate([present for present, _ in sparse]))
     rows = np.zeros((len(sparse), len(values)), np.int64)
     for row, (present, counts) in zip(rows, sparse, strict=True):
@@ -160,7 +160,7 @@ def _densify(
 def _label_reduction(
     output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Returns the result of a reduction that was asked for; NaN where there is no seed."""
+    """Returns the labelled result of a reduction; NaN for cells without seeds."""
     blank = np.full([len(values) for _, values in output.over], math.nan)
     values = [
         finish_reduction(output, results.merge_state(cell, output, stops[cell]))
@@ -173,7 +173,7 @@ def _label_reduction(
 
 
 def _compute_moments(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    """Returns mean and unbiased variance of counted whole numbers; NaN where there are too few."""
+    """Returns mean and unbiased variance of counted whole numbers; NaN for too few."""
     seeds = int(counts.sum())
     if not seeds:
         return math.nan, math.nan

@@ -1,4 +1,4 @@
-"""The loop of a sweep: plans what is missing, has each block computed, and writes its chunk."""
+"""The loop of a sweep: plans missing blocks, computes them, and writes their chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.layout import Block, Layout, bytes_per_summary
 from fmab_jax.sweeps.progress import Plan, Progress
-from fmab_jax.sweeps.store import Entry
+from fmab_jax.sweeps.store import Entry, Record
 
 if TYPE_CHECKING:
     from fmab_jax.sweeps.cluster import Cluster
@@ -34,7 +34,7 @@ _Chunks = Generator[tuple[Block, Mapping[str, np.ndarray]], None, None]
 
 @dataclass
 class BlockRunner:
-    """The blocks of a study, and how they are computed."""
+    """Plans, computes and writes the blocks of a study."""
 
     layout: Layout
     devices: tuple[jax.Device, ...]
@@ -44,15 +44,15 @@ class BlockRunner:
     compile_s: float = 0.0
     result_bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
-    # The sizes that fit, by programs and the sizes that were wanted.
+    # Sizes that fit the memory, by program and preferred sizes.
     fitted_sizes: dict[tuple[Program, Sizes], Sizes] = field(default_factory=dict)
 
     def plan(self, results: Results, store: Path | None) -> Plan:
-        """Returns what is to be done and what it takes, before anything is allocated."""
+        """Returns the plan and its memory and disk, before any allocation."""
         layout, study = self.layout, self.layout.study
         todo, summary = layout.list_missing(results), study.keep == "summary"
-        # The products behind a scatter, and the chunk's bytes, are copies; one chunk is written
-        # while the next is computed. Curves without a store are kept as they come.
+        # A scatter and a chunk's bytes need copies, and one chunk is written while the next is
+        # computed. Without a store, curves are not copied.
         copies = 10 if summary else 4
         largest = 0
         for block in todo:
@@ -88,14 +88,14 @@ class BlockRunner:
         )
 
     def compute(self, results: Results, progress: Progress) -> None:
-        """Computes what is missing; each block is written as soon as it is there."""
+        """Computes missing blocks and writes each at once."""
         total, misses = 0, compilation.compile_program.cache_info().misses
         compute = self._compute_locally if self.cluster is None else self._compute_on_cluster
         while blocks := self.layout.list_missing(results):
             total += sum(block.trials for block in blocks)
             progress.set_total(total)
             seeds_left = {name: results.count_missing(name) for name in self.layout.hashes}
-            # Closed as soon as writing fails, so that nobody computes in vain.
+            # After an error of writing, closing stops the computation.
             with (
                 closing(compute(blocks, progress)) as chunks,
                 closing(self._write_chunks(chunks, results)) as entries,
@@ -105,13 +105,13 @@ class BlockRunner:
                     for name in block.cells:
                         seeds_left[name] -= block.stop - block.start
                     progress.report_chunk(sum(count <= 0 for count in seeds_left.values()))
-        # Workers tell theirs, also those in this process.
+        # Workers of a cluster report their own compilations.
         if self.cluster is None:
             self.compilations += compilation.compile_program.cache_info().misses - misses
 
-    def facts(self) -> dict[str, Any]:
-        """Returns what a result says of how it was computed."""
-        facts: dict[str, Any] = {"elapsed_s": time.perf_counter() - self.started}
+    def facts(self) -> Record:
+        """Returns the attributes of a result about its computation."""
+        facts: Record = {"elapsed_s": time.perf_counter() - self.started}
         facts |= {"compilations": self.compilations, "compile_s": self.compile_s}
         if devices := self.devices:
             facts["device"] = f"{len(devices)} x {devices[0].platform} ({devices[0].device_kind})"
@@ -120,7 +120,7 @@ class BlockRunner:
     def _write_chunks(
         self, chunks: Iterable[tuple[Block, Mapping[str, np.ndarray]]], results: Results
     ) -> Generator[tuple[Block, Entry], None, None]:
-        """Writes each chunk, while the next is computed, and yields what is written."""
+        """Writes each chunk while the next is computed; yields written blocks."""
         with ThreadPoolExecutor(1) as pool:
             last: tuple[Block, Future[Entry]] | None = None
             for block, arrays in chunks:
@@ -138,15 +138,15 @@ class BlockRunner:
                 yield last[0], last[1].result()
 
     def _compute_locally(self, blocks: list[Block], progress: Progress) -> _Chunks:
-        """Yields blocks with their chunks, one after the other, as this process computes them."""
+        """Computes blocks in order in this process; yields them with their arrays."""
         groups, cores = self.layout.jobs(blocks, self.batch), resources.cores()
-        # What may not fit is compiled first.
+        # The largest program first, since it may not fit.
         groups.sort(key=lambda jobs: -jobs[0][1].configs[0].elements)
         firsts = [jobs[0][1] for jobs in groups]
         programs = [(job.configs[0].program, job.sizes(self.devices)) for job in firsts]
         with compilation.compile_ahead(programs, self.devices, self.result_bytes) as wait_for:
             for place, jobs in enumerate(groups):
-                # Further looks run what the first has compiled.
+                # Later looks reuse the compiled program.
                 if programs[place] not in self.fitted_sizes:
                     started = time.perf_counter()
                     on_compile = functools.partial(
@@ -159,7 +159,7 @@ class BlockRunner:
                     yield block, compute_block(job, sizes, self.devices, progress.advance, cores)
 
     def _compute_on_cluster(self, blocks: list[Block], progress: Progress) -> _Chunks:
-        """Yields blocks with their chunks, in any order, as the cluster's workers compute them."""
+        """Computes blocks on the cluster; yields them with their arrays, in any order."""
         assert self.cluster is not None
         pairs = [pair for jobs in self.layout.jobs(blocks, self.batch) for pair in jobs]
         with closing(self.cluster.compute([job for _, job in pairs], progress)) as chunks:
@@ -170,13 +170,13 @@ class BlockRunner:
                 del arrays
 
 
-def chunk_name(facts: Mapping[str, Any]) -> str:
+def chunk_name(facts: Record) -> str:
     """Returns the name of the chunk of these facts."""
     text = json.dumps([facts["cells"], facts["seeds"], facts["keep"]])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _free_bytes(store: Path) -> int:
-    """Returns the free space where a folder lies, or will."""
+    """Returns the free bytes of the disk of a folder, which need not exist."""
     path = store.absolute()
     return shutil.disk_usage(next(filter(Path.exists, (path, *path.parents)))).free

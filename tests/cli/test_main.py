@@ -281,12 +281,12 @@ def test_which_figure_a_run_has(shape, keep, drawn):
     band = "quantile" if keep == "quantile" else "simultaneous"
     keep = "summary" if keep == "quantile" else keep
     study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
-    assert cli_run._kind_of(SimpleNamespace(figure=False, band=band), study) == ""
+    assert cli_run._choose_kind(SimpleNamespace(figure=False, band=band), study) == ""
     if "=" not in drawn:
-        assert cli_run._kind_of(SimpleNamespace(figure=True, band=band), study) == drawn
+        assert cli_run._choose_kind(SimpleNamespace(figure=True, band=band), study) == drawn
         return
     given = SimpleNamespace(figure=True, band=band)
-    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, given, study)
+    refuses(f"^{re.escape(drawn)}", cli_run._choose_kind, given, study)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes):
     monkeypatch.setattr(tables, "final_table", lambda _, **how: asked.append(how) or table)
     monkeypatch.setattr(parameters, "plot_parameter", lambda _, x, hue: (x, hue))
     options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
-    assert cli_run._figure(table, options, "parameter") == tuple(axes)
+    assert cli_run._draw_figure(table, options, "parameter") == tuple(axes)
     assert asked == [{"level": 0.9, "server_price": 3, "peer_price": 2}]
 
 
@@ -810,7 +810,7 @@ def default_name(words: str) -> str:
     module, command = cli.find(shlex.split(words))
     options, typed = parse(command)
     _, study = study_options.build_study(options, command.subject, typed)
-    return str(module._paths(options, command.subject, study)[0])
+    return str(module._choose_paths(options, command.subject, study)[0])
 
 
 def test_an_existing_file_is_refused_alike_everywhere(monkeypatch, capsys):

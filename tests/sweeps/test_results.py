@@ -826,7 +826,7 @@ def test_a_band_reads_each_chunk_a_few_times(
     """Would catch a stream that reads whole curves for every block, and passes nobody told of."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     monkeypatch.setattr(bands, "_CHUNK", 80)  # as many as a chunk holds
-    monkeypatch.setattr(chunks, "_AT_HAND", 1)
+    monkeypatch.setattr(chunks, "_CACHE_SIZE", 1)
     data = open_sweep(stores / "curves", chunks="store")
     regret = data.regret.isel(epsilon=0, rounds=1)
     assert reads == []

@@ -236,9 +236,9 @@ def test_an_exchange_is_described_with_all_that_counts(changes):
     """Would catch chunks of another wait, another meter or other weights taken for these."""
     server = exchanges.server(4)
     other = dataclasses.replace(server, **changes)
-    told = [study._described_exchange(each) for each in (server, dataclasses.replace(server))]
+    told = [study._describe_exchange(each) for each in (server, dataclasses.replace(server))]
     assert told[0] == told[1]
-    assert study._described_exchange(other) != told[0]
+    assert study._describe_exchange(other) != told[0]
 
 
 def test_a_law_with_other_source_is_another(monkeypatch):
