@@ -346,7 +346,7 @@ def test_a_report_counts_the_seeds_that_were_selected():
     assert row[heads.index("interval, 95 %")] == f"[{short(low)}, {short(high)}]"
     named = dict(zip(reader.listed["dt"], reader.listed["dd"], strict=True))
     assert named["seeds"] == "5, root seed 0"
-    assert [set(frame.seeds) for frame in exports.tidy(data)] == [{5}]
+    assert [set(frame.seeds) for frame in exports.tidy_tables(data)] == [{5}]
 
 
 def test_a_run_stands_at_its_own_value_of_what_others_sweep():

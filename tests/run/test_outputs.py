@@ -470,7 +470,7 @@ import functools
 
 import fmab_jax as fmab
 from fmab_jax.run.outputs.pulls import PULLS
-from fmab_jax.sweeps.exports import tidy
+from fmab_jax.sweeps.exports import tidy_tables
 
 TRIED = fmab.Output(
     "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),

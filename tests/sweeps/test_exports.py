@@ -239,7 +239,7 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
             assert len(list(tmp_path.iterdir())) == 1
             raise full
 
-        monkeypatch.setattr(exports, "tidy", some)
+        monkeypatch.setattr(exports, "tidy_tables", some)
     with pytest.raises(OSError) as error:
         export(swept["curves"], tmp_path / f"x{ending}")
     assert error.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []

@@ -870,10 +870,10 @@ from fmab_jax.sweeps.store import Store
 folder, seeds, size = sys.argv[1], 200_000, 5000
 study = runner.state("cdp", agents=4, arms=3, epsilon=[0.5, 1], horizon=20_000, seeds=seeds)
 made_by = {"fmab_jax": "test", "platform": "cpu"}
-header = grid.header_of(study, made_by)
+header = grid.build_header(study, made_by)
 draw = np.random.default_rng(0)
 store = Store(folder, create=True)
-with store.writing():
+with store.lock_writer():
     store.write_header(header)
     for cell in header["cells"]:
         for start in range(0, seeds, size):

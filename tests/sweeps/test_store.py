@@ -459,7 +459,7 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
 HOLD = """
 import sys, time
 from fmab_jax.sweeps.store import Store
-with Store(sys.argv[1]).writing():
+with Store(sys.argv[1]).lock_writer():
     print("held", flush=True)
     time.sleep(600)
 """
@@ -579,7 +579,7 @@ while done < 40 and time.monotonic() < end:
     child = os.fork() if how == "dies" else 0
     try:
         if child == 0:
-            with folder.writing():
+            with folder.lock_writer():
                 mine = open(inside, "x")
                 mine.close()
                 done += 1
@@ -658,7 +658,7 @@ from fmab_jax.sweeps.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path, size, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 folder = Store(path)
-with folder.writing():
+with folder.lock_writer():
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     try:
         if what == "chunk":
