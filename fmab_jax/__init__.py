@@ -13,7 +13,7 @@ from typing import Any
 
 __version__ = "0.3.0"
 
-# Told to type checkers and editors, and read here, so that it is stated once.
+# Type checkers and editors read the same file, so public names are stated once.
 _STUB = Path(__file__).with_suffix(".pyi").read_text("utf-8")
 _HOME = {
     name: home
@@ -27,24 +27,24 @@ _PLUGS = tuple(
     )
 )
 
-# Rooms that are public as they are.
+# Public modules.
 _ROOMS = tuple(re.findall(r"^from fmab_jax import (\w+) as \1$", _STUB, re.M))
 
 __all__ = ["__version__", *_HOME, *_PLUGS, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    # Nothing that an import makes is garbage; to look through it takes a fifth of its time.
+    # Imports make no garbage, and collecting takes a fifth of their time.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _found(name)
+        return _load_name(name)
     finally:
         if collecting:
             gc.enable()
 
 
-def _found(name: str) -> Any:
+def _load_name(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     if name in _ROOMS:

@@ -12,48 +12,53 @@ import re
 import reprlib
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
 # Characters of a value that a refusal shows.
-_SHOWN = 80
-# Of what is multiplied: by agents, links or slots it stays far from infinity.
-_MOST = 1e100
+_MAX_CHARACTERS = 80
+# Products with agents, links or slots stay far below infinity.
+_MAX_VALUE = 1e100
 _NUMBER = re.compile(
     r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
 )
 _COMMAS = re.compile(r"[+-]?[0-9.]*(,[0-9.]+)+(e[+-]?[0-9]+)?", re.I | re.A)
 _REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _SHOWN
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _MAX_CHARACTERS
 _REPR.maxlevel = 2
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = 30
 
 
-class Shown(str):
-    """A text that a refusal prints as it is: without quotes, and not cut again."""
+class PlainText(str):
+    """A text that a refusal prints unchanged: without quotes and not cut."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 class Refusal(ValueError):
-    """Bad input, said in one line; the command line ends in it with status 2.
+    """An error of bad input, in one line; the command line exits with status 2.
 
     Attributes:
-        field: The public name of what was refused; "" for a line of prose.
-        value: What was given, as it is shown.
+        field: Public name of the refused argument; "" for a line of prose.
+        value: The refused value, as printed.
         allowed: The allowed range, completing "must be ...".
         remedy: What to do instead, in a few words.
     """
 
-    def __init__(self, field: str, value: Any, allowed: str, remedy: str) -> None:
-        """Keeps the parts; a long value is cut."""
-        self.field, self.value, self.allowed, self.remedy = field, shown(value), allowed, remedy
-        # The arguments by which an exception is copied and pickled.
-        super().__init__(field, Shown(self.value), allowed, remedy)
+    def __init__(self, field: str, value: object, allowed: str, remedy: str) -> None:
+        """Stores the parts; a long value is cut."""
+        self.field, self.value, self.allowed, self.remedy = (
+            field,
+            abbreviate(value),
+            allowed,
+            remedy,
+        )
+        # Copying and pickling pass these arguments to __init__.
+        super().__init__(field, PlainText(self.value), allowed, remedy)
 
     def __str__(self) -> str:
         if not self.field:
@@ -62,25 +67,25 @@ class Refusal(ValueError):
 
     @classmethod
     def line(cls, text: str) -> Refusal:
-        """Makes a refusal of a line that is already said; it has no field."""
-        return Refusal("", Shown(""), text, "")
+        """Makes a refusal of a complete line; it has no field."""
+        return Refusal("", PlainText(""), text, "")
 
     def renamed(self, field: str) -> Refusal:
-        """Returns the same refusal of another field, such as of a part of what was given."""
+        """Returns the same refusal with another field, such as a part of a value."""
         if not self.field:
             return self
-        return Refusal(field, Shown(self.value), self.allowed, self.remedy)
+        return Refusal(field, PlainText(self.value), self.allowed, self.remedy)
 
 
 class Busy(Refusal):
-    """Somebody else is writing what only one may write.
+    """Another process holds the lock of this writer.
 
     Attributes:
-        writer: As what they write.
+        writer: Name of the writer.
     """
 
     def __init__(self, folder: str, writer: str, remedy: str) -> None:
-        """Says who is in the way.
+        """Names the store and the holder of the lock.
 
         Args:
             folder: The store.
@@ -93,7 +98,7 @@ class Busy(Refusal):
 
 
 class Damaged(Exception):
-    """A chunk of a store is not what its manifest line says.
+    """A chunk of a store does not match its manifest line.
 
     Attributes:
         path: The file.
@@ -106,12 +111,12 @@ class Damaged(Exception):
         self.reason = reason
 
 
-def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
+def refuse(field: str, value: object, allowed: str, remedy: str) -> NoReturn:
     """Raises the one-line `Refusal` that every bad input ends in.
 
     Args:
         field: The argument's public name.
-        value: What was given; long values are cut.
+        value: The refused value; long values are cut.
         allowed: The allowed range, completing "must be ...".
         remedy: What to do instead, in a few words.
 
@@ -134,11 +139,11 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
         refuse(field, value, allowed, _without_commas(value, remedy))
     try:
         fits = bool(low <= value <= high and value == int(value))
-    except Exception:  # somebody's own number may raise anything
+    except Exception:  # a user's number type may raise anything
         fits = False
     if not fits:
         refuse(field, value, allowed, remedy)
-    # Through int, not float: an integer past 2^53 keeps its last digits.
+    # A float would lose the last digits above 2^53.
     return int(value)
 
 
@@ -161,13 +166,13 @@ def real(
     if not _is_real(value):
         refuse(field, value, allowed, _without_commas(value, remedy))
     try:
-        # A float32 means the decimal number it prints, as 0.07 does, not its binary neighbour.
+        # A float32 is read as the decimal number it prints, such as 0.07.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
-        # What is too small for a float would be read as 0.
+        # A number too small for a float would become 0.
         low = math.inf if number == 0 and value != 0 else low
-    except Exception:  # beyond all floats, or somebody's own number
+    except Exception:  # beyond all floats, or a user's number type
         refuse(field, value, allowed, remedy)
-    # Written so that NaN fails every comparison.
+    # NaN fails every comparison.
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
     if not (above and below):
@@ -176,10 +181,10 @@ def real(
 
 
 def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np.ndarray:
-    """Returns real numbers as an array of integers or floats, whatever holds them.
+    """Returns real numbers as an array of integers or floats, from any container.
 
-    Nothing is read as a number that is none: texts, truth values, durations, complex numbers,
-    masked entries. What is too large is refused before it is copied.
+    Texts, truth values, durations, complex numbers and masked entries are refused. Too many entries
+    are refused before they are copied.
 
     Args:
         field: The argument's public name.
@@ -194,14 +199,14 @@ def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np
     entries, item = 1, value
     while isinstance(item, (list, tuple, range)) and entries:
         entries *= length(item)
-        if entries > most:  # before lists in lists are gone through
+        if entries > most:  # before NumPy copies nested lists
             refuse(field, value, allowed, remedy)
         item = item[0] if entries else None
     try:
         array = np.asarray(value)
         # NumPy reads truth values beside numbers as 0 and 1.
         items = np.asarray(value, object).ravel() if isinstance(value, (list, tuple)) else ()
-    except Exception:  # rows of different lengths, or somebody's own array
+    except Exception:  # rows of different lengths, or a user's array type
         refuse(field, value, allowed, remedy)
     mixed = any(isinstance(item, (bool, np.bool_)) for item in items)
     if array.dtype.kind not in "iuf" or array.size > most or mixed or np.ma.is_masked(value):
@@ -209,8 +214,8 @@ def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np
     return array
 
 
-def length(value: Any) -> int:
-    """Returns ``len(value)``; the largest length there is for a range that is longer."""
+def length(value: Sized) -> int:
+    """Returns ``len(value)``, or ``sys.maxsize`` for a longer range."""
     try:
         return len(value)
     except OverflowError:
@@ -218,24 +223,26 @@ def length(value: Any) -> int:
 
 
 def did_you_mean(
-    word: object, known: Iterable[str], otherwise: str, form: Callable[[str], str] = repr
+    word: object, options: Iterable[str], default: str, form: Callable[[str], str] = repr
 ) -> str:
-    """Returns the remedy for a word that is none of the known ones: the nearest of them.
+    """Returns the remedy for an unknown word: the most similar option.
 
     Args:
-        word: What was given.
-        known: What there is.
-        otherwise: The remedy where none is near.
-        form: Writes the nearest.
+        word: The unknown word.
+        options: The valid words.
+        default: The remedy if no option is similar.
+        form: Formats the option.
     """
-    near = difflib.get_close_matches(word[:40], list(known), n=1) if isinstance(word, str) else []
-    return f"did you mean {form(near[0])}?" if near else otherwise
+    matches = (
+        difflib.get_close_matches(word[:40], list(options), n=1) if isinstance(word, str) else []
+    )
+    return f"did you mean {form(matches[0])}?" if matches else default
 
 
 def choice(
-    field: str, value: Any, options: Iterable[str], remedy: str, allowed: str | None = None
+    field: str, value: object, options: Iterable[str], remedy: str, allowed: str | None = None
 ) -> str:
-    """Returns ``value`` if it is one of the texts ``options``; ``allowed`` may say them in words.
+    """Returns ``value`` if it is one of the texts ``options``; ``allowed`` may describe them.
 
     Raises:
         Refusal: If it is another text, or no text.
@@ -246,8 +253,8 @@ def choice(
     return value
 
 
-def flag(field: str, value: Any, remedy: str = "leave it out") -> bool:
-    """Returns ``value`` if it is True or False, not something that is read as one.
+def flag(field: str, value: object, remedy: str = "leave it out") -> bool:
+    """Returns ``value`` if it is True or False; 0 and 1 are refused.
 
     Raises:
         Refusal: If it is anything else.
@@ -257,10 +264,10 @@ def flag(field: str, value: Any, remedy: str = "leave it out") -> bool:
     return value
 
 
-def privacy(field: str, value: Any) -> float:
+def privacy(field: str, value: object) -> float:
     """Returns a privacy parameter in (0, 1e100]; None and infinity, no noise, as infinity.
 
-    The bound keeps N epsilon, which a message leaks, a number for every N.
+    The bound keeps N epsilon, the leak of a message, finite for every N.
 
     Raises:
         Refusal: If the value is neither.
@@ -268,25 +275,25 @@ def privacy(field: str, value: Any) -> float:
     if value is None or (isinstance(value, (float, np.floating)) and value == math.inf):
         return math.inf
     remedy = "give a privacy parameter, or None for no noise"
-    return real(field, value, 0.0, _MOST, remedy, open_low=True)
+    return real(field, value, 0.0, _MAX_VALUE, remedy, open_low=True)
 
 
-def price(field: str, value: Any) -> float:
-    """Returns the price of a link, in [0, 1e100]; the bound keeps every cost a number.
+def price(field: str, value: object) -> float:
+    """Returns the price of a link, in [0, 1e100]; the bound keeps every cost finite.
 
     Raises:
-        Refusal: If the value is none.
+        Refusal: If it is out of range.
     """
-    return real(field, value, 0.0, _MOST, "give the price of one link")
+    return real(field, value, 0.0, _MAX_VALUE, "give the price of one link")
 
 
-def number_of(text: str) -> int | float | None:
+def parse_number(text: str) -> int | float | None:
     """Reads a number as people write it: ASCII digits, a point, an exponent; or inf, nan.
 
     Returns:
         An int for a whole number that is written digit by digit, and for one below 2^53 however
         it is written (1e6); else a float. None for any other text, and for a number that a float
-        would turn into infinity or into zero: then it would mean something else.
+        would round to infinity or zero.
     """
     match = _NUMBER.fullmatch(text)
     if not match:
@@ -301,31 +308,31 @@ def number_of(text: str) -> int | float | None:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def whole_class(owner: type, where: str) -> None:
-    """Refuses a class that is no frozen dataclass, or leaves out a function that it must state.
+def check_frozen_class(owner: type, plugin: str) -> None:
+    """Refuses a class that is not a frozen dataclass, or lacks an abstract function.
 
-    What must be stated is what a base marks with `abc.abstractmethod`.
+    A base class marks such functions with `abc.abstractmethod`.
 
     Args:
         owner: The class.
-        where: The plug-in or name that it is known by.
+        plugin: Its plug-in or name.
 
     Raises:
         Refusal: If it is not whole.
     """
-    # Asked of the class itself: a parent's decorator says nothing of its fields.
+    # A parent's decorator does not cover fields of this class.
     if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
-        refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
-    # A checker takes a class with fields for something that cannot be looked up.
-    if missing := _left_out(cast(Any, owner)):
+        refuse(owner.__name__, plugin, "a frozen dataclass", "put @dataclass(frozen=True) above it")
+    # Type checkers take a dataclass for an unhashable argument.
+    if missing := _find_missing(cast(Any, owner)):
         name, does = missing
         remedy = f"define {owner.__name__}.{name}: {does}"
-        refuse(owner.__name__, where, f"a class that states {name}", remedy)
+        refuse(owner.__name__, plugin, f"a class that states {name}", remedy)
 
 
 @functools.cache
-def _left_out(owner: Any) -> tuple[str, str] | None:
-    """Returns the first function that is marked and not stated, and what it does."""
+def _find_missing(owner: Any) -> tuple[str, str] | None:
+    """Returns the first abstract function of a class, and its summary."""
     for name in dir(owner):
         function = getattr(owner, name, None)
         if getattr(function, "__isabstractmethod__", False):
@@ -333,11 +340,11 @@ def _left_out(owner: Any) -> tuple[str, str] | None:
     return None
 
 
-def foreign(error: BaseException) -> bool:
-    """Tells whether an error may be of somebody else's code, not an end of this process.
+def is_user_error(error: BaseException) -> bool:
+    """Returns whether an error may come from a user's code, and does not end this process.
 
-    A plug-in may call ``sys.exit``: it must not end a command as if all were done. Ctrl-C, and what
-    this package ends a command with, are no such error.
+    A plug-in that calls ``sys.exit`` must not end a command with success. Ctrl-C and this package's
+    own exits are not user errors.
     """
     if isinstance(error, Exception):
         return True
@@ -346,47 +353,49 @@ def foreign(error: BaseException) -> bool:
     return not ends and package not in (__name__.partition(".")[0], "asyncio")
 
 
-def reason_of(error: BaseException, most: int = 120) -> str:
-    """Returns an error's kind and words in one short line."""
-    # A KeyError's words are the key alone.
-    words = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-    line = " ".join(f"{type(error).__name__}: {words}".split())
+def describe_error(error: BaseException, most: int = 120) -> str:
+    """Returns an error's type and message in one short line."""
+    # The message of a KeyError is the key alone.
+    text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    line = " ".join(f"{type(error).__name__}: {text}".split())
     return line if len(line) <= most else line[: most - 3] + "..."
 
 
-def place_of(error: BaseException) -> str:
-    """Returns where in somebody else's code an error arose: ", line 12 of mine.py"; or "".
+def locate_error(error: BaseException) -> str:
+    """Returns where in a user's code an error arose, such as ", line 12 of mine.py"; or "".
 
     The innermost frame that is neither the package's nor an installed library's.
     """
     libraries = (os.path.dirname(__file__), *map(os.path.dirname, (os.__file__, np.__file__)))
     libraries = (*libraries, os.path.dirname(os.path.dirname(np.__file__)), "<")
     frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
-    theirs = [each for each in frames if not each[0].startswith(libraries)]
-    if not theirs:
+    user_frames = [frame for frame in frames if not frame[0].startswith(libraries)]
+    if not user_frames:
         return ""
-    file, line = theirs[-1]
+    file, line = user_frames[-1]
     return f", line {line} of {os.path.basename(file)[:40]}"
 
 
-def _without_commas(value: Any, remedy: str) -> str:
-    """Returns the remedy for what is no number: 0,5 and 1,000 are to be written without commas."""
+def _without_commas(value: object, remedy: str) -> str:
+    """Returns the remedy for a text that is not a number, such as 0,5 or 1,000."""
     comma = isinstance(value, str) and _COMMAS.fullmatch(value)
     return "write decimals after a point, and no commas" if comma else remedy
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: object) -> bool:
     # NumPy counts durations among the whole numbers.
-    other = isinstance(value, (bool, np.bool_, np.timedelta64))
-    return isinstance(value, numbers.Real) and not other
+    is_excluded = isinstance(value, (bool, np.bool_, np.timedelta64))
+    return isinstance(value, numbers.Real) and not is_excluded
 
 
-def shown(value: Any) -> str:
+def abbreviate(value: object) -> str:
     """Returns one short line for any value, at a cost that does not grow with it."""
     try:
-        text = " ".join((repr(value) if isinstance(value, Shown) else _REPR.repr(value)).split())
+        text = " ".join(
+            (repr(value) if isinstance(value, PlainText) else _REPR.repr(value)).split()
+        )
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"
-    if isinstance(value, Shown) or len(text) <= _SHOWN:
+    if isinstance(value, PlainText) or len(text) <= _MAX_CHARACTERS:
         return text
-    return text[: _SHOWN - 3] + "..."
+    return text[: _MAX_CHARACTERS - 3] + "..."

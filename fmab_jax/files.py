@@ -18,20 +18,20 @@ from fmab_jax.errors import flag, refuse
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BINARY = getattr(os, "O_BINARY", 0)
 _DAY = 86_400
-# Bytes of a name on every usual file system, and of a path with room for what is added to it.
+# Bytes of a name on usual file systems; bytes of a path, less what temporary names add.
 _LONGEST, _LONGEST_PATH = 255, 4000
-# One entry for each write that has begun: a list changes in one step, whichever thread writes.
+# One entry for each open write; appending to a list is atomic across threads.
 _WRITES: list[None] = []
 
 
 class _ErrorStream(io.TextIOBase):
-    """Standard error for progress: what cannot be written is dropped.
+    """Standard error for progress; text that cannot be written is dropped.
 
-    A closed descriptor, a full disk or a reader that has left never decides about a run.
+    A closed descriptor, a full disk or a broken pipe must not stop a run.
     """
 
     def __init__(self) -> None:
-        # A process that was started without standard error has None.
+        # It is None in a process without standard error.
         self._stream = sys.stderr
 
     def isatty(self) -> bool:
@@ -42,11 +42,11 @@ class _ErrorStream(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The stream's."""
+        """The encoding of the stream."""
         return getattr(self._stream, "encoding", None) or "ascii"
 
     def write(self, text: str) -> int:
-        """Writes a text at once, or does not."""
+        """Writes and flushes a text, or drops it."""
         with suppress(OSError, ValueError, AttributeError):
             self._stream.write(text)
             self._stream.flush()
@@ -54,14 +54,14 @@ class _ErrorStream(io.TextIOBase):
 
 
 def error_stream() -> Any:
-    """Returns standard error as it is now, as a stream that drops what it cannot write."""
+    """Returns the current standard error as a stream that drops what it cannot write."""
     return _ErrorStream()
 
 
 def hold_standard_streams() -> None:
-    """Opens closed standard streams to nowhere.
+    """Opens closed standard streams on the null device.
 
-    Otherwise the next file would get such a number, and XLA's messages would go into it.
+    Otherwise the next file would get such a descriptor, and XLA would write messages into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -73,15 +73,15 @@ def hold_standard_streams() -> None:
 
 
 def drop_unwritable_errors() -> None:
-    """Forgets what standard error did not take, which would otherwise become the exit status."""
+    """Drops buffered errors, which would otherwise change the exit status."""
     try:
         sys.stderr.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def checked_path(field: str, path: Any) -> Path:
-    """Returns a path.
+def check_path(field: str, path: object) -> Path:
+    """Returns a text or path object as a path.
 
     Args:
         field: The argument's public name.
@@ -94,7 +94,7 @@ def checked_path(field: str, path: Any) -> Path:
         refuse(field, path, "a path, as text or pathlib.Path", "write it in quotes")
     try:
         system = os.fsencode(path)
-    except Exception:  # a letter that no file system has, or somebody's own path object
+    except Exception:  # a letter that no file system has, or a user's path object
         refuse(field, path, "a path", "check the path (no file system spells it)")
     if not system.strip() or b"\0" in system:
         refuse(
@@ -106,13 +106,13 @@ def checked_path(field: str, path: Any) -> Path:
     return Path(path)
 
 
-def unread(field: str, path: Any, error: OSError, kind: str = "file") -> NoReturn:
+def refuse_unreadable(field: str, path: object, error: OSError, kind: str = "file") -> NoReturn:
     """Refuses a file that cannot be read, with the system's reason."""
-    why = (error.strerror or str(error) or type(error).__name__).lower()
-    refuse(field, str(path), f"a readable {kind}", f"check the path ({why})")
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    refuse(field, str(path), f"a readable {kind}", f"check the path ({reason})")
 
 
-def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> bytes:
+def read_input(path: object, field: str, most_bytes: int, kind: str = "file") -> bytes:
     """Returns the content of a plain file.
 
     Args:
@@ -124,21 +124,21 @@ def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> by
     Raises:
         Refusal: If it cannot be read, is no plain file or is too large.
     """
-    path = checked_path(field, path)
+    path = check_path(field, path)
     try:
         size = path.stat().st_size
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             refuse(field, str(path), f"a {kind}", "this path is no regular file")
         if size <= most_bytes:
             return path.read_bytes()
     except OSError as error:
-        unread(field, path, error, kind)
+        refuse_unreadable(field, path, error, kind)
     refuse(field, str(path), f"a {kind} of at most {most_bytes:,} bytes", f"this one has {size:,}")
 
 
 @contextmanager
 def mark_write() -> Iterator[None]:
-    """Has `is_writing` report what is written inside."""
+    """Makes `is_writing` true inside the block."""
     _WRITES.append(None)
     try:
         yield
@@ -147,29 +147,28 @@ def mark_write() -> Iterator[None]:
 
 
 def is_writing() -> bool:
-    """Tells whether some thread has begun to write what is not whole yet."""
+    """Returns whether a thread is writing an incomplete file."""
     return bool(_WRITES)
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
-    """Gives a temporary name to write to, and puts the finished file in place of ``path``.
+    """Gives a temporary name to write to, then renames the finished file to ``path``.
 
-    An old file is replaced only by a complete and flushed new one; after an error, or a kill, it is
-    what it was.
+    Only a complete and flushed file replaces an old one; an error or a kill leaves the old one.
 
     Args:
-        path: Where the file shall stand; its folder must exist.
+        path: Final name of the file; its folder must exist.
         mark: Names the writer in the temporary name, for `remove_temporaries`.
 
     Raises:
-        OSError: If the folder cannot be written; it names ``path``, and nothing is left behind.
+        OSError: If the folder cannot be written; it names ``path``, and no temporary file remains.
     """
     path = Path(path)
     temporary = temporary_beside(path, mark)
     if not mark:
         remove_temporaries(path.parent, f".{glob.escape(path.name)}.*.tmp")
-    with mark_write(), naming(path, temporary):
+    with mark_write(), name_errors(path, temporary):
         try:
             yield temporary
             with open_descriptor(temporary, os.O_RDWR) as descriptor:
@@ -183,7 +182,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
 
 
 def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
-    """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
+    """Refuses an existing name, also of a broken link, unless it may be replaced."""
     flag("overwrite", overwrite)
     if os.path.isdir(path) and not os.path.islink(path):
         refuse(field, str(path), "the name of a file", "a folder has that name: choose another")
@@ -195,24 +194,24 @@ def refuse_taken(path: Path, overwrite: bool, field: str = "path") -> None:
 
 
 def temporary_beside(path: Path, mark: str = "") -> Path:
-    """Returns a new hidden name in the same folder, no longer than names can be."""
+    """Returns a new hidden name in the same folder, within the length limit."""
     ending = f".{mark}{secrets.token_hex(4)}.tmp"
     name = path.name.encode(errors="surrogateescape")[: _LONGEST - 1 - len(ending)]
     return path.with_name(f".{name.decode(errors='ignore')}{ending}")
 
 
 def remove_temporaries(folder: Path, pattern: str = ".*.tmp", writer: str | None = None) -> None:
-    """Removes what this writer left when it was killed, and anything older than a day."""
+    """Removes temporary files of this writer, and any older than a day."""
     for path in folder.glob(pattern):
         with suppress(OSError):
-            own = writer is not None and path.name.split(".")[-3:-2] == [writer]
-            if own or time.time() - path.lstat().st_mtime > _DAY:
+            is_writers = writer is not None and path.name.split(".")[-3:-2] == [writer]
+            if is_writers or time.time() - path.lstat().st_mtime > _DAY:
                 path.unlink()
 
 
 @contextmanager
-def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Has every OSError on the way name ``path``, unless it names something else."""
+def name_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Makes every OSError inside name ``path``, unless it names another file."""
     try:
         yield
     except OSError as error:
@@ -223,8 +222,8 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def open_descriptor(path: Path, flags: int) -> Iterator[int]:
-    """Opens a file for the calls of the system; its errors name the file."""
-    with naming(path):
+    """Opens a file descriptor; errors name the file."""
+    with name_errors(path):
         descriptor = os.open(path, flags | _BINARY, 0o666)
         try:
             yield descriptor
@@ -233,14 +232,14 @@ def open_descriptor(path: Path, flags: int) -> Iterator[int]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes all of the bytes."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    """Writes all bytes; one call of the system may write fewer."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def flush_folder(path: Path) -> None:
-    """Makes new names in a folder durable."""
+    """Flushes a folder, so that new names survive a crash."""
     if os.name == "posix":
         with open_descriptor(path, os.O_RDONLY) as descriptor:
             os.fsync(descriptor)

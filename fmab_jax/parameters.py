@@ -1,8 +1,8 @@
-"""Parameters that describe themselves: a dataclass whose fields say everything about their values.
+"""Parameters that describe themselves: dataclass fields that declare range, help and labels.
 
-From a field come its check and refusal, its option on the command line with help, its key in a
-study file, its label in figures, and its part of a configuration's identity. Nothing else knows a
-parameter by name.
+A field gives its check and refusal, its option on the command line with help, its key in a study
+file, its label in figures, and its part of a configuration's identity. No other module names a
+parameter.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import Refusal, Shown, choice, count, did_you_mean, flag, real, refuse
+from fmab_jax.errors import PlainText, Refusal, choice, count, did_you_mean, flag, real, refuse
 
 
 class Unset:
-    """Marks an argument that nobody gave, where None means something."""
+    """Marks a missing argument where None has a meaning."""
 
     def __repr__(self) -> str:
         return "<not given>"
@@ -35,44 +35,44 @@ UNSET = Unset()
 
 @dataclass(frozen=True)
 class Kind:
-    """What values a parameter takes; subclasses check, label and identify them.
+    """The values of a parameter; subclasses check, label and identify them.
 
     Attributes:
-        none: What None means, for labels and help ("no noise"); None where it is refused.
+        none_label: Meaning of None, for labels and help ("no noise"); None where it is refused.
     """
 
-    none: str | None = None
+    none_label: str | None = None
 
     metavar: typing.ClassVar[str] = "VALUE"
 
-    def check(self, name: str, value: Any, remedy: str) -> Any:
-        """Returns the value in its one form, or raises `Refusal`."""
-        if value is None and self.none is not None:
+    def check(self, name: str, value: object, remedy: str) -> Any:
+        """Returns the value in canonical form, or raises `Refusal`."""
+        if value is None and self.none_label is not None:
             return None
-        return self.checked(name, value, remedy)
+        return self.check_value(name, value, remedy)
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Checks a value that is not None."""
         return value
 
     def text(self, value: Any) -> str:
-        """Writes a value for people."""
-        return str(self.none) if value is None else str(value)
+        """Formats a value for people."""
+        return str(self.none_label) if value is None else str(value)
 
     def plain(self, value: Any) -> Any:
-        """Returns what JSON can say of a value, equal only for equal values."""
+        """Returns a JSON value, equal only for equal values."""
         return value
 
     def label(self, value: Any) -> Any:
-        """Returns the number or short text that stands for a value on a dimension."""
+        """Returns the number or short text that labels a value on a dimension."""
         return "none" if value is None else value
 
-    def remark(self, value: Any) -> str:
-        """Returns what results say of a value besides, such as what of it is ignored."""
+    def remark(self, value: object) -> str:
+        """Returns a remark for results, such as an ignored part of the value; "" for none."""
         return ""
 
-    def lists(self, value: Any) -> bool:
-        """Tells whether a list is one value of this parameter, not several."""
+    def is_list_value(self, value: object) -> bool:
+        """Returns whether a list is one value of this parameter, not a sweep."""
         return False
 
 
@@ -94,19 +94,19 @@ class Real(Kind):
 
     metavar = "X"
 
-    def checked(self, name: str, value: Any, remedy: str) -> float | None:
+    def check_value(self, name: str, value: object, remedy: str) -> float | None:
         """Returns a float in the range; None for infinity where None has a meaning."""
-        # Infinity means None for an amount; a share (high = 1) has no infinity.
+        # Infinity means None for an amount, but is out of range for a share (high = 1).
         endless = isinstance(value, (float, np.floating)) and value == math.inf
-        if self.none is not None and self.high > 1 and endless:
+        if self.none_label is not None and self.high > 1 and endless:
             return None
         ends = {"open_low": self.open_low, "open_high": self.open_high}
         return real(name, value, self.low, self.high, remedy, **ends)
 
     def text(self, value: Any) -> str:
-        """Writes six digits, or all of them where six do not tell the value."""
+        """Formats six digits, or all where six are not exact."""
         if value is None:
-            return str(self.none)
+            return str(self.none_label)
         text = f"{value:.6g}"
         return text if float(text) == value else repr(value)
 
@@ -130,13 +130,13 @@ class Whole(Kind):
 
     metavar = "N"
 
-    def checked(self, name: str, value: Any, remedy: str) -> int:
+    def check_value(self, name: str, value: object, remedy: str) -> int:
         """Returns a Python int."""
         return count(name, value, self.low, self.high, remedy)
 
     def text(self, value: Any) -> str:
-        """Writes groups of three digits."""
-        return str(self.none) if value is None else f"{value:,}"
+        """Formats groups of three digits."""
+        return str(self.none_label) if value is None else f"{value:,}"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Choice(Kind):
         """The options, as a usage line writes them."""
         return "{" + ",".join(self.options) + "}"
 
-    def checked(self, name: str, value: Any, remedy: str) -> str:
+    def check_value(self, name: str, value: object, remedy: str) -> str:
         """Returns the word."""
         return choice(name, value, self.options, remedy or "choose one of them")
 
@@ -161,7 +161,7 @@ class Flag(Kind):
 
     metavar = "{true,false}"
 
-    def checked(self, name: str, value: Any, remedy: str) -> bool:
+    def check_value(self, name: str, value: object, remedy: str) -> bool:
         """Returns a bool."""
         return flag(name, value, remedy or "write true or false")
 
@@ -170,7 +170,7 @@ class Flag(Kind):
         return str(value)
 
     def text(self, value: Any) -> str:
-        """Writes yes or no."""
+        """Returns yes or no."""
         return "yes" if value else "no"
 
 
@@ -180,7 +180,7 @@ class Word(Kind):
 
     metavar = "TEXT"
 
-    def checked(self, name: str, value: Any, remedy: str) -> str:
+    def check_value(self, name: str, value: object, remedy: str) -> str:
         """Returns the text."""
         if not isinstance(value, str):
             refuse(name, value, "a text", remedy or "write it in quotes")
@@ -189,18 +189,18 @@ class Word(Kind):
 
 @dataclass(frozen=True)
 class Parameter:
-    """All that is known of one parameter.
+    """The declaration of one parameter.
 
     Attributes:
-        name: The field's.
+        name: Name of the field.
         kind: Its values.
-        default: What it is if not given; UNSET where it must be given.
+        default: Default value; UNSET for a required parameter.
         help: One line for people.
         remedy: What to do about a refused value.
-        symbol: Short form in figures, such as "p"; "" where a value speaks for itself.
+        symbol: Short form in figures, such as "p"; "" for values that need none.
         label: Name on an axis, such as "participation p".
-        suggested: What the command line takes if it is not given, where Python insists on a value.
-        shown: How help tells the default, where that is not its text.
+        suggested: Default of the command line for a parameter that Python requires.
+        default_text: The default in help; "" for the text of the default.
         proven: The values that the source's theorems cover; None for all.
     """
 
@@ -212,10 +212,10 @@ class Parameter:
     symbol: str = ""
     label: str = ""
     suggested: Any = UNSET
-    shown: str = ""
+    default_text: str = ""
     proven: Kind | None = None
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: object) -> Any:
         """Returns the value in its one form.
 
         Raises:
@@ -223,8 +223,8 @@ class Parameter:
         """
         return self.kind.check(self.name, value, self.remedy)
 
-    def is_proven(self, value: Any) -> bool:
-        """Tells whether the source's theorems cover a value."""
+    def is_proven(self, value: object) -> bool:
+        """Returns whether the source's theorems cover a value."""
         if self.proven is None:
             return True
         try:
@@ -233,8 +233,8 @@ class Parameter:
             return False
         return True
 
-    def told(self, value: Any) -> str:
-        """Writes the parameter with a value, such as "p = 0.4" or "no noise"."""
+    def format_value(self, value: Any) -> str:
+        """Formats the parameter with a value, such as "p = 0.4" or "no noise"."""
         text = self.kind.text(value)
         if value is None or not self.symbol:
             return text
@@ -251,7 +251,7 @@ def parameter(
     symbol: str | None = None,
     label: str = "",
     suggested: Any = UNSET,
-    shown: str = "",
+    default_text: str = "",
     proven: Kind | None = None,
 ) -> Any:
     """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
@@ -259,14 +259,14 @@ def parameter(
     Args:
         kind: What values it takes.
         help: One line.
-        default: Its default; left out, the argument must be given.
-        keyword: Whether it is given by name only.
+        default: Its default; without one, the argument is required.
+        keyword: Whether it is keyword-only.
         remedy: What to do about a refused value.
         symbol: Short form in figures; the name by default.
         label: Name on an axis; by default made of the name.
         suggested: The command line's default.
-        shown: How help tells the default.
-        proven: The values that the source's theorems cover, if not all: tables tell of others.
+        default_text: The default in help.
+        proven: The values that the source's theorems cover, if not all; tables mark others.
 
     Returns:
         A dataclass field.
@@ -288,9 +288,15 @@ def parameter(
         fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
     flag("keyword", keyword)
-    about = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
-    about |= {"symbol": symbol, "label": label, "proven": proven}
-    return field(default=default, kw_only=keyword, metadata=about)
+    metadata = {
+        "kind": kind,
+        "help": help,
+        "remedy": remedy,
+        "suggested": suggested,
+        "default_text": default_text,
+    }
+    metadata |= {"symbol": symbol, "label": label, "proven": proven}
+    return field(default=default, kw_only=keyword, metadata=metadata)
 
 
 NOT_NEGATIVE = Real(low=0.0, open_high=True)
@@ -319,26 +325,26 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     try:
         hints = typing.get_type_hints(owner)
     except Exception as error:  # unknown names, and texts that are no types
-        why = Shown(" ".join(str(error).split())[:80])
-        refuse(f"{owner.__name__}'s annotations", why, "types that there are", _DECLARE)
-    for each in filter(lambda field: field.init, dataclasses.fields(owner)):
-        about = dict(each.metadata)
-        kind = about.get("kind") or _inferred(owner, each.name, hints[each.name])
+        reason = PlainText(" ".join(str(error).split())[:80])
+        refuse(f"{owner.__name__}'s annotations", reason, "types that there are", _DECLARE)
+    for item in filter(lambda field: field.init, dataclasses.fields(owner)):
+        metadata = dict(item.metadata)
+        kind = metadata.get("kind") or _infer_kind(owner, item.name, hints[item.name])
         if not isinstance(kind, Kind):
             allowed = "declared with a Kind, such as Real()"
-            refuse(f"{owner.__name__}.{each.name}", kind, allowed, _DECLARE)
-        words, symbol = each.name.replace("_", " "), about.get("symbol")
-        parameters[each.name] = Parameter(
-            name=each.name,
+            refuse(f"{owner.__name__}.{item.name}", kind, allowed, _DECLARE)
+        text, symbol = item.name.replace("_", " "), metadata.get("symbol")
+        parameters[item.name] = Parameter(
+            name=item.name,
             kind=kind,
-            default=UNSET if each.default is dataclasses.MISSING else each.default,
-            help=about.get("help") or f"{words}.",
-            remedy=about.get("remedy") or f"see help({_public_name(owner)})",
-            symbol=words if symbol is None else symbol,
-            label=about.get("label") or (f"{words} {symbol}" if symbol else words),
-            suggested=about.get("suggested", UNSET),
-            shown=about.get("shown", ""),
-            proven=about.get("proven"),
+            default=UNSET if item.default is dataclasses.MISSING else item.default,
+            help=metadata.get("help") or f"{text}.",
+            remedy=metadata.get("remedy") or f"see help({_public_name(owner)})",
+            symbol=text if symbol is None else symbol,
+            label=metadata.get("label") or (f"{text} {symbol}" if symbol else text),
+            suggested=metadata.get("suggested", UNSET),
+            default_text=metadata.get("default_text", ""),
+            proven=metadata.get("proven"),
         )
     return parameters
 
@@ -352,46 +358,46 @@ def _public_name(owner: type) -> str:
     return f"{package}.{file if below == f'algorithms.{file}' else owner.__name__}"
 
 
-def _inferred(owner: type, name: str, hint: Any) -> Kind:
-    options = [each for each in typing.get_args(hint) if each is not type(None)]
+def _infer_kind(owner: type, name: str, hint: Any) -> Kind:
+    options = [option for option in typing.get_args(hint) if option is not type(None)]
     plain = options[0] if len(options) == 1 else hint
     if not isinstance(plain, Hashable) or plain not in _INFERRED:
         refuse(f"{owner.__name__}.{name}", hint, "float, int, bool or str", _DECLARE)
-    return _INFERRED[plain](none="none" if len(options) == 1 else None)
+    return _INFERRED[plain](none_label="none" if len(options) == 1 else None)
 
 
-class Described:
-    """A frozen dataclass of parameters: checked when made, equal and hashed by value."""
+class Configurable:
+    """A frozen dataclass of parameters: checked at creation, compared and hashed by value."""
 
-    def __new__(cls, *_: Any, **given: Any) -> Any:
-        """Refuses an unknown parameter by its nearest name, where Python would only name it."""
-        for name in given:
-            if name not in (known := parameters_of(cls)):
-                remedy = did_you_mean(name, known, f"choose from {', '.join(known)}")
-                called = getattr(cls, "name", "") or cls.__name__
-                refuse(name, given[name], f"a parameter of {called}", remedy)
+    def __new__(cls, *_: Any, **params: Any) -> Any:
+        """Refuses an unknown parameter and suggests the most similar name."""
+        for name in params:
+            if name not in (specs := parameters_of(cls)):
+                remedy = did_you_mean(name, specs, f"choose from {', '.join(specs)}")
+                label = getattr(cls, "name", "") or cls.__name__
+                refuse(name, params[name], f"a parameter of {label}", remedy)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Checks every field by itself, then all of them together."""
-        for name, each in parameters_of(type(self)).items():
+        for name, spec in parameters_of(type(self)).items():
             value = getattr(self, name)
             if value is not UNSET:
-                object.__setattr__(self, name, each.check(value))
+                object.__setattr__(self, name, spec.check(value))
         self.check()
 
     def check(self) -> None:
-        """Refuses values that do not go together; a hook."""
-        for name, each in parameters_of(type(self)).items():
+        """Refuses inconsistent values; a hook."""
+        for name, spec in parameters_of(type(self)).items():
             if getattr(self, name) is UNSET:
-                refuse(name, UNSET, "given", each.remedy)
+                refuse(name, UNSET, "given", spec.remedy)
 
     def settings(self) -> dict[str, str]:
-        """Returns, by parameter, the words for every value that is not the default."""
+        """Returns the texts of all values that are not the default, by parameter."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
-        return {p.name: p.told(v) for p, v in pairs if v is not UNSET and v != p.default}
+        return {p.name: p.format_value(v) for p, v in pairs if v is not UNSET and v != p.default}
 
     def plain(self) -> dict[str, Any]:
-        """Returns every parameter as JSON can say it."""
+        """Returns all parameters as JSON values."""
         pairs = [(p, getattr(self, name)) for name, p in parameters_of(type(self)).items()]
         return {p.name: None if v is UNSET else p.kind.plain(v) for p, v in pairs}

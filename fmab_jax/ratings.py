@@ -1,12 +1,13 @@
-"""Observed ratings as problems: a long table of who rated what becomes a `Problem` of levels.
+"""Observed ratings as problems: a long table of ratings becomes a `Problem` of levels.
 
-pandas reads the table; this file checks what it has read. What is assumed and what is dropped is in
-docs/ratings.md, and in the summary of every table.
+pandas reads the table, and this module checks it. docs/ratings.md and the summary of every table
+list the assumptions and the dropped rows.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +23,16 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rating_tables import RatingTable, join_tables, parse_ratings
 from fmab_jax.core.rewards import checked_levels
 from fmab_jax.errors import array_of, choice, count, real, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
-from fmab_jax.resources import affordable
+from fmab_jax.files import check_path, refuse_taken, whole_file
+from fmab_jax.resources import check_memory
 
 __all__ = ["ObservedRatings", "from_table"]
 
-# What MovieLens writes where it knows no genre.
+# MovieLens's text for an unknown genre.
 _NO_GENRE = "(no genres listed)"
-# Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
-_HALF = 2
-# Starts of the clustering, of which the best one counts, and the steps of each.
+# An arm with so many ratings counts half in an agent's taste; fewer are unreliable.
+_HALF_WEIGHT_COUNT = 2
+# Starts of the clustering, whose best result counts, and steps of each.
 _STARTS = 5
 _STEPS = 50
 _LIKE = {"arm": "like the arm's by all agents", "uniform": "uniform over the levels"}
@@ -39,12 +40,12 @@ _LIKE = {"arm": "like the arm's by all agents", "uniform": "uniform over the lev
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ObservedRatings:
-    """A problem made of observed ratings, with the names of what is in it and what was dropped.
+    """A problem from observed ratings, with its labels, counts and dropped rows.
 
     Attributes:
         problem: Agents, arms and the probability of every level; rewards are scaled to [0, 1].
-        agent_labels: What the agents are called, in the order of the problem.
-        arm_labels: What the arms are called, in the order of the problem.
+        agent_labels: Labels of the agents, in the order of the problem.
+        arm_labels: Labels of the arms, in the order of the problem.
         levels: The possible ratings, increasing, in rating points.
         counts: (agent, arm, level) numbers of ratings, before smoothing and filling.
         members: The group of each value of the column ``agent``, where ``groups`` was given; else
@@ -53,7 +54,7 @@ class ObservedRatings:
         dropped: Numbers of rows that were dropped, by reason.
         left_out: Numbers of agents and arms that were left out, by reason.
         filled: Pairs (agent, arm) of labels whose distribution is the arm's over all agents.
-        notes: Further lines of the summary: what the options were.
+        notes: Lines of the summary about the options.
 
     Example:
         >>> import pandas as pd
@@ -100,7 +101,7 @@ class ObservedRatings:
             refuse("arms", arms, allowed, remedy)
         return np.array([*self.arm_labels, "undecided"], object)[places]
 
-    def save(self, path: Any, overwrite: bool = False) -> Path:
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Writes the problem as an NPZ file that `Problem.from_file` reads to an equal problem.
 
         The file also holds the labels and the counts, under ``agent_labels``, ``arm_labels`` and
@@ -116,7 +117,7 @@ class ObservedRatings:
         Raises:
             ValueError: If the name is taken, or ends otherwise.
         """
-        file = checked_path("path", path)
+        file = check_path("path", path)
         if file.suffix.lower() != ".npz":
             refuse("path", str(path), "a name that ends in .npz", "add the ending")
         refuse_taken(file, overwrite)
@@ -134,7 +135,7 @@ class ObservedRatings:
         return file
 
     def lines(self) -> list[tuple[str, str]]:
-        """Returns the summary as pairs of a head and what is to be said of it."""
+        """Returns the lines of the summary as pairs (head, text)."""
         dropped = [
             (f"  dropped: {reason}", f"{number:,} ({100 * number / self.rows:.2g} %)")
             for reason, number in self.dropped.items()
@@ -145,15 +146,15 @@ class ObservedRatings:
         filling = ", filled with the arm's ratings by all agents" * bool(self.filled)
         ends = [*self.levels[:4], *self.levels[-2:]] if len(self.levels) > 12 else self.levels
         cells = self.counts.sum("level").values
-        # What is easy and what is hard about the problem, in rating points.
+        # The difficulty of the problem, in rating points.
         means = self.problem.means
         assert means is not None
         level = self.levels[0] + self.points * means.mean(axis=0)
         best = int(level.argmax())
         gap = level[best] - np.delete(level, best).max()
         by_agent = np.broadcast_to(means, (self.problem.agents, len(level)))
-        # Ties of an agent's own best arms count for it.
-        other = by_agent[:, best] < by_agent.max(axis=1) - 1e-12
+        # An agent with tied best arms likes the best arm too.
+        prefers_other = by_agent[:, best] < by_agent.max(axis=1) - 1e-12
         return [
             ("source", self.notes["source"]),
             ("rows read", f"{self.rows:,}"),
@@ -169,7 +170,10 @@ class ObservedRatings:
             ("smoothing", self.notes["smoothing"]),
             ("best arm", f"{self.arm_labels[best]}, mean {level[best]:.4g}"),
             ("gap to the second best", f"{gap:.3g} points ({gap / self.points:.3g} of 1)"),
-            ("agents who like another best", f"{int(other.sum()):,} of {len(other):,}"),
+            (
+                "agents who like another best",
+                f"{int(prefers_other.sum()):,} of {len(prefers_other):,}",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -199,7 +203,7 @@ def from_table(
     toward: str = "arm",
     fill: str | None = None,
 ) -> ObservedRatings:
-    """Makes a problem of a long table of observed ratings, one a row.
+    """Builds a problem from a long table of observed ratings, one per row.
 
     Agents are the values of a column, or groups of them; arms are the values of another column,
     such as items or genres. A cell is an agent with an arm. Its level probabilities are the
@@ -227,22 +231,22 @@ def from_table(
         agent: Column of the agents; of the ratings, or of ``users``.
         arm: Column of the arms; of the ratings, or of ``items``.
         value: Column of the ratings.
-        items: Table about what is rated, joined by the one column that it shares with the ratings.
-        users: Table about who rates, joined likewise.
-        split: Where it stands in an arm's label, the rating counts for each part; None for nowhere.
+        items: Table about items, joined by the one column that it shares with the ratings.
+        users: Table about users, joined likewise.
+        split: Separator in an arm's label; the rating counts for each part. None for no split.
         groups: Number of groups of agents, 2 or more; None for one agent for each value.
-        groups_seed: Of the clustering.
+        groups_seed: Seed of the clustering.
         levels: Possible ratings, increasing; by default all that occur.
         most_arms: Keep at most so many arms, those with the most ratings; None for all.
         least_per_agent: Fewest ratings of a value of ``agent``.
         least_per_arm: Fewest ratings of an arm.
-        smoothing: Ratings that are added to every cell, 0 or more.
-        toward: What they are like: "arm" or "uniform".
-        fill: What a cell without data becomes: "arm" for the arm's distribution over all agents,
+        smoothing: Number of ratings that are added to every cell, 0 or more.
+        toward: Their distribution: "arm" or "uniform".
+        fill: How to fill a cell without data: "arm" for the arm's distribution over all agents,
             without smoothing; None refuses it.
 
     Returns:
-        The problem, its labels and counts, and a summary of what was kept.
+        The problem, its labels and counts, and a summary.
 
     Raises:
         ValueError: If the table cannot be read, lacks a column, or leaves a cell without data. Rows
@@ -267,15 +271,15 @@ def from_table(
 
     names = (agent, arm, value)
     table, sources = join_tables(path, {"users": users, "items": items}, names)
-    rows, points, dropped, parts = _usable_rows(table, names, points, split)
+    rows, points, dropped, parts = _select_rows(table, names, points, split)
     counts, left_out = _count_ratings(rows, parts, names, least, most_arms)
     agents = tables.order_labels("path", table.name, counts["agent"].unique(), "agent")
     arms = tables.order_labels("path", table.name, counts["arm"].unique(), "arm")
-    members, words = None, f"of {agent}"
+    members, agent_text = None, f"of {agent}"
     if groups is not None:
         members = _group_agents(counts, agents, arms, points, groups, groups_seed)
         agents = [f"group {g + 1}" for g in range(groups)]
-        words = _describe_groups(agent, members, groups_seed)
+        agent_text = _describe_groups(agent, members, groups_seed)
     cells = _count_cells(counts, agents, arms, len(points))
     lacks = cells.sum(axis=2) == 0
     filled = tuple((agents[i], arms[k]) for i, k in np.argwhere(lacks))
@@ -284,14 +288,14 @@ def from_table(
     added = f"{smoothing:g} rating{'s' * (smoothing != 1)}"
     notes = {
         "source": ", ".join([table.name, *sources]),
-        "agents": words,
+        "agents": agent_text,
         "arms": arm,
         "split": arm if parts["label"].duplicated().any() else "",
         "smoothing": f"{added} added to every cell, {_LIKE[toward]}",
     }
     labels = {"agent": agents, "arm": arms, "level": list(points)}
     return ObservedRatings(
-        problem=Problem.ratings(points, _probabilities(cells, lacks, smoothing, toward)),
+        problem=Problem.ratings(points, _estimate_probabilities(cells, lacks, smoothing, toward)),
         agent_labels=tuple(agents),
         arm_labels=tuple(arms),
         levels=points,
@@ -305,7 +309,7 @@ def from_table(
     )
 
 
-def _check_counts(*numbers: Any) -> list[Any]:
+def _check_counts(*numbers: object) -> list[Any]:
     """Returns the counts of `from_table`; the first two may be None."""
     few = (1, 2**40, "give the fewest ratings that are enough")
     limits = {
@@ -320,7 +324,7 @@ def _check_counts(*numbers: Any) -> list[Any]:
     ]
 
 
-def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> float:
+def _check_smoothing(smoothing: object, toward: object, fill: object, split: object) -> float:
     choice("toward", toward, ("arm", "uniform"), "choose what added ratings are like")
     if fill is not None:
         choice("fill", fill, ("arm",), "leave it out to refuse cells without data")
@@ -330,50 +334,56 @@ def _check_smoothing(smoothing: Any, toward: Any, fill: Any, split: Any) -> floa
 
 
 def _refuse_gaps(names: Sequence[str], gaps: Sequence[tuple[str, str]], cells: int) -> None:
-    where = " with ".join(f"{name} {label}" for name, label in zip(names, gaps[0], strict=False))
-    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({where})"
+    cell_text = " with ".join(
+        f"{name} {label}" for name, label in zip(names, gaps[0], strict=False)
+    )
+    allowed = f"'arm', since {len(gaps):,} of {cells:,} cells have no rating ({cell_text})"
     refuse("fill", None, allowed, "or have fewer agents (groups) or fewer arms (most_arms)")
 
 
 # --- rows and counts ---
 
 
-def _usable_rows(
+def _select_rows(
     table: RatingTable, names: Sequence[str], levels: tuple[float, ...] | None, split: str | None
 ) -> tuple[pd.DataFrame, tuple[float, ...], dict[str, int], pd.DataFrame]:
-    """Returns rows of (agent, label, level), the levels, dropped rows, and (label, arm) pairs.
+    """Selects rows (agent, label, level); returns also levels, dropped rows and (label, arm) pairs.
 
     A label stands for one or more arms.
     """
     agent, arm, value = names
-    who, what = table.cells[agent].array, table.cells[arm].array
+    agents, items = table.cells[agent].array, table.cells[arm].array
     points = parse_ratings(table.name, table.cells[value].array)
     parts = pd.DataFrame(
-        [(i, part) for i, text in enumerate(what.categories) for part in _parts_of(text, split)],
+        [
+            (i, part)
+            for i, text in enumerate(items.categories)
+            for part in _split_label(text, split)
+        ],
         columns=["label", "arm"],
     )
-    # Without any rating, no row is left below.
+    # Without any rating, the check below refuses the table.
     levels = levels or checked_levels(np.unique(points[~np.isnan(points)]).tolist() or [0, 1])
     level = np.searchsorted(levels, points).clip(max=len(levels) - 1)
-    kept, dropped = np.ones(len(points), bool), {}
+    is_usable, dropped = np.ones(len(points), bool), {}
     for reason, missing in {
         "no rating": np.isnan(points),
         "the rating is no level": np.array(levels)[level] != points,
-        f"no {agent}": who.codes < 0,
-        f"no {arm}": ~np.isin(what.codes, parts["label"]),
+        f"no {agent}": agents.codes < 0,
+        f"no {arm}": ~np.isin(items.codes, parts["label"]),
     }.items():
-        if number := int((kept & missing).sum()):
+        if number := int((is_usable & missing).sum()):
             dropped[reason] = number
-        kept &= ~missing
-    if not kept.any():
+        is_usable &= ~missing
+    if not is_usable.any():
         remedy = "no row is left: see how the columns are called, and what their cells hold"
         refuse("path", table.name, "a table with ratings", remedy)
-    rows = pd.DataFrame({"agent": who, "label": what.codes, "level": level})
-    return rows[kept], levels, dropped, parts
+    rows = pd.DataFrame({"agent": agents, "label": items.codes, "level": level})
+    return rows[is_usable], levels, dropped, parts
 
 
-def _parts_of(label: str, separator: str | None) -> list[str]:
-    """Returns the parts of a label, without what says that there is none."""
+def _split_label(label: str, separator: str | None) -> list[str]:
+    """Splits a label into its parts, without the text for an unknown genre."""
     parts = label.split(separator) if separator else [label]
     return list(dict.fromkeys(p.strip() for p in parts if p.strip() and p != _NO_GENRE))
 
@@ -401,7 +411,7 @@ def _count_ratings(
     by_arm = counts.groupby("arm")["n"].sum()
     few = by_arm.index[by_arm < least_per_arm]
     left_out[f"{arm} with fewer than {least_per_arm:,} ratings"] = len(few)
-    # Ties go to the label that comes first, wherever it stands in the table.
+    # Ties go to the first label, so that the order of rows does not matter.
     order = by_arm.drop(few).sort_index().sort_values(ascending=False, kind="stable").index
     most = len(order) if most_arms is None else most_arms
     left_out[f"{arm} not among the {most:,} most rated"] = len(order[most:])
@@ -420,25 +430,27 @@ def _count_ratings(
 def _count_cells(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: int
 ) -> np.ndarray:
-    """Returns [agent, arm, level] numbers of ratings."""
+    """Counts ratings by [agent, arm, level]."""
     shape = (len(agents), len(arms), levels)
     if math.prod(shape) > tables.MAX_CELLS:
         sizes = " x ".join(f"{size:,}" for size in shape)
         allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
         refuse("agent", sizes, allowed, "choose groups, such as 10, or most_arms, such as 100")
     cells = np.zeros(shape, np.int64)
-    np.add.at(cells, (*_places(counts, agents, arms), counts["level"]), counts["n"])
+    np.add.at(cells, (*_find_positions(counts, agents, arms), counts["level"]), counts["n"])
     return cells
 
 
-def _places(
+def _find_positions(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     return pd.Index(agents).get_indexer(counts["agent"]), pd.Index(arms).get_indexer(counts["arm"])
 
 
-def _probabilities(cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str) -> Any:
-    """Returns [agent, arm, level] probabilities; cells that lack data are like the arm."""
+def _estimate_probabilities(
+    cells: np.ndarray, lacks: np.ndarray, smoothing: float, toward: str
+) -> np.ndarray:
+    """Returns [agent, arm, level] probabilities; cells without data get the arm's."""
     number = cells.sum(axis=2, keepdims=True)
     of_arm = cells.sum(axis=0) / cells.sum(axis=(0, 2))[:, None]
     like = of_arm if toward == "arm" else 1 / cells.shape[2]
@@ -447,21 +459,21 @@ def _probabilities(cells: np.ndarray, lacks: np.ndarray, smoothing: float, towar
     return table
 
 
-def _tastes(
+def _estimate_tastes(
     counts: pd.DataFrame, agents: Sequence[str], arms: Sequence[str], levels: Sequence[float]
 ) -> np.ndarray:
-    """Returns [agent, arm] by how much each likes it more than others do, 0 where unknown."""
+    """Returns [agent, arm] excess of the agent's mean rating over the arm's; 0 for unknown."""
     shape = (len(agents), len(arms))
-    affordable("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
+    check_memory("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
     points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
     number, total = np.zeros(shape), np.zeros(shape)
-    places = _places(counts, agents, arms)
+    places = _find_positions(counts, agents, arms)
     np.add.at(number, places, counts["n"])
     np.add.at(total, places, counts["n"] * points[counts["level"]])
-    usual = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
-    gap = np.where(number > 0, total / np.maximum(number, 1) - usual, 0.0)
-    usual_gap = (number * gap).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
-    return np.where(number > 0, gap - usual_gap, 0.0) * number / (number + _HALF)
+    agent_mean = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
+    gap = np.where(number > 0, total / np.maximum(number, 1) - agent_mean, 0.0)
+    arm_gap = (number * gap).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
+    return np.where(number > 0, gap - arm_gap, 0.0) * number / (number + _HALF_WEIGHT_COUNT)
 
 
 def _group_agents(
@@ -472,13 +484,13 @@ def _group_agents(
     groups: int,
     seed: int,
 ) -> dict[str, str]:
-    """Puts groups in place of the agents that are counted; returns the group of each.
+    """Replaces agents in ``counts`` by groups; returns the group of each agent.
 
     The largest is group 1.
     """
     if len(agents) < groups:
         refuse("groups", groups, f"at most {len(agents):,}, the agents", "use fewer groups")
-    place = _cluster(_tastes(counts, agents, arms, levels), groups, seed)
+    place = _cluster(_estimate_tastes(counts, agents, arms, levels), groups, seed)
     members = {label: f"group {g + 1}" for label, g in zip(agents, place, strict=True)}
     counts["agent"] = counts["agent"].map(members)
     return members
@@ -486,8 +498,8 @@ def _group_agents(
 
 def _describe_groups(agent: str, members: Mapping[str, str], seed: int) -> str:
     sizes = list(map(str, pd.Series(members).value_counts()))
-    listed = ", ".join(sizes[:12]) + ", ..." * (len(sizes) > 12)
-    return f"groups of {agent} (k-means, seed {seed}), of {listed}"
+    size_text = ", ".join(sizes[:12]) + ", ..." * (len(sizes) > 12)
+    return f"groups of {agent} (k-means, seed {seed}), of {size_text}"
 
 
 def _cluster(points: np.ndarray, groups: int, seed: int) -> np.ndarray:

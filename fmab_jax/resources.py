@@ -1,26 +1,29 @@
-"""What this machine has, its memory and devices, and the refusal of what would take more."""
+"""Memory, cores and devices of this machine, and the refusal of what needs more."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fmab_jax.errors import Shown, reason_of, refuse
+from fmab_jax.errors import PlainText, describe_error, refuse
+
+if TYPE_CHECKING:
+    import jax
 
 
-def affordable(field: str, needed: float, remedy: str, available: int | None = None) -> None:
-    """Refuses what would take more than nine tenths of the free memory, before it is allocated.
+def check_memory(field: str, needed: float, remedy: str, available: int | None = None) -> None:
+    """Refuses an allocation of more than nine tenths of the free memory.
 
     Args:
-        field: Public name of what takes it.
+        field: Public name of the argument that needs it.
         needed: Bytes.
         remedy: What to do instead.
-        available: Bytes that are free; by default looked up.
+        available: Free bytes; by default measured.
 
     Raises:
-        Refusal: If it does not fit; never where the free memory is unknown.
+        Refusal: If it does not fit; never if the free memory is unknown.
     """
     available = available_bytes() if available is None else available
     if available and needed > 0.9 * available:
@@ -43,11 +46,11 @@ def available_bytes() -> int:
         return 0
 
 
-def local_devices() -> list[Any]:
+def local_devices() -> list[jax.Device]:
     """Returns this process's devices, in JAX's order; starts JAX.
 
     Raises:
-        Refusal: If JAX cannot start the platforms that it is told to use.
+        Refusal: If JAX cannot start the configured platforms.
     """
     import jax
     from jax.extend import backend
@@ -55,10 +58,15 @@ def local_devices() -> list[Any]:
     try:
         return jax.local_devices()
     except (RuntimeError, AssertionError) as error:
-        backend.clear_backends()  # else the second call would get what did start
-        wanted = jax.config.values.get("jax_platforms")
+        backend.clear_backends()  # else a second call would return the platforms that started
+        platforms = jax.config.values.get("jax_platforms")
         allowed = "made of platforms that start here, such as cpu"
-        refuse("JAX_PLATFORMS", wanted or Shown("unset"), allowed, f"set it ({reason_of(error)})")
+        refuse(
+            "JAX_PLATFORMS",
+            platforms or PlainText("unset"),
+            allowed,
+            f"set it ({describe_error(error)})",
+        )
 
 
 def refuse_after_fork() -> None:
@@ -86,7 +94,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _container_bytes(folder: Path) -> int | None:
-    """Returns what a control group leaves free; cached files do not count, they give way."""
+    """Returns the free bytes of a control group; the file cache counts as free."""
     try:
         limit = int((folder / "memory.max").read_text())
         used = int((folder / "memory.current").read_text())

@@ -146,8 +146,8 @@ def stored():
 
     made = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
     store = Store("stored", create=True)
-    with store.writing("main"):
-        store.write_header(grid.header_of(made, study.collect_provenance("cpu")))
+    with store.lock_writer("main"):
+        store.write_header(grid.build_header(made, study.collect_provenance("cpu")))
         for point in made.points:
             over = point.config.requested_points
             arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}

@@ -20,7 +20,7 @@ from fmab_jax.cli import main, options
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.contract import PROMISES
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.subjects import Drawn
+from fmab_jax.sweeps.subjects import RandomProblem
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -108,7 +108,7 @@ def test_the_study_of_the_page_is_one(monkeypatch, tmp_path):
     text = next(each for each in blocks(page, "toml") if "algorithm" in each)
     path = tmp_path / "study.toml"
     path.write_text(text, encoding="utf-8")
-    study = study_file.study_of(study_file.read_study(path))
+    study = study_file.build_study(study_file.read_study(path))
     found = [(axis.name, axis.labels) for axis in study.axes]
     assert found == [("epsilon", (0.1, 1)), ("factor", (2, 4))]
 
@@ -371,6 +371,6 @@ def test_the_docstring_of_sweep_names_parameters_that_exist():
     (section,) = re.findall(r"^    parameters: (.*?)\n\n", told, re.M | re.S)
     named = [name for part in re.findall(r"\(([^)]*)\)", section) for name in part.split(",")]
     named = [name.strip(" .\n") for name in named]
-    owners = [*base.load_shipped().values(), Drawn]
+    owners = [*base.load_shipped().values(), RandomProblem]
     known = {name for owner in owners for name in parameters_of(owner)}
     assert len(named) > 5 and set(named) <= known

@@ -22,7 +22,7 @@ from fmab_jax.errors import (
     Busy,
     Refusal,
     count,
-    number_of,
+    parse_number,
     privacy,
     real,
     refuse,
@@ -173,7 +173,7 @@ TEXTS = [
 @pytest.mark.parametrize(("text", "number"), TEXTS, ids=repr)
 def test_a_text_is_read_as_this_number(text, number):
     """Catches a whole number read as a float, or digits lost past 2^53."""
-    found = number_of(text)
+    found = parse_number(text)
     assert found == number and type(found) is type(number)
 
 
@@ -187,7 +187,7 @@ def test_a_text_is_read_as_this_number(text, number):
 )
 def test_a_text_is_no_number(text):
     """Catches a traceback of decimal, 1e400 as no noise, and digits that nobody typed."""
-    assert number_of(text) is None
+    assert parse_number(text) is None
 
 
 def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
@@ -213,13 +213,19 @@ def test_a_refusal_names_the_option_that_was_typed(value, typed):
     command = Command("", Options, "", [])
     made = Refusal("instance_gap", value, "a number", "give one")
     for each in (made, pickle.loads(pickle.dumps(made))):
-        assert options.spelt(each, command) == f"--instance-gap {typed}: must be a number; give one"
+        assert (
+            options.format_refusal(each, command)
+            == f"--instance-gap {typed}: must be a number; give one"
+        )
         # A word has no option; what the command has no option for stays as it is.
         line = f"{typed}: must be a number; give one"
-        assert options.spelt(each.renamed("folder"), command) == line
-        assert options.spelt(each.renamed("other"), command) == str(each.renamed("other"))
+        assert options.format_refusal(each.renamed("folder"), command) == line
+        assert options.format_refusal(each.renamed("other"), command) == str(each.renamed("other"))
     missing = Refusal("instance_gap", None, "given with the arms", "add it")
-    assert options.spelt(missing, command) == "--instance-gap: must be given with the arms; add it"
+    assert (
+        options.format_refusal(missing, command)
+        == "--instance-gap: must be given with the arms; add it"
+    )
 
 
 # --- files and memory, whose refusals these are ---
@@ -301,9 +307,9 @@ def test_nine_tenths_of_the_memory_may_be_taken(monkeypatch, free, needed, passe
     """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
     monkeypatch.setattr(resources, "available_bytes", lambda: free)
     if passes:
-        return resources.affordable("arms", needed, "use fewer")
+        return resources.check_memory("arms", needed, "use fewer")
     line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; "
-    assert message(resources.affordable, "arms", needed, "use fewer").startswith(line)
+    assert message(resources.check_memory, "arms", needed, "use fewer").startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -329,8 +335,8 @@ def test_what_a_container_leaves_free(tmp_path, limit, used, stat, left):
 def test_a_name_that_no_file_has_is_refused(name):
     """Would catch a name that is found too long after an hour's work, as an error of the disk."""
     allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
-    assert allowed in message(files.checked_path, "out", name)
-    assert files.checked_path("out", name[:100]) == Path(name[:100])
+    assert allowed in message(files.check_path, "out", name)
+    assert files.check_path("out", name[:100]) == Path(name[:100])
 
 
 def test_a_file_stands_in_a_folder_that_is_there(tmp_path):

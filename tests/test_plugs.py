@@ -380,7 +380,7 @@ class Bare(fmab.Algorithm):
     """An algorithm without a family."""
 
     name = "bare"
-    regret: Any = fmab.parameter(Word(none="none"), "Of a trial.", default=None)
+    regret: Any = fmab.parameter(Word(none_label="none"), "Of a trial.", default=None)
     last: int = 0
 
     def __post_init__(self):

@@ -48,7 +48,7 @@ from fmab_jax.analysis.privacy import privacy_ledger
 from fmab_jax.analysis.words import write_count, write_number, write_quantity, write_short
 from fmab_jax.cli.options import value_of
 from fmab_jax.errors import Refusal, count, refuse
-from fmab_jax.files import checked_path, refuse_taken
+from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run.resources import MAX_SEEDS
 
@@ -90,7 +90,7 @@ def main(words: Sequence[str]) -> None:
     for name in options.suite:
         every.find(name)
     # What is mistyped above is told before a name that is taken.
-    paths = [checked_path("out", f"{options.out}.{ending}") for ending in ("html", "md")]
+    paths = [check_path("out", f"{options.out}.{ending}") for ending in ("html", "md")]
     for path in paths:
         refuse_taken(path, options.overwrite, "out")
     card = make_card(

@@ -30,7 +30,7 @@ from fmab_jax.core.ledgers import OUTSIDE, SHARER
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import parameters_of
-from fmab_jax.sweeps.subjects import Drawn
+from fmab_jax.sweeps.subjects import RandomProblem
 
 FOLDER = Path(__file__).parent
 COSTS = ("rounds", "episodes", "shared", "slots")
@@ -168,7 +168,7 @@ def read(text: str) -> Suites:
 
 def _problem(stated: Mapping[str, Any]) -> Problem:
     if "ratings" not in stated:
-        return Drawn(**stated["problem"]).problem(stated["root_seed"])
+        return RandomProblem(**stated["problem"]).problem(stated["root_seed"])
     counts = np.array(stated["ratings"]["counts"], float)
     shares = counts / counts.sum(axis=-1, keepdims=True)
     return Problem.ratings(stated["ratings"]["levels"], shares)

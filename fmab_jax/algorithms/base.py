@@ -36,8 +36,8 @@ from fmab_jax.core.plugins import imported_module as import_name
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.trials import Trial
-from fmab_jax.errors import Shown, did_you_mean, real, refuse, whole_class
-from fmab_jax.parameters import Described, parameters_of
+from fmab_jax.errors import PlainText, check_frozen_class, did_you_mean, real, refuse
+from fmab_jax.parameters import Configurable, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 # Results, studies and problems use these names for something else.
@@ -57,7 +57,7 @@ _MADE_PUBLIC = (
 
 
 @dataclass(frozen=True)
-class Algorithm(Described):
+class Algorithm(Configurable):
     """A validated configuration of an algorithm; subclasses are frozen dataclasses.
 
     Attributes:
@@ -355,7 +355,9 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     owners, laws = list[Any](find_algorithms(module)), list(defined_in(module, Law))
     for first, second in (*combinations(owners, 2), *combinations(laws, 2)):
         if first.name == second.name:
-            names = Shown(f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}")
+            names = PlainText(
+                f"{first.name!r} of {first.__qualname__} and of {second.__qualname__}"
+            )
             refuse("name", names, f"the name of one class of {spec}", "rename one of them")
     outputs = any(isinstance(value, Output) for value in vars(module).values())
     if not owners and not laws and not outputs:
@@ -366,7 +368,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, allowed, remedy)
     for owner in owners:
         _check_name(owner)
-        whole_class(owner, spec)
+        check_frozen_class(owner, spec)
         check_names(owner)
         namesake = collect_algorithms().get(owner.name, owner)
         # Only a changed version of the same file may replace a name.
@@ -399,7 +401,7 @@ def check_names(owner: type) -> None:
     for name in parameters_of(owner):
         if name in _RESERVED_NAMES or name.startswith(("no_", "_")):
             allowed = "a name that nothing else has, and that begins with no 'no_' or '_'"
-            refuse(f"{owner.__name__}.{name}", Shown("a parameter"), allowed, "rename it")
+            refuse(f"{owner.__name__}.{name}", PlainText("a parameter"), allowed, "rename it")
 
 
 def read_statement(owner: type[Algorithm], name: str) -> str:

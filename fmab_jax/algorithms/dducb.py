@@ -88,7 +88,7 @@ class DDUCB(Consensus):
         Real(low=0.0, high=1.0, open_low=True),
         "Error of the mixing, which decides how long a stage is.",
         default=1 / 22,
-        shown="1/22",
+        default_text="1/22",
     )
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:

@@ -39,10 +39,10 @@ class Fed1UCB(Elimination):
     eliminates = staticmethod(is_clearly_behind)
 
     pulls: int | None = parameter(
-        Whole(none="10 log T pulls", low=1, high=10**12),
+        Whole(none_label="10 log T pulls", low=1, high=10**12),
         "Pulls of every active arm in a phase.",
         default=None,
-        shown="int(10 log T)",
+        default_text="int(10 log T)",
     )
     constant: float = parameter(NOT_NEGATIVE, "Of the radius.", default=4.0)
     sigma: float = parameter(NOT_NEGATIVE, "Deviation of a reward, assumed.", default=0.5)

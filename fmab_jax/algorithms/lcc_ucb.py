@@ -64,7 +64,7 @@ class LCCUCB(Recommending):
     communication = "all others after each epoch, or neighbours after each sub-epoch"
     trusted = "all agents, or neighbours, with the arm played most"
 
-    graph: object = graph_parameter(None, none="all hear all")
+    graph: object = graph_parameter(None, none_label="all hear all")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange of one message each way between all agents, or on every edge."""

@@ -18,7 +18,7 @@ from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import final_table, list_scalar_outputs
 from fmab_jax.analysis.words import is_number, list_facts, write_label, write_short
-from fmab_jax.errors import choice, did_you_mean, flag, number_of, refuse
+from fmab_jax.errors import choice, did_you_mean, flag, parse_number, refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.run.attributes import json_attr
 
@@ -280,7 +280,7 @@ _TESTS: dict[str, Callable[[float, float], bool]] = {
 def _parse_condition(text: object, keys: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
     """Returns a predicate of rows; an unknown value fulfils no condition."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
-    bound = number_of(match[3]) if match else None
+    bound = parse_number(match[3]) if match else None
     if match is None or bound is None or bound != bound:
         remedy = "write a column, one of < <= > >=, and a number"
         refuse("where", text, "a condition such as links<=500", remedy)
@@ -398,7 +398,9 @@ def _find_remarks(
             if parameter.proven:
                 value = costs.read_setting(cell, name, parameter.default)
                 if not parameter.is_proven(value):
-                    unproven.setdefault(name, []).append((parameter.told(value), parameter.remedy))
+                    unproven.setdefault(name, []).append(
+                        (parameter.format_value(value), parameter.remedy)
+                    )
         # A seed that has spent its budget explores no more.
         if owner and issubclass(owner, Elimination) and "rounds" in parameters:
             budget = costs.read_setting(cell, "rounds", parameters["rounds"].default)
@@ -413,6 +415,6 @@ def _has_heterogeneous_agents(table: xr.Dataset, data: xr.Dataset) -> xr.DataArr
     if "spread" in table.coords:
         # A label without a number may stand for any spread.
         spread = table.spread
-        return spread.copy(data=np.vectorize(lambda x: number_of(str(x)) != 0)(spread.values))
+        return spread.copy(data=np.vectorize(lambda x: parse_number(str(x)) != 0)(spread.values))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
     return fixed or "spread" in json_attr(table, "settings")

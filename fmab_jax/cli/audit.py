@@ -17,12 +17,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, Contradicted, called, option
+from fmab_jax.cli import study_options
+from fmab_jax.cli.options import Call, Command, Contradicted, option, rename_fields
 from fmab_jax.cli.tables import print_rows
-from fmab_jax.files import checked_path, refuse_taken
+from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
 
 _LEGEND = """\
@@ -40,27 +39,29 @@ _UP_TO = """,
 class Options:
     """An empirical lower bound on epsilon, beside the claim."""
 
-    agents: Any = option(None, kind=Whole(), shown="as for fmab run")
+    agents: int | None = option(None, kind=Whole(), default_text="as for fmab run")
     """M, agents."""
-    view: str | None = option(None, metavar="VIEW", shown="all of them")
+    view: str | None = option(None, metavar="VIEW", default_text="all of them")
     """What is seen: messages, sums or actions."""
-    delta: Any = option(0.0, kind=Real(), shown="0")
+    delta: float = option(0.0, kind=Real(), default_text="0")
     """Of (epsilon, delta): the bound is on epsilon up to delta; 0 for pure privacy."""
-    runs: Any = option(2000000, kind=Whole(), shown="2000000")
+    runs: int = option(2000000, kind=Whole(), default_text="2000000")
     """Runs of each of the two data sets."""
-    level: Any = option(1e-06, kind=Real(), shown="1e-6")
+    level: float = option(1e-06, kind=Real(), default_text="1e-6")
     """Chance that any lower bound is wrong."""
-    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
+    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
-    out: str | None = option(None, metavar="NAME", shown="no figure")
+    out: str | None = option(None, metavar="NAME", default_text="no figure")
     """Write a figure of the two distributions: NAME.png, or with its own ending."""
     overwrite: bool = option(False)
     """Replace an older file."""
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return stated.command_of("fmab audit", words, Options, several=False, drawn=False)
+    """Builds the command of some words."""
+    return study_options.build_command(
+        "fmab audit", words, Options, allow_lists=False, has_random_problem=False
+    )
 
 
 def execute(call: Call) -> None:
@@ -73,14 +74,14 @@ def execute(call: Call) -> None:
     params = {name: value for name, value in values.items() if value is not UNSET}
     path = None
     if options.out is not None:
-        ends = options.out.lower().endswith((".png", ".pdf"))
-        path = Path(options.out if ends else f"{options.out}.png")
-    with called(path="out"):
+        has_ending = options.out.lower().endswith((".png", ".pdf"))
+        path = Path(options.out if has_ending else f"{options.out}.png")
+    with rename_fields(path="out"):
         for file in (path, path.with_suffix(".txt")) if path else ():  # the caption, too
-            refuse_taken(checked_path("path", file), options.overwrite)
-        algorithm = owner(**stated.suggested(owner, params))
-        how = {name: getattr(options, name) for name in ("view", "delta", "runs", "level")}
-        report = audit(algorithm, options.agents, **how, root_seed=options.root_seed)
+            refuse_taken(check_path("path", file), options.overwrite)
+        algorithm = owner(**study_options.add_suggestions(owner, params))
+        settings = {name: getattr(options, name) for name in ("view", "delta", "runs", "level")}
+        report = audit(algorithm, options.agents, **settings, root_seed=options.root_seed)
     facts = [owner.title or owner.name, *algorithm.settings().values()]
     facts += [write_quantity("M = ", report.agents, "agent")]
     print(f"{', '.join(facts)}; {report.runs:,} runs of each data set\n")
@@ -100,11 +101,11 @@ def execute(call: Call) -> None:
         from fmab_jax.plots.audit import plot_audit
         from fmab_jax.plots.runs import list_files, save_figure
 
-        with called(path="out"):
+        with rename_fields(path="out"):
             figure = plot_audit(report)
             save_figure(figure, path, overwrite=options.overwrite)
-        call.written.extend(list_files(figure, path))
-        for file in call.written:
+        call.files.extend(list_files(figure, path))
+        for file in call.files:
             print("wrote", file)
     for finding in report.findings:
         if finding.is_contradicted:

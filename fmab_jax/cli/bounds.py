@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option
 from fmab_jax.parameters import Whole
 
@@ -33,7 +33,7 @@ largest gap, it is that: then it is marked as capped.
   best arm lost    probability that any agent has no best arm left at T
   epsilon message  N epsilon, what one message leaks (Theorem 1)"""
 
-# With the number that Lai and Robbins give.
+# {} is the number of Lai and Robbins.
 _YARDSTICK = """\
 Every algorithm that is good on all instances loses about {} or more, for
 large T (Lai and Robbins): a yardstick, not a bound at this T."""
@@ -43,20 +43,22 @@ large T (Lai and Robbins): a yardstick, not a bound at this T."""
 class Options:
     """What the theorems guarantee, with explicit constants, for one instance."""
 
-    horizon: Any = option(100000, kind=Whole(), shown="100000")
+    horizon: int = option(100000, kind=Whole(), default_text="100000")
     """T, slots."""
-    means: str | None = option(None, metavar="FILE", shown="drawn")
+    means: str | None = option(None, metavar="FILE", default_text="drawn")
     """Fixed means, .csv or .npz; one row is shared by as many agents as --agents says."""
-    root_seed: Any = option(0, kind=Whole(high=2**32 - 1))
+    root_seed: int = option(0, kind=Whole(high=2**32 - 1))
     """Selects all randomness."""
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return stated.command_of("fmab bounds", words, Options, several=False, known=_covered())
+    """Builds the command of some words."""
+    return study_options.build_command(
+        "fmab bounds", words, Options, allow_lists=False, owners=_list_algorithms()
+    )
 
 
-def _covered() -> dict[str, Any]:
+def _list_algorithms() -> dict[str, Any]:
     """Returns the algorithms whose equations are those of the theorems."""
     from fmab_jax.algorithms.base import collect_algorithms
     from fmab_jax.algorithms.families.paper import PaperElimination as Paper
@@ -87,8 +89,8 @@ def execute(call: Call) -> None:
     options, owner = call.options, call.command.subject
     document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
     document["root_seed"] = options.root_seed
-    document |= stated.tables_of(options, owner, call.typed)
-    study = study_file.study_of(document)
+    document |= study_options.build_tables(options, owner, call.typed)
+    study = study_file.build_study(document)
     config = study.points[0].config
     algorithm: Any = config.algorithm  # one of the paper's family
     if algorithm.scale != 1.0:
@@ -103,47 +105,49 @@ def execute(call: Call) -> None:
     gaps = means.max() - means
     gaps[gaps < TIE] = 0.0
     smallest = float(gaps[gaps > 0].min(initial=1.0))
-    how: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
+    settings: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
     if algorithm.rounds is not None:
-        how |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
+        settings |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
     epsilon = algorithm.privacy(config.exchange)["epsilon"]
     columns = [
-        bound(gaps, config.exchange, config.horizon, epsilon, **how)
+        bound(gaps, config.exchange, config.horizon, epsilon, **settings)
         for bound in (theory.bounds, theory.closed_form)
     ]
-    results = xr.Dataset(attrs=grid.attributes_of(study))
+    results = xr.Dataset(attrs=grid.build_attributes(study))
     print(
         ", ".join([*words.list_facts(results, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n"
     )
     table = [["", "epoch by epoch", "closed form"]]
-    for name, values in _rows(columns):
-        capped = (" (capped)" * (name == "regret" and _is_capped(bound)) for bound in columns)
-        table.append([name, *(_written(v) + mark for v, mark in zip(values, capped, strict=True))])
-    # Two numbers stand apart, however long they are.
-    wide = max(20, *(2 + len(cell) for row in table for cell in row[1:]))
+    for name, values in _build_rows(columns):
+        marks = (" (capped)" * (name == "regret" and _is_capped(bound)) for bound in columns)
+        table.append(
+            [name, *(_format_bound(v) + mark for v, mark in zip(values, marks, strict=True))]
+        )
+    # Two blanks separate even the longest numbers.
+    width = max(20, *(2 + len(cell) for row in table for cell in row[1:]))
     for name, *cells in table:
-        print(f"{name:<24}" + "".join(f"{cell:>{wide}}" for cell in cells))
+        print(f"{name:<24}" + "".join(f"{cell:>{width}}" for cell in cells))
     if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
         alone = config.exchange.alone
         least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
-        print(f"\n{_YARDSTICK.format(_written(least))}")
+        print(f"\n{_YARDSTICK.format(_format_bound(least))}")
     print(f"\n{_LEGEND}")
 
 
-def _written(value: float) -> str:
+def _format_bound(value: float) -> str:
     from fmab_jax.analysis.words import write_short
 
     return write_short(value) if value < 1e15 else "unbounded"
 
 
 def _is_capped(bounds: Any) -> bool:
-    """Tells whether regret is bounded by what a run can lose at all, not by its parts."""
+    """Returns whether the trivial bound on regret is below the sum of its parts."""
     parts = (value for name, value in bounds._asdict().items() if name.startswith("regret_"))
     return bounds.regret < (1 - 1e-9) * sum(parts)
 
 
-def _rows(columns: list[Any]) -> list[tuple[str, list[float]]]:
-    """Returns the bounds, a row for each; what is kept by meter has a row for each meter."""
+def _build_rows(columns: list[Any]) -> list[tuple[str, list[float]]]:
+    """Returns a row for each bound, and for each meter of a bound by meter."""
     rows = []
     for field in columns[0]._fields:
         name, values = field.replace("_", " "), [getattr(bound, field) for bound in columns]

@@ -17,14 +17,22 @@ import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli.options import Call, option, visible
-from fmab_jax.cli.tables import LEVEL, line_width, opened, plain_table, selected, show_table
+from fmab_jax.cli.tables import (
+    LEVEL,
+    line_width,
+    open_results,
+    plain_table,
+    select_cells,
+    show_table,
+)
 from fmab_jax.errors import Refusal
 
 if TYPE_CHECKING:
     import xarray as xr
+    from rich.table import Table
 
     from fmab_jax.analysis.statements import Comparison
 
@@ -40,11 +48,11 @@ class Options:
 
     results: tuple[str, ...] = option((), metavar="PATH", word=True)
     """One or two: sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
-    where: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
+    where: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Values of the first configuration."""
-    against: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
+    against: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Values of the second one; what is not named here is as in --where."""
-    level: Any = option(0.95, kind=LEVEL)
+    level: float = option(0.95, kind=LEVEL)
     """Confidence level of the intervals."""
 
 
@@ -59,17 +67,17 @@ def execute(call: Call) -> None:
         raise Refusal.line(f"fmab compare {' '.join(paths)}: must be given one or two; see --help")
     if len(paths) == 2 and len(set(map(os.path.realpath, options.results))) == 1:
         raise Refusal.line(f"{paths[1]}: must be another result than {paths[0]}; name each once")
-    data = [opened(path, "results") for path in options.results]
+    data = [open_results(path, "results") for path in options.results]
     if len(data) == 1 and not options.against:
         if options.where:
-            given = " ".join(map(visible, options.where))
-            raise Refusal.line(f"--where {given}: must be given with --against; add it")
+            where_text = " ".join(map(visible, options.where))
+            raise Refusal.line(f"--where {where_text}: must be given with --against; add it")
         if data[0].seeds.size < 2:
             raise Refusal.line(f"{paths[0]}: must hold two configurations; name a second file")
         pairs = comparisons.compare_all(data[0], level=options.level)
         _print(pairs, ", ".join(list_facts(data[0], data[0].seeds.dims)), paths[0], data[0])
         return
-    pair = _pair(data, options)
+    pair = _select_pair(data, options)
     try:
         pairs = [comparisons.compare(*pair, level=options.level)]
     except Refusal as error:
@@ -82,27 +90,27 @@ def execute(call: Call) -> None:
     _print(pairs, ", ".join(shared), paths[0])
 
 
-def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
-    """Returns the two configurations that are asked for.
+def _select_pair(data: Sequence[xr.Dataset], options: Options) -> list[xr.Dataset]:
+    """Selects the two configurations to compare.
 
     Raises:
         Refusal: If a parameter is left open, or nothing differs.
     """
-    named = {text.partition("=")[0] for text in options.against}
+    against_names = {text.partition("=")[0] for text in options.against}
     first, second = data[0], data[-1]
-    # Of another file, only what it has can be inherited.
-    free = {str(name) for name in second.seeds.dims} - named
+    # The second file inherits only parameters that it has.
+    free = {str(name) for name in second.seeds.dims} - against_names
     inherited = [text for text in options.where if text.partition("=")[0] in free]
     pair = [
-        selected(first, options.where, "--where"),
-        selected(second, [*options.against, *inherited], "--against"),
+        select_cells(first, options.where, "--where"),
+        select_cells(second, [*options.against, *inherited], "--against"),
     ]
-    for one, flag in zip(pair, ("--where", "--against"), strict=True):
-        if left := [str(name) for name in one.seeds.dims if one.sizes[name] > 1]:
-            many = ", ".join(f"{name} ({one.sizes[name]} values)" for name in left)
-            example = " ".join(f"{name}={one[name].values.tolist()[0]}" for name in left)
+    for side, flag in zip(pair, ("--where", "--against"), strict=True):
+        if open_names := [str(name) for name in side.seeds.dims if side.sizes[name] > 1]:
+            open_text = ", ".join(f"{name} ({side.sizes[name]} values)" for name in open_names)
+            example = " ".join(f"{name}={side[name].values.tolist()[0]}" for name in open_names)
             raise Refusal.line(
-                f"{flag}: must leave no parameter open, but {many}; add {flag} {example}"
+                f"{flag}: must leave no parameter open, but {open_text}; add {flag} {example}"
             )
     if len(data) == 1 and all(pair[0][name].equals(pair[1][name]) for name in first.seeds.dims):
         texts = " ".join(map(visible, options.against))
@@ -123,22 +131,22 @@ def _print(
         )
     share = f"{100 * pairs[0].level:.6g} %"
     adjusted = len(pairs) > 1
-    show_table(_table(pairs, title, share), whole=False)
+    show_table(_build_table(pairs, title, share), whole=False)
     print(_NOTE.format(share=share, leak=costs.LEAK_NOTE))
     if adjusted:
         print(f"p-values of all {len(pairs)} together are adjusted by Holm's method.")
     if alone is not None and alone.seeds.size > questions.ALL_PAIRS:
         base = questions.write_label(alone, questions.list_contrasts(alone)[0][1])
         _print_line(f"One parameter varies at a time; the others stay at the reference, {base}.")
-    for how in dict.fromkeys(f"{pair.method_note}." for pair in pairs):
-        _print_line(how)
+    for method in dict.fromkeys(f"{pair.method_note}." for pair in pairs):
+        _print_line(method)
     print(f"\n{count_verdicts(pairs)}." if adjusted else "")
     for pair in pairs:
         _print_line(f"{pair.sentence}.")
 
 
-def _table(pairs: Sequence[Comparison], title: str, share: str) -> Any:
-    """Returns a table with two lines for each comparison, of which only names are folded."""
+def _build_table(pairs: Sequence[Comparison], title: str, share: str) -> Table:
+    """Builds a table with two lines for each comparison; only names are folded."""
     from fmab_jax.analysis import costs
     from fmab_jax.analysis.overview import fold_heading
 

@@ -28,20 +28,20 @@ def execute(call: Call) -> None:
 
     devices, available = local_devices(), available_bytes()
     with jax.enable_x64(True):
-        inside = jax.numpy.zeros(()).dtype
-    outside = jax.numpy.zeros(()).dtype
-    listed = (f"{device.platform}:{device.id} ({device.device_kind})" for device in devices)
+        simulation_dtype = jax.numpy.zeros(()).dtype
+    default_dtype = jax.numpy.zeros(()).dtype
+    device_texts = (f"{device.platform}:{device.id} ({device.device_kind})" for device in devices)
     rows = {
         **versions(),
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "devices": ", ".join(listed),
-        "precision": f"{inside} in simulations, {outside} elsewhere",
+        "devices": ", ".join(device_texts),
+        "precision": f"{simulation_dtype} in simulations, {default_dtype} elsewhere",
         "compiled programs": jax.config.values["jax_compilation_cache_dir"] or "not kept",
         "cores": str(cores()),
         "memory available": f"{available / 1e9:.3g} GB" if available else "unknown",
     }
-    if devices[0].platform == "gpu" and (room := memory_of(devices[0])):
+    if devices[0].platform == "gpu" and (memory := memory_of(devices[0])):
         change = "XLA_PYTHON_CLIENT_MEM_FRACTION changes it"
-        rows["device memory"] = f"{room / 1e9:.3g} GB for JAX; {change}"
+        rows["device memory"] = f"{memory / 1e9:.3g} GB for JAX; {change}"
     for name, value in rows.items():
         print(f"{name:<18} {value}")

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fmab_jax.cli.options import Call, called, option
-from fmab_jax.cli.tables import Stored, opened
+from fmab_jax.cli.options import Call, option, rename_fields
+from fmab_jax.cli.tables import Stored, open_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import exports
 
     options = call.options
-    data = opened(options.folder, partial=False)
-    with called(path="file"):
-        call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
+    data = open_results(options.folder, partial=False)
+    with rename_fields(path="file"):
+        call.files.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

@@ -1,4 +1,4 @@
-"""The command line ``fmab``: finds the command, and how it ends."""
+"""The command line ``fmab``: finds the command, runs it and chooses the exit status."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from fmab_jax.cli.options import (
     Contradicted,
     Parser,
     answer,
-    chosen,
+    choose,
+    format_refusal,
     parse,
-    spelt,
     visible,
     wants_help,
 )
-from fmab_jax.cli.signals import stoppable
-from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
+from fmab_jax.cli.signals import handle_signals
+from fmab_jax.errors import Damaged, Refusal, describe_error, is_user_error, locate_error
 from fmab_jax.files import drop_unwritable_errors, error_stream, hold_standard_streams
 
-# Of the modules here, what is no command; and which commands help tells first.
-_SHARED = ("__init__", "main", "options", "signals", "stated", "tables")
+# Modules of this folder that are not commands, and the first commands in help.
+_SHARED = ("__init__", "main", "options", "signals", "study_options", "tables")
 _FIRST = ("run", "sweep", "show", "plot", "compare", "report")
 
 
@@ -41,21 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line.
 
     Args:
-        arguments: The words after ``fmab``; those of this process by default. Only then is the
-            process taken for our own: JAX's compilation cache is switched on, Ctrl-C and SIGTERM
-            end it at once, and so does a command that fails.
+        arguments: The words after ``fmab``; by default those of this process. Only then JAX's
+            compilation cache is switched on, and Ctrl-C, SIGTERM or an error end the process.
 
     Returns:
         The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, or a
         claim that is contradicted, and 130 after Ctrl-C, each with one line on standard error.
     """
     calls: list[Call] = []
-    last = threading.Lock()
+    exit_lock = threading.Lock()
 
     def stop(number: int) -> int:
-        # Said once: by this thread, or by the one that hears of signals.
-        if last.acquire(timeout=1.0):
-            _fail(0, f"stopped; {_kept(calls)}")
+        # Only one thread prints the line: this one or the one that watches signals.
+        if exit_lock.acquire(timeout=1.0):
+            _fail(0, f"stopped; {_describe_outputs(calls)}")
         return 128 + number
 
     if arguments is not None:
@@ -64,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return stop(signal.SIGINT)
     hold_standard_streams()
-    with stoppable(stop):
+    with handle_signals(stop):
         try:
             status = _main(sys.argv[1:], calls, ours=True)
             if status:
                 _exit(status)
         except KeyboardInterrupt as error:
-            # Not left: to free what is half compiled may crash.
+            # A normal exit would free a half-compiled program, which may crash.
             _exit(stop(getattr(error, "signal", signal.SIGINT)))
         finally:
             drop_unwritable_errors()
@@ -78,14 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _exit(status: int) -> NoReturn:
-    """Ends the process; the interpreter would wait for programs that are being compiled."""
+    """Ends the process at once; the interpreter would wait for compilations."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     os._exit(status)
 
 
 def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
-    """Runs a command, which it adds to calls; returns the exit status."""
+    """Runs a command and adds it to calls; returns the exit status."""
     command = None
     try:
         module, command = find(words)
@@ -94,84 +93,92 @@ def _main(words: list[str], calls: list[Call], *, ours: bool) -> int:
         calls.append(call)
         if ours:
             if isinstance(sys.stdout, io.TextIOWrapper):
-                # A path may hold letters that the output's encoding lacks.
+                # A path may have letters outside the encoding of the output.
                 sys.stdout.reconfigure(errors="backslashreplace")
             _use_compilation_cache()
         module.execute(call)
-        # What cannot be shown is found out here, not while the interpreter ends.
+        # An error of writing must arise here, not while the interpreter ends.
         sys.stdout.flush()
         return 0
     except Answered:
         return 0
     except Refusal as error:
-        line = spelt(error, command)
-        written = any(call.written for call in calls)
-        return _fail(2, f"{line}; {_kept(calls)}" if written else line)
+        line = format_refusal(error, command)
+        has_files = any(call.files for call in calls)
+        return _fail(2, f"{line}; {_describe_outputs(calls)}" if has_files else line)
     except Contradicted as error:
         return _fail(1, str(error))
     except Damaged as error:
         return _fail(1, f"{error}; run the sweep again: it mends what is damaged")
     except BrokenPipeError:
-        # Whoever read the output has left; the files stand.
+        # The reader of the output is gone; the files are complete.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(1, f"{where}{error.strerror or error}; {_kept(calls)}")
+        prefix = f"{error.filename}: " if error.filename else ""
+        return _fail(1, f"{prefix}{error.strerror or error}; {_describe_outputs(calls)}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
         if isinstance(error, MemoryError) or exhausted:
-            return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(calls)}")
-        if not (line := _line_of_plugin(error) or _line_of_variable(error)):
+            return _fail(
+                1, f"out of memory; use fewer agents, arms or times; {_describe_outputs(calls)}"
+            )
+        if not (line := _describe_plugin_error(error) or _describe_variable_error(error)):
             raise
-        return _fail(2, f"{line}; {_kept(calls)}")
+        return _fail(2, f"{line}; {_describe_outputs(calls)}")
 
 
-def _line_of_plugin(error: BaseException) -> str:
-    """Returns the line for an error that arose in a plug-in; else ""."""
+def _describe_plugin_error(error: BaseException) -> str:
+    """Returns the line for an error of a plug-in; "" for other errors."""
     plugins = sys.modules.get("fmab_jax.core.plugins")
-    file = plugins.plugin_of(error) if plugins and foreign(error) else ""
-    return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
+    file = plugins.plugin_of(error) if plugins and is_user_error(error) else ""
+    return (
+        f"{file}: must return, not end in {describe_error(error)}{locate_error(error)}"
+        if file
+        else ""
+    )
 
 
-def _line_of_variable(error: BaseException) -> str:
-    """Returns the line for an error of JAX that names one of its variables that is set; else ""."""
+def _describe_variable_error(error: BaseException) -> str:
+    """Returns the line for an error that names a JAX variable of the environment; else ""."""
     for name, value in os.environ.items():
         if name.startswith("JAX_") and name.lower() in str(error).lower():
-            reason = reason_of(error)
+            reason = describe_error(error)
             return f"{name} {visible(value)}: must be what JAX takes; change or unset it ({reason})"
     return ""
 
 
 def commands() -> dict[str, Path]:
-    """Returns the commands by name, each with its file, whose first line tells what it does."""
+    """Returns the commands by name with their files; the first line of a file is its summary."""
     files = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.py"))}
     return {name: files[name] for name in dict.fromkeys((*_FIRST, *files)) if name not in _SHARED}
 
 
 def find(words: list[str]) -> tuple[Any, Command]:
-    """Returns the module of the command that words name, and the command.
+    """Finds the module and the command of some words.
 
-    Plug-ins are loaded on the way, so that their algorithms are known by name.
+    It loads plug-ins first, so that words may name their algorithms.
 
     Raises:
-        Refusal: One line for words that name none.
-        Answered: If only help, or the version, was asked for.
+        Refusal: If the words name no command.
+        Answered: If they ask for help or the version.
     """
     if words[:1] == ["--version"]:
         print(f"fmab {__version__}")
         raise Answered
-    # An option of its own: it may stand anywhere and often.
+    # --plugin may stand anywhere and several times.
     parser = Parser(prog="fmab", add_help=False, allow_abbrev=False)
     parser.add_argument("--plugin", action="append", default=[])
-    space, rest = parser.parse_known_args(words)
-    if wants_help(rest) and rest[:1] in ([], ["-h"], ["--help"]):
+    space, arguments = parser.parse_known_args(words)
+    if wants_help(arguments) and arguments[:1] in ([], ["-h"], ["--help"]):
         texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
-        listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
-        answer("fmab", "COMMAND [options]", f"{cli.__doc__}\nCommands:\n{listed}")
-    name = chosen(rest[0] if rest else None, commands(), "fmab")
+        command_list = "\n".join(
+            f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items()
+        )
+        answer("fmab", "COMMAND [options]", f"{cli.__doc__}\nCommands:\n{command_list}")
+    name = choose(arguments[0] if arguments else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
     for plugin in space.plugin:
         from fmab_jax.algorithms.base import load_plugin
@@ -182,8 +189,8 @@ def find(words: list[str]) -> tuple[Any, Command]:
             line = str(error).replace(f"={plugin!r}: ", ": ", 1).removeprefix("plugin: ")
             raise Refusal.line(f"--plugin {visible(plugin)}: {line}") from None
     if command := getattr(module, "command", None):
-        return module, command(rest[1:])
-    return module, Command(f"fmab {name}", module.Options, str(module.__doc__), rest[1:])
+        return module, command(arguments[1:])
+    return module, Command(f"fmab {name}", module.Options, str(module.__doc__), arguments[1:])
 
 
 def _fail(status: int, line: str) -> int:
@@ -191,19 +198,19 @@ def _fail(status: int, line: str) -> int:
     return status
 
 
-def _kept(calls: Sequence[Call]) -> str:
-    """Says what a command that ended early leaves behind."""
+def _describe_outputs(calls: Sequence[Call]) -> str:
+    """Describes the files and stores that a stopped command leaves."""
     lines = []
     for call in calls:
-        if call.written:
-            lines.append(f"whole files written: {', '.join(map(str, call.written))}")
+        if call.files:
+            lines.append(f"whole files written: {', '.join(map(str, call.files))}")
         if call.stores:
             lines.append(f"what is computed is kept; go on with: fmab {shlex.join(call.words)}")
     return "; ".join(lines) or "nothing written"
 
 
 def _use_compilation_cache() -> None:
-    """Keeps compiled programs; where that is not possible, it costs time only."""
+    """Caches compiled programs on disk; without a cache runs only take longer."""
     from fmab_jax.run.cache import use_compilation_cache
 
     try:

@@ -1,7 +1,7 @@
-"""Options: derived from dataclasses, read from words, refused in one line.
+"""Options: declared by dataclasses, parsed from words, refused in one line.
 
-A command states its options as a dataclass; those of an algorithm are made from its parameters.
-What a value may be is decided, and refused, where the package checks it. Nothing here needs JAX.
+A command declares its options as a dataclass; the parameters of an algorithm become options too.
+The package checks values, not this module, which does not need JAX.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from fmab_jax.errors import Refusal, did_you_mean, number_of
+from fmab_jax.errors import Refusal, did_you_mean, parse_number
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Unset, Whole, parameters_of
 
 _TEXT = Kind()
 
 
 class Answered(Exception):
-    """Help, or the version, was all that was asked for, and it is printed."""
+    """Help or the version is printed; the command ends."""
 
 
 class Contradicted(Exception):
-    """What was claimed is wrong, and all that was asked for is printed; says what."""
+    """An audit contradicts a claim; the message says which."""
 
 
 class Command(NamedTuple):
-    """A command, and the words that are left for its options.
+    """A command and the words of its options.
 
     Attributes:
-        name: As it is typed, such as "fmab run cdp".
+        name: Its name, such as "fmab run cdp".
         options: Dataclass of its options.
         help: Its description.
-        rest: Words.
-        subject: The class of the algorithm that is named, if one is.
+        arguments: The words after its name.
+        subject: The class of its algorithm, if any.
     """
 
     name: str
     options: type
     help: str
-    rest: list[str]
+    arguments: list[str]
     subject: Any = None
 
 
 class Call(NamedTuple):
-    """What a command is called with.
+    """The call of a command.
 
     Attributes:
         options: Its options.
         command: The command.
         words: All words after ``fmab``.
-        typed: Names of the options that are given, in their order.
+        typed: Names of the options in the words, in their order.
         written: Paths of files that are written and whole; the command adds its own.
         stores: Folders of sweeps, which keep what is computed; the command adds its own.
     """
@@ -69,21 +69,21 @@ class Call(NamedTuple):
     command: Command
     words: list[str]
     typed: list[str]
-    written: list[Path]
+    files: list[Path]
     stores: list[str]
 
 
 def value_of(kind: Kind, text: str) -> Any:
-    """Reads a word: a number or a truth value where the kind is one, None for "none".
+    """Parses a word: a number or truth value if the kind is one, None for "none".
 
-    Any other text stays, for the package's own check to refuse.
+    Any other text stays a text, which the package's check refuses.
     """
-    if kind.none is not None and text.lower() == "none":
+    if kind.none_label is not None and text.lower() == "none":
         return None
     if isinstance(kind, Flag) and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if isinstance(kind, (Real, Whole)):
-        number = number_of(text)
+        number = parse_number(text)
         return text if number is None else number
     return text
 
@@ -93,68 +93,71 @@ def option(
     *,
     kind: Kind = _TEXT,
     metavar: str = "",
-    shown: str = "",
+    default_text: str = "",
     help: str = "",
     word: bool = False,
 ) -> Any:
-    """Declares a field that is an option; its help is the text below it.
+    """Declares an option; the text below the field is its help.
 
     Args:
         default: () for one or more values, a truth value for an option without any.
-        kind: How a value is read, and what it may be; a `Kind` itself takes any text.
-        metavar: What stands for a value in help.
-        shown: How help tells the default; "" for the default itself.
-        help: In place of a text below it.
-        word: Whether it stands without "--".
+        kind: How a value is parsed and checked; a plain `Kind` takes any text.
+        metavar: Placeholder of a value in help.
+        default_text: How help tells the default; "" for the default itself.
+        help: Help, instead of the text below the field.
+        word: Whether it is positional.
     """
-    about = {"kind": kind, "metavar": metavar or kind.metavar, "shown": shown}
-    return dataclasses.field(default=default, metadata={**about, "help": help, "word": word})
+    metadata = {"kind": kind, "metavar": metavar or kind.metavar, "default_text": default_text}
+    return dataclasses.field(default=default, metadata={**metadata, "help": help, "word": word})
 
 
 def with_parameters(
-    base: type, owners: Sequence[type], usual: Mapping[str, Any], *, several: bool
+    base: type, owners: Sequence[type], defaults: Mapping[str, Any], *, allow_lists: bool
 ) -> type:
     """Returns a dataclass with the options of a command and those of some described dataclasses.
 
     Args:
         base: Dataclass of the command's own options.
-        owners: Whose parameters become options.
-        usual: Defaults that differ from the parameters' own.
-        several: Whether an option takes several values; then it is () where it is not given, else
-            `UNSET`.
+        owners: Classes whose parameters become options.
+        defaults: Defaults that differ from the parameters' own.
+        allow_lists: Whether an option takes several values; its default is then (), else `UNSET`.
 
     Raises:
         ValueError: If two parameters, or a parameter and an option, have one name.
     """
-    taken = {field.name for field in dataclasses.fields(base)}
+    names = {field.name for field in dataclasses.fields(base)}
     fields = []
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
-            if name in taken:
+            if name in names:
                 line = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(line)
-            taken.add(name)
-            default = default_of(parameter, usual)
-            shown = "" if name in usual else parameter.shown
-            if not shown:
-                shown = "must be given" if default is UNSET else parameter.kind.text(default)
-            how: Any = {"kind": parameter.kind, "shown": shown, "help": parameter.help}
-            fields.append((name, Any, option(() if several else UNSET, **how)))
+            names.add(name)
+            default = find_default(parameter, defaults)
+            default_text = "" if name in defaults else parameter.default_text
+            if not default_text:
+                default_text = "must be given" if default is UNSET else parameter.kind.text(default)
+            settings: Any = {
+                "kind": parameter.kind,
+                "default_text": default_text,
+                "help": parameter.help,
+            }
+            fields.append((name, Any, option(() if allow_lists else UNSET, **settings)))
     params = dataclasses.make_dataclass("Params", fields, frozen=True, kw_only=True)
     # The parameters come first.
     bases = (base, params)
     return dataclasses.make_dataclass("Options", [], bases=bases, frozen=True, kw_only=True)
 
 
-def default_of(parameter: Parameter, usual: Mapping[str, Any]) -> Any:
-    """Returns what the command line takes where a parameter is not given; UNSET for nothing."""
-    if parameter.name in usual:
-        return usual[parameter.name]
+def find_default(parameter: Parameter, defaults: Mapping[str, Any]) -> Any:
+    """Returns the default of the command line for a parameter; UNSET for none."""
+    if parameter.name in defaults:
+        return defaults[parameter.name]
     return parameter.default if parameter.suggested is UNSET else parameter.suggested
 
 
-def chosen(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
-    """Returns a word that is one of the choices.
+def choose(word: str | None, choices: Collection[str], name: str, otherwise: str = "") -> str:
+    """Returns a word if it is one of the choices.
 
     Raises:
         Refusal: If it is not; the nearest is the remedy.
@@ -167,26 +170,26 @@ def chosen(word: str | None, choices: Collection[str], name: str, otherwise: str
 
 
 def wants_help(words: Sequence[str]) -> bool:
-    """Tells whether words ask for help."""
+    """Returns whether words ask for help."""
     return any(word in ("-h", "--help") for word in words)
 
 
 def answer(name: str, usage: str, text: str) -> None:
-    """Prints help of a command that has others below it."""
+    """Prints the help of a command with subcommands."""
     print(f"usage: {name} {usage}\n\n{textwrap.indent(text, '  ')}")
     raise Answered
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses in one line where argparse would print the usage and exit."""
+    """Refuses in one line; argparse would print the usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         """Raises the message as a `Refusal`."""
         raise Refusal.line(f"{message}; see {self.prog} --help")
 
 
-def _parser(command: Command) -> argparse.ArgumentParser:
-    """Returns the parser of a command's options, whose defaults its dataclass fills in."""
+def _build_parser(command: Command) -> argparse.ArgumentParser:
+    """Builds the parser of a command's options; its dataclass holds the defaults."""
     fields = dataclasses.fields(command.options)
     words = [
         field.metadata["metavar"] + "..." * isinstance(field.default, tuple)
@@ -206,81 +209,83 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     )
     # Numbers such as -1e-3 and -inf are values, not options.
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.I)
-    texts = _texts(command.options)
+    texts = _read_help_texts(command.options)
     for field in fields:
-        about, flag = field.metadata, flag_of(field.name)
-        text = (about["help"] or texts[field.name]).replace("%", "%%")
-        how: dict[str, Any] = {"metavar": about["metavar"]}
+        metadata, flag = field.metadata, format_flag(field.name)
+        text = (metadata["help"] or texts[field.name]).replace("%", "%%")
+        settings: dict[str, Any] = {"metavar": metadata["metavar"]}
         if isinstance(field.default, tuple):
-            how |= {"nargs": "+", "action": "extend"}
-        if about["word"]:
+            settings |= {"nargs": "+", "action": "extend"}
+        if metadata["word"]:
             flag = field.name
         elif isinstance(field.default, bool):
-            # What is off needs no option that switches it off.
-            how = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+            # A flag that is off by default needs no --no- option.
+            settings = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
         else:
-            how["type"] = functools.partial(value_of, about["kind"])
-            text += f" (default: {(about['shown'] or str(field.default)).replace('%', '%%')})"
-        parser.add_argument(flag, help=text, **how)
-    # Read before the command is known.
+            settings["type"] = functools.partial(value_of, metadata["kind"])
+            text += (
+                f" (default: {(metadata['default_text'] or str(field.default)).replace('%', '%%')})"
+            )
+        parser.add_argument(flag, help=text, **settings)
+    # `main` has already read it; here it is only for help.
     text = "Load algorithms, laws or outputs of one's own; may be given several times."
     parser.add_argument("--plugin", metavar="FILE|MODULE", help=text)
     return parser
 
 
 def parse(command: Command) -> tuple[Any, list[str]]:
-    """Returns the options that the words state, and the names of those given, in their order.
+    """Parses the words of a command into options, and their names in order.
 
     Raises:
         Refusal: One line for unknown options, missing and surplus values, values out of range.
-        Answered: If help was asked for.
+        Answered: If the words ask for help.
     """
-    parser = _parser(command)
-    if wants_help(command.rest):
+    parser = _build_parser(command)
+    if wants_help(command.arguments):
         parser.print_help()
         raise Answered
-    # Options may be spelled as Python spells them.
-    words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.rest]
-    space, rest = parser.parse_known_args(words)
-    if rest and not rest[0].startswith("-"):
-        line = f"{visible(rest[0])}: must stand after an option that takes it"
+    # Underscores work as in Python.
+    words = [re.sub(r"^--[^=]*", lambda m: m[0].replace("_", "-"), w) for w in command.arguments]
+    space, extra = parser.parse_known_args(words)
+    if extra and not extra[0].startswith("-"):
+        line = f"{visible(extra[0])}: must stand after an option that takes it"
         raise Refusal.line(f"{line}; see {command.name} --help")
-    if rest:
+    if extra:
         names = [field.name.replace("_", "-") for field in dataclasses.fields(command.options)]
-        word, otherwise = rest[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
+        word, otherwise = extra[0].split("=")[0].lstrip("-"), f"see {command.name} --help"
         remedy = did_you_mean(word, names, otherwise, "--{}".format)
-        raise Refusal.line(f"{visible(rest[0])}: must be an option of {command.name}; {remedy}")
+        raise Refusal.line(f"{visible(extra[0])}: must be an option of {command.name}; {remedy}")
     values = {n: tuple(v) if isinstance(v, list) else v for n, v in vars(space).items()}
     for field in dataclasses.fields(command.options):
-        # The parameters of an algorithm are checked by it, and lists by who takes them.
+        # Algorithms check their parameters, and lists are checked at use.
         if field.name in values and not isinstance(field.default, (tuple, bool, Unset)):
             kind, remedy = field.metadata["kind"], f"see {command.name} --help"
             kind.check(field.name, values[field.name], remedy)
     return command.options(**values), list(values)
 
 
-def _texts(options: type) -> dict[str, str]:
+def _read_help_texts(options: type) -> dict[str, str]:
     """Returns the texts below the fields of a dataclass and its bases."""
-    texts: dict[str, str] = {}
+    help_texts: dict[str, str] = {}
     for owner in options.__mro__[::-1]:
-        with contextlib.suppress(OSError, TypeError):  # of a class that no file holds
+        with contextlib.suppress(OSError, TypeError):  # a class without a source file
             body: Any = ast.parse(inspect.getsource(owner)).body[0]
             for field, text in itertools.pairwise(body.body):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
                     words = ast.literal_eval(text.value)
-                    texts[ast.unparse(field.target)] = " ".join(words.split())
-    return texts
+                    help_texts[ast.unparse(field.target)] = " ".join(words.split())
+    return help_texts
 
 
 def visible(word: str) -> str:
-    """Returns a word as typed, cut, with what cannot be printed spelt out."""
+    """Returns a typed word, shortened, with escapes for unprintable characters."""
     word = word if len(word) <= 80 else f"{word[:77]}..."
     return word if word.isprintable() and word else repr(word)
 
 
 @contextlib.contextmanager
-def called(**names: str) -> Iterator[None]:
-    """Has refusals name the options of fields that the command calls otherwise.
+def rename_fields(**names: str) -> Iterator[None]:
+    """Renames the fields of refusals to the options of a command.
 
     Args:
         names: The option of each field.
@@ -291,28 +296,28 @@ def called(**names: str) -> Iterator[None]:
         raise error.renamed(names.get(error.field, error.field)) from None
 
 
-def spelt(error: Refusal, command: Command | None) -> str:
-    """Says a refusal in the words of the command line: ``--horizon 0`` for ``horizon=0``.
+def format_refusal(error: Refusal, command: Command | None) -> str:
+    """Formats a refusal with options: ``--horizon 0`` instead of ``horizon=0``.
 
     Args:
-        error: Of whatever the package refuses.
-        command: Whose options it may name; None where there is none yet.
+        error: A refusal of the package.
+        command: The command, whose options it may name; None if there is none yet.
     """
-    # A part of a value, such as components[0], is told by the option that it was given to.
+    # A part of a value, such as components[0], belongs to the whole option.
     field = re.sub(r"^(problem|parameters)\.|\[\d+\]$", "", error.field)
     fields = dataclasses.fields(command.options) if command else ()
     options = {option.name: option for option in fields}
     if field not in options:
         return str(error)
-    # A shell needs no quotes, but for blanks at the ends; what was not given is not shown.
+    # Shells need quotes only for blanks at the ends; a missing value is left out.
     value = re.sub(r"^(['\"])(\S|\S.*\S)(\1|(?<=\.\.\.))$", r"\2", error.value)
     if error.allowed.startswith("given") and value in ("None", "<not given>"):
         value = ""
-    # A word of the command's own has no option before it.
-    flag = "" if options[field].metadata["word"] else flag_of(field)
+    # A positional word has no flag.
+    flag = "" if options[field].metadata["word"] else format_flag(field)
     return f"{flag} {value}".strip() + f": must be {error.allowed}; {error.remedy}"
 
 
-def flag_of(name: str) -> str:
-    """Returns how a field is written as an option."""
+def format_flag(name: str) -> str:
+    """Formats the name of a field as an option."""
     return f"--{name.replace('_', '-')}"

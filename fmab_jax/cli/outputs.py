@@ -25,8 +25,8 @@ def execute(call: Call) -> None:
     from fmab_jax.run.outputs.standard import STANDARD
 
     rows = []
-    asked = [(output, f"--outputs {output.name}") for output in optional_outputs().values()]
-    for output, when in [*((output, "always") for output in STANDARD), *asked]:
+    optional_rows = [(output, f"--outputs {output.name}") for output in optional_outputs().values()]
+    for output, when in [*((output, "always") for output in STANDARD), *optional_rows]:
         over = ", ".join(("seed", *output.dims))
         if isinstance(output, Reduce):
             over = ", ".join(name for name, _ in output.over)

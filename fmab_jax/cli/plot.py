@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fmab_jax.cli.options import Call, called, option, visible
-from fmab_jax.cli.stated import file_name
-from fmab_jax.cli.tables import Reading, opened, selected
+from fmab_jax.cli.options import Call, option, rename_fields, visible
+from fmab_jax.cli.study_options import choose_file_name
+from fmab_jax.cli.tables import Reading, open_results, select_cells
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Choice
 from fmab_jax.plots.kinds import KINDS, draw, list_flags
@@ -30,11 +30,11 @@ from fmab_jax.plots.kinds import KINDS, draw, list_flags
 class _Axes(Reading):
     """What is drawn against what."""
 
-    x: str | None = option(None, metavar="PARAMETER", shown="off")
+    x: str | None = option(None, metavar="PARAMETER", default_text="off")
     """Parameter on the horizontal axis."""
-    y: str | None = option(None, metavar="PARAMETER", shown="off")
+    y: str | None = option(None, metavar="PARAMETER", default_text="off")
     """Second parameter: a heat map over --x and --y."""
-    hue: str | None = option(None, metavar="PARAMETER", shown="off")
+    hue: str | None = option(None, metavar="PARAMETER", default_text="off")
     """Parameter told apart by colour."""
     metric: str = option("regret", kind=Choice(options=("regret", "cost", "rounds")))
     """What is drawn against --x."""
@@ -53,13 +53,13 @@ _Kinds: Any = dataclasses.make_dataclass(
 class Options(_Kinds):  # type: ignore[misc]
     """A metric against parameters, curves, or regret against cost."""
 
-    out: str | None = option(None, metavar="FILE", shown="FOLDER-KIND.png")
+    out: str | None = option(None, metavar="FILE", default_text="FOLDER-KIND.png")
     """Where to write, .png or .pdf; its whole caption stands beside it, in a .txt."""
     overwrite: bool = option(False)
     """Replace older files."""
 
 
-# Options that the name of a file begins with, or that change no figure.
+# Options that the start of a file name has already, or that do not change the figure.
 _UNNAMED = ("folder", "out", "overwrite", "x", "y", "hue", *list_flags())
 _ONE_OF = (
     f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *list_flags()))}"
@@ -71,15 +71,15 @@ def execute(call: Call) -> None:
     from fmab_jax.plots import runs as plots
 
     options = call.options
-    kind = _kind(options)
+    kind = _choose_kind(options)
     axes = [name for name in (options.x, options.y, options.hue) if name is not None]
     path = options.out
     if path is None:
         start = os.path.normpath(options.folder).removesuffix(".nc")
         start = "-".join([start, *[kind] * (kind != "parameter"), *axes])
-        path = file_name(start, options.folder, options, _UNNAMED) + ".png"
-    data = selected(opened(options.folder), options.select)
-    with called(path="out"):
+        path = choose_file_name(start, options.folder, options, _UNNAMED) + ".png"
+    data = select_cells(open_results(options.folder), options.select)
+    with rename_fields(path="out"):
         try:
             figure = draw(kind, data, vars(options))
         except Refusal as error:
@@ -87,16 +87,16 @@ def execute(call: Call) -> None:
                 raise
             raise Refusal.line(f"{visible(options.folder)}: {error}") from None
         plots.save_figure(figure, Path(path), overwrite=options.overwrite)
-    call.written.extend(plots.list_files(figure, Path(path)))
-    for file in call.written:
+    call.files.extend(plots.list_files(figure, Path(path)))
+    for file in call.files:
         print("wrote", file)
 
 
-def _kind(options: Any) -> str:
-    """Returns the kind of figure that options ask for.
+def _choose_kind(options: Options) -> str:
+    """Chooses the kind of figure from the options.
 
     Raises:
-        Refusal: If they ask for none or several, or what they add fits none.
+        Refusal: If they ask for none or several, or an option does not belong to the kind.
     """
     kinds = [name for name in list_flags() if getattr(options, name)]
     if options.x is not None:
@@ -104,9 +104,11 @@ def _kind(options: Any) -> str:
     if len(kinds) != 1:
         raise Refusal.line(f"{_ONE_OF}; see fmab plot --help")
     (kind,) = kinds
-    for name, usual in (("y", None), ("hue", None), ("metric", "regret")):
+    for name, default in (("y", None), ("hue", None), ("metric", "regret")):
         value, axes = getattr(options, name), (*KINDS[kind].needs, *KINDS[kind].takes)
-        if value != usual and name not in axes:
-            what = f"with --{kind}" if kind in list_flags() else "for a heat map over --x and --y"
-            raise Refusal.line(f"--{name} {visible(value)}: must be left out {what}; drop one")
+        if value != default and name not in axes:
+            context = (
+                f"with --{kind}" if kind in list_flags() else "for a heat map over --x and --y"
+            )
+            raise Refusal.line(f"--{name} {visible(value)}: must be left out {context}; drop one")
     return kind

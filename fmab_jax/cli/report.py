@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fmab_jax.cli.options import Call, called, option
-from fmab_jax.cli.tables import Priced, selected
+from fmab_jax.cli.options import Call, option, rename_fields
+from fmab_jax.cli.tables import Priced, select_cells
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,9 +31,9 @@ class Options(Priced):
     """Sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
     out: str = option("report.html", metavar="FILE.html")
     """Where to write."""
-    title: str | None = option(None, metavar="TEXT", shown="the algorithms' titles")
+    title: str | None = option(None, metavar="TEXT", default_text="the algorithms' titles")
     """Heading of the page."""
-    select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
+    select: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Only configurations with these values."""
     overwrite: bool = option(False)
     """Replace an older file."""
@@ -44,11 +44,11 @@ def execute(call: Call) -> None:
     from fmab_jax.reports import page
 
     options = call.options
-    with called(path="sources", store="sources"):
+    with rename_fields(path="sources", store="sources"):
         sources: Any = list(options.sources)
         if options.select:
             page.check_out(options.out, options.overwrite)
-            sources = _selected(page.read_results(sources), options.select)
+            sources = _select_configurations(page.read_results(sources), options.select)
         path = page.write_report(
             sources,
             options.out,
@@ -57,16 +57,20 @@ def execute(call: Call) -> None:
             overwrite=options.overwrite,
             **options.prices,
         )
-    call.written.append(path)
+    call.files.append(path)
     size = path.stat().st_size / 1e6
     print(f"wrote {path} ({size:.1f} MB)")
 
 
-def _selected(results: Mapping[str, xr.Dataset], select: Sequence[str]) -> dict[str, xr.Dataset]:
-    """Keeps configurations with the values asked for, in each result that has the parameter."""
-    known = {str(name) for data in results.values() for name in data.seeds.dims}
-    kept = {}
+def _select_configurations(
+    results: Mapping[str, xr.Dataset], select: Sequence[str]
+) -> dict[str, xr.Dataset]:
+    """Selects configurations in each result that has the parameter."""
+    names = {str(name) for data in results.values() for name in data.seeds.dims}
+    selection = {}
     for label, data in results.items():
-        others = known - {*map(str, data.seeds.dims)}
-        kept[label] = selected(data, [t for t in select if t.partition("=")[0] not in others])
-    return kept
+        absent_names = names - {*map(str, data.seeds.dims)}
+        selection[label] = select_cells(
+            data, [t for t in select if t.partition("=")[0] not in absent_names]
+        )
+    return selection

@@ -18,32 +18,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, called, option
+from fmab_jax.cli import study_options
+from fmab_jax.cli.options import Call, Command, option, rename_fields
 from fmab_jax.cli.tables import Priced, print_results
 from fmab_jax.errors import refuse
-from fmab_jax.files import checked_path, refuse_taken
+from fmab_jax.files import check_path, refuse_taken
 from fmab_jax.parameters import Choice, Whole
 from fmab_jax.plots.kinds import draw
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from fmab_jax.sweeps.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Priced, stated.Stated):
+class Options(Priced, study_options.StudyOptions):
     """What all runs share."""
 
-    seeds: Any = option(1000, kind=Whole(low=2, high=10**8))
+    seeds: int = option(1000, kind=Whole(low=2, high=10**8))
     """How many trials of each configuration, for an interval at least 2; with --until, how many at
     first."""
     band: str = option(
         "simultaneous", kind=Choice(options=("simultaneous", "pointwise", "quantile"))
     )
     """Kind of band in the figure."""
-    out: str | None = option(None, metavar="BASE", shown="fmab-NAME-SETTINGS, here")
+    out: str | None = option(None, metavar="BASE", default_text="fmab-NAME-SETTINGS, here")
     """Write BASE.png, its caption BASE.txt, and BASE.nc."""
     overwrite: bool = option(False)
     """Replace older files."""
@@ -55,15 +56,15 @@ class Options(Priced, stated.Stated):
     """Write the results."""
 
 
-# Curves in one figure; of more, the ends are drawn against the parameters.
+# A figure of more curves would be unreadable; it shows final regret against parameters.
 MOST_CURVES = 28
-# Options that change no result.
+# Options that do not change the results.
 _UNNAMED = ("out", "overwrite", "dry_run", "figure", "data")
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return stated.command_of("fmab run", words, Options)
+    """Builds the command of some words."""
+    return study_options.build_command("fmab run", words, Options)
 
 
 def execute(call: Call) -> None:
@@ -72,10 +73,10 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import runner
 
     options, owner = call.options, call.command.subject
-    with called(**stated.RENAMED):
-        _, study = stated.study_of(options, owner, call.typed)
-        kind = _kind_of(options, study)
-        figure_path, data_path = _paths(options, owner, study)
+    with rename_fields(**study_options.FIELD_OPTIONS):
+        _, study = study_options.build_study(options, owner, call.typed)
+        kind = _choose_kind(options, study)
+        figure_path, data_path = _choose_paths(options, owner, study)
         if options.dry_run:
             runner.run(study, progress=True, dry=True)
             return
@@ -83,13 +84,13 @@ def execute(call: Call) -> None:
     if options.data:
         from fmab_jax.sweeps import exports
 
-        call.written.append(exports.export(data, data_path, overwrite=options.overwrite))
+        call.files.append(exports.export(data, data_path, overwrite=options.overwrite))
     if kind:
         from fmab_jax.plots import runs as plots
 
-        figure = _figure(data, options, kind)
+        figure = _draw_figure(data, options, kind)
         plots.save_figure(figure, figure_path, overwrite=options.overwrite)
-        call.written.extend(plots.list_files(figure, figure_path))
+        call.files.extend(plots.list_files(figure, figure_path))
     print_results(data, options)
     if ledger := data.attrs.get("ledger"):
         print("\n".join(["", *privacy.write_lines(ledger)]))
@@ -99,15 +100,15 @@ def execute(call: Call) -> None:
         f"{study.seeds * len(study.points):,} trials{' at least' * bool(study.until)}, "
         f"{programs} compilation{'s' * (programs != 1)}: {data.attrs['elapsed_s']:.3g} s"
     )
-    for path in call.written:
+    for path in call.files:
         print("wrote", path)
 
 
-def _kind_of(options: Any, study: Study) -> str:
-    """Returns which figure can be drawn: "curves", "parameter", or "" for none.
+def _choose_kind(options: Options, study: Study) -> str:
+    """Chooses the figure: "curves", "parameter", or "" for none.
 
     Raises:
-        Refusal: If none can.
+        Refusal: If no figure is possible.
     """
     if not options.figure:
         return ""
@@ -123,30 +124,30 @@ def _kind_of(options: Any, study: Study) -> str:
     return "parameter"
 
 
-def _figure(data: xr.Dataset, options: Any, kind: str) -> Any:
-    asked = {**vars(options), "kind": options.band}
+def _draw_figure(data: xr.Dataset, options: Options, kind: str) -> Figure:
+    settings = {**vars(options), "kind": options.band}
     if kind == "parameter":
-        # The longer axis has more room than colours have.
+        # The axis of a figure has more space than its colours.
         x, *hue = sorted(map(str, data.seeds.dims), key=lambda name: -data.sizes[name])
-        asked |= {"x": x, "hue": hue[0] if hue else None}
-    return draw(kind, data, asked)
+        settings |= {"x": x, "hue": hue[0] if hue else None}
+    return draw(kind, data, settings)
 
 
-def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
-    """Returns where figure and results shall stand, having made sure that they can.
+def _choose_paths(options: Options, owner: Any, study: Study) -> tuple[Path, Path]:
+    """Chooses and checks the paths of figure and results.
 
     Raises:
-        Refusal: If the folder is missing or cannot be written, or there is such a file.
+        Refusal: If the folder is missing or read-only, or a file exists.
     """
-    default = stated.file_name(f"fmab-{owner.name}", study.hash, options, _UNNAMED)
+    default = study_options.choose_file_name(f"fmab-{owner.name}", study.hash, options, _UNNAMED)
     base = default if options.out is None else re.sub(r"\.(png|nc|txt)$", "", options.out)
     if os.path.isdir(base):
         base = os.path.join(base, default)
-    figure_path, data_path = (checked_path("out", f"{base}.{ending}") for ending in ("png", "nc"))
+    figure_path, data_path = (check_path("out", f"{base}.{ending}") for ending in ("png", "nc"))
     if not base.strip() or not os.access(figure_path.parent, os.W_OK):
         allowed = "a file name in an existing folder that can be written"
         refuse("out", base, allowed, "leave it out for the default")
-    with called(path="out"):
+    with rename_fields(path="out"):
         for path in [figure_path, figure_path.with_suffix(".txt")] * options.figure:
             refuse_taken(path, options.overwrite)
         if options.data:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmab_jax.cli.options import Call, option
-from fmab_jax.cli.tables import Reading, opened, print_results, selected
+from fmab_jax.cli.tables import Reading, open_results, print_results, select_cells
 from fmab_jax.parameters import Choice
 
 
@@ -24,14 +24,14 @@ from fmab_jax.parameters import Choice
 class Options(Reading):
     """A table of what was found, with intervals."""
 
-    sort: str | None = option(None, metavar="COLUMN", shown="order of the grid")
+    sort: str | None = option(None, metavar="COLUMN", default_text="order of the grid")
     """A swept parameter, or regret, rounds, cost, seeds, lost, worse, leak, links, links_METER."""
     descending: bool = option(False)
     """Largest first."""
-    where: tuple[str, ...] = option((), metavar="CONDITION", shown="all")
+    where: tuple[str, ...] = option((), metavar="CONDITION", default_text="all")
     """Only rows of which this holds, such as "links<=500" or "regret<1e5": a column as in --sort;
     one of < <= > >=; a number."""
-    columns: tuple[str, ...] = option((), metavar="COLUMN", shown="all")
+    columns: tuple[str, ...] = option((), metavar="COLUMN", default_text="all")
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
     seeds, lost, worse. csv has all of them."""
     format: str = option("text", kind=Choice(options=("text", "latex", "html", "markdown", "csv")))
@@ -42,9 +42,9 @@ class Options(Reading):
 def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
-    data = opened(options.folder)
+    data = open_results(options.folder)
     print_results(
-        selected(data, options.select),
+        select_cells(data, options.select),
         options,
         sort=options.sort,
         descending=options.descending,

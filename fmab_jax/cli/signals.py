@@ -1,4 +1,4 @@
-"""How Ctrl-C, and a request to end (SIGTERM), end a command: at once, and in one line."""
+"""Ctrl-C and SIGTERM end a command at once, with one line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 from fmab_jax.files import error_stream, is_writing
 
-# How long a command may take to end by itself, and how long a file to become whole.
+# Seconds for a command to end by itself, and for an open file to be completed.
 _END_S, _WRITE_S = 1.0, 8.0
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C, or a request to end.
+    """Ctrl-C or SIGTERM.
 
     Attributes:
         signal: Its number.
@@ -30,52 +30,52 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stoppable(end: Callable[[int], object]) -> Iterator[None]:
-    """Has signals raise `Stopped`, and ends the process where that does not end it.
+def handle_signals(end: Callable[[int], object]) -> Iterator[None]:
+    """Makes signals raise `Stopped`, and ends the process if that takes too long.
 
-    Python raises between two of its own steps, and not while the main thread compiles a program or
-    runs a batch. A second signal ends the process at once.
+    Python raises between two bytecodes, so not while the main thread compiles a program or runs a
+    batch. A second signal ends the process at once.
 
     Args:
-        end: Says the last line; takes the number of the signal. A thread of its own calls it.
+        end: Prints the last line; called with the number of the signal, in another thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread gets signals.
         return
-    # Whoever started the command may have it ignore Ctrl-C, as shells do in the background.
-    both = (signal.SIGINT, signal.SIGTERM)
-    numbers = [number for number in both if signal.getsignal(number) is not signal.SIG_IGN]
+    # Shells make background commands ignore Ctrl-C.
+    end_signals = (signal.SIGINT, signal.SIGTERM)
+    numbers = [number for number in end_signals if signal.getsignal(number) is not signal.SIG_IGN]
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    stopped = False
+    has_stopped = False
 
-    def stop(number: int, _: Any) -> None:
-        nonlocal stopped
-        if not stopped:  # else what ends the command is interrupted
-            stopped = True
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal has_stopped
+        if not has_stopped:  # a second exception would interrupt the cleanup
+            has_stopped = True
             raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in numbers}
+    old_handlers = {number: signal.signal(number, stop) for number in numbers}
     listener = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(receiver, numbers, end), daemon=True).start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(listener)
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
         sender.close()
 
 
 def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int], object]) -> None:
-    """Waits for a signal, and then for the process to end; ends it after a second one, or a while.
+    """Waits for a signal, then ends the process after a second signal or a time limit.
 
     Args:
-        receiver: Gets the number of every signal, whatever the main thread is doing.
-        numbers: Of the signals that end the process.
+        receiver: Socket that gets the number of every signal, also while the main thread is busy.
+        numbers: Numbers of the signals that end the process.
         end: See `stoppable`.
     """
-    first, since = 0, 0.0
+    first, start = 0, 0.0
     with receiver:
         while True:
             try:
@@ -84,13 +84,13 @@ def _watch(receiver: socket.socket, numbers: Collection[int], end: Callable[[int
                 data = b"\0"
             if not data:
                 return
-            again = data[0] in numbers and first
+            is_repeated = data[0] in numbers and first
             if data[0] in numbers and not first:
-                first, since = data[0], time.monotonic()
+                first, start = data[0], time.monotonic()
                 receiver.settimeout(0.05)
-            waited = time.monotonic() - since
-            patient = waited < (_WRITE_S if is_writing() else _END_S)
-            if first and (again or not patient):
+            elapsed = time.monotonic() - start
+            may_wait = elapsed < (_WRITE_S if is_writing() else _END_S)
+            if first and (is_repeated or not may_wait):
                 if error_stream().isatty():
                     error_stream().write("\x1b[?25h\n")  # a bar has hidden the cursor
                 end(first)

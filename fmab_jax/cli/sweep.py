@@ -26,15 +26,20 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, called, option
+from fmab_jax.cli import study_options
+from fmab_jax.cli.options import Call, Command, option, rename_fields
 from fmab_jax.cli.tables import Priced, print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import error_stream
 from fmab_jax.parameters import Whole
-from fmab_jax.sweeps.progress import Plan, Progress, workers_text
+from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fmab_jax.sweeps.study import Study
 
 _MOST_ROWS = 40
 
@@ -43,26 +48,26 @@ _MOST_ROWS = 40
 class Storing:
     """How a sweep is run and where it is kept."""
 
-    out: str | None = option(None, metavar="FOLDER", shown="runs/NAME")
+    out: str | None = option(None, metavar="FOLDER", default_text="runs/NAME")
     """Where the results are kept; what is there already is not computed again."""
-    worker: str | None = option(None, metavar="I/N", shown="alone")
+    worker: str | None = option(None, metavar="I/N", default_text="alone")
     """This process is the I-th of N that share the folder, such as 3/16."""
-    scheduler: str | None = option(None, metavar="ADDRESS", shown="none")
+    scheduler: str | None = option(None, metavar="ADDRESS", default_text="none")
     """Compute on the workers of a Dask scheduler: tcp://HOST:PORT, or the .json file it wrote."""
     dry_run: bool = option(False)
     """Say what would be done and what it takes, and stop."""
     plan: bool = option(False)
     """Print what would be done as one line of JSON, and stop; nothing is compiled."""
-    allow_changes: tuple[str, ...] = option((), metavar="FIELD", shown="none")
+    allow_changes: tuple[str, ...] = option((), metavar="FIELD", default_text="none")
     """Fields in which the study, or the versions, may differ from the folder's."""
-    chunk: Any = option(None, kind=Whole(), shown="about a second's work")
+    chunk: int | None = option(None, kind=Whole(), default_text="about a second's work")
     """Trials of a chunk: what a kill loses at most."""
-    save_study: str | None = option(None, metavar="FILE.toml", shown="off")
+    save_study: str | None = option(None, metavar="FILE.toml", default_text="off")
     """Write the study to a file as well; it runs again to the same results."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Storing, stated.Stated):
+class Options(Storing, study_options.StudyOptions):
     """What all sweeps share; several values after an option are swept."""
 
 
@@ -75,10 +80,10 @@ class FileOptions(Storing):
 
 
 def command(words: list[str]) -> Command:
-    """Returns the command that words state: of an algorithm, or of a study file."""
+    """Builds the command of an algorithm or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep", FileOptions, str(__doc__), words)
-    return stated.command_of("fmab sweep", words, Options, others=["STUDY.toml"])
+    return study_options.build_command("fmab sweep", words, Options, alternatives=["STUDY.toml"])
 
 
 def execute(call: Call) -> None:
@@ -88,16 +93,16 @@ def execute(call: Call) -> None:
     options = call.options
     document: dict[str, Any] = {}
     with ExitStack() as stack:
-        stack.enter_context(called(**stated.RENAMED))
+        stack.enter_context(rename_fields(**study_options.FIELD_OPTIONS))
         if call.command.subject is None:
             stack.enter_context(study_file.as_toml_errors(document))
             document |= study_file.read_study(options.study)
-            study, label = study_file.study_of(document), Path(options.study).stem
+            study, label = study_file.build_study(document), Path(options.study).stem
         else:
-            document, study = stated.study_of(options, call.command.subject, call.typed)
-            # Another study gets another folder; the same one goes on in its own.
+            document, study = study_options.build_study(options, call.command.subject, call.typed)
+            # The hash gives each study its own folder, so a repeated command resumes.
             label = f"{call.command.subject.name}-{study.hash[:8]}"
-        _ = study.points  # refuses what does not go together
+        _ = study.points  # refuses inconsistent values
         worker = _worker(options.worker)
         out = os.path.join("runs", label) if options.out is None else options.out
         if Path(out).suffix in (".nc", ".csv", ".png", ".pdf") and not os.path.isdir(out):
@@ -106,15 +111,15 @@ def execute(call: Call) -> None:
             remedy = "the scheduler's workers share the work by themselves; drop one"
             refuse("worker", options.worker, "left out with a scheduler", remedy)
         if options.save_study is not None:
-            call.written.append(study_file.write_study(document, options.save_study))
-            # Standard output of a plan is its JSON alone.
+            call.files.append(study_file.write_study(document, options.save_study))
+            # With --plan, standard output holds only JSON.
             stream = error_stream() if options.plan else sys.stdout
-            stream.write(f"wrote {call.written[0]}\n")
-        planned, dry = _Planned(), options.dry_run or options.plan
+            stream.write(f"wrote {call.files[0]}\n")
+        plan_recorder, dry = _PlanRecorder(), options.dry_run or options.plan
         call.stores.extend([] if dry else [out])
         client = None
         if options.scheduler is not None:
-            client = stack.enter_context(cluster.connected(options.scheduler))
+            client = stack.enter_context(cluster.connect(options.scheduler))
         data = runner.run(
             study,
             store=out,
@@ -122,42 +127,44 @@ def execute(call: Call) -> None:
             client=client,
             allow_changes=options.allow_changes,
             chunk=options.chunk,
-            progress=planned if options.plan else True,
+            progress=plan_recorder if options.plan else True,
             dry=dry,
         )
     if options.plan:
-        print(json.dumps({**planned.plan, "folder": out}))
+        print(json.dumps({**plan_recorder.plan, "folder": out}))
     if not dry:
         _print(data, study, out, document)
 
 
-def _print(data: Any, study: Any, out: str, document: Mapping[str, Any]) -> None:
-    """Prints the table of a sweep, or what is left of it."""
+def _print(data: xr.Dataset, study: Study, out: str, document: Mapping[str, Any]) -> None:
+    """Prints the table of a sweep, or the number of missing trials."""
     from fmab_jax.run.outputs import is_shipped
-    from fmab_jax.sweeps.progress import quantity
+    from fmab_jax.sweeps.progress import format_quantity
 
     if missing := data.attrs.get("missing_trials"):
         print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")
         return
-    compiled = quantity(data.attrs["compilations"], "compilation")
+    compiled = format_quantity(data.attrs["compilations"], "compilation")
     elapsed = data.attrs["elapsed_s"]
-    print(f"{out}: {quantity(len(study.points), 'configuration')}, {compiled}, {elapsed:.3g} s")
+    print(
+        f"{out}: {format_quantity(len(study.points), 'configuration')}, {compiled}, {elapsed:.3g} s"
+    )
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
         print_results(data, Priced())
     path = shlex.quote(out) + " --plugin FILE" * (not all(map(is_shipped, study.outputs)))
     print(f"next: fmab show {path}, fmab plot {path} --help")
 
 
-class _Planned(Progress):
-    """Notes what would be done."""
+class _PlanRecorder(Progress):
+    """Records the plan."""
 
     plan: dict[str, int]
 
-    def workers(self, number: int, threads: int) -> None:
+    def report_workers(self, number: int, threads: int) -> None:
         if not threads:
-            error_stream().write(workers_text(number, threads) + "\n")
+            error_stream().write(describe_workers(number, threads) + "\n")
 
-    def planned(self, plan: Plan) -> None:
+    def report_plan(self, plan: Plan) -> None:
         self.plan = {
             "configurations": plan.cells,
             "trials": plan.trials,

@@ -1,4 +1,4 @@
-"""One table for runs, sweeps and what is read back; where results are read from, and selected."""
+"""Opens and selects results, and prints tables of them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fmab_jax.cli.options import called, option, visible
-from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse
+from fmab_jax.cli.options import option, rename_fields, visible
+from fmab_jax.errors import PlainText, Refusal, did_you_mean, parse_number, refuse
 from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
+    from rich.table import Table
 
-# Columns of plain output where there is no terminal to ask; wider where numbers need it.
+# Width of output without a terminal; wider if numbers need it.
 _WIDTH = 100
 
 
@@ -26,7 +27,7 @@ PRICE = Real(low=0.0, high=1e100)
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What the commands share that read results."""
+    """Options of commands that read results."""
 
     folder: str = option(metavar="FOLDER|FILE.nc", word=True)
     """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
@@ -34,13 +35,13 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """What tables and figures of results take."""
+    """Options of tables and figures of results."""
 
-    level: Any = option(None, kind=LEVEL, shown="0.95")
+    level: float | None = option(None, kind=LEVEL, default_text="0.95")
     """Confidence level of intervals and bands; after --until, over all looks together."""
-    server_price: Any = option(1, kind=PRICE)
+    server_price: float = option(1, kind=PRICE)
     """c1, price of a link between agent and server."""
-    peer_price: Any = option(1, kind=PRICE)
+    peer_price: float = option(1, kind=PRICE)
     """c2, price of a link between agents."""
 
     @property
@@ -51,18 +52,18 @@ class Priced:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Stored, Priced):
-    """What the commands share that make a table or a figure of results."""
+    """Options of commands that make a table or a figure of results."""
 
-    select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
+    select: tuple[str, ...] = option((), metavar="NAME=VALUE", default_text="all")
     """Only configurations with these values."""
 
 
-def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
+def open_results(path: str, field: str = "folder", *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a folder or a netCDF file, which the command calls ``field``."""
     from fmab_jax.analysis.tables import check_result
     from fmab_jax.sweeps import results
 
-    with called(store=field, path=field):
+    with rename_fields(store=field, path=field):
         data = results.read(path, partial=partial)
         try:
             return check_result(data)
@@ -70,13 +71,13 @@ def opened(path: str, field: str = "folder", *, partial: bool = True) -> xr.Data
             raise Refusal.line(f"{visible(path)}: {error}") from None
 
 
-def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") -> xr.Dataset:
-    """Keeps configurations with the values asked for, such as ("epsilon=0.5", "rounds=none").
+def select_cells(data: xr.Dataset, select: Sequence[str], option: str = "--select") -> xr.Dataset:
+    """Selects configurations by values, such as ("epsilon=0.5", "rounds=none").
 
     Args:
         data: Results.
         select: Texts NAME=VALUE.
-        option: Where they were given, for refusals.
+        option: Their option, for refusals.
     """
     from fmab_jax.analysis.words import write_label
 
@@ -85,31 +86,31 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
     for text in select:
         name, _, value = text.partition("=")
         if name not in dims:
-            alone = "left out: there is one configuration"
-            allowed = "one of " + ", ".join(dims) if dims else alone
+            single_text = "left out: there is one configuration"
+            allowed = "one of " + ", ".join(dims) if dims else single_text
             remedy = did_you_mean(name, dims, "write NAME=VALUE" if dims else "drop it", str)
             raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; {remedy}")
         labels = data[name].values.tolist()
         place = next((i for i, label in enumerate(labels) if _same(label, value)), None)
         if place is None:
-            listed = ", ".join(map(write_label, labels))[:200]
-            raise Refusal.line(f"{option} {visible(text)}: must be one of {listed}; choose one")
+            options = ", ".join(map(write_label, labels))[:200]
+            raise Refusal.line(f"{option} {visible(text)}: must be one of {options}; choose one")
         places.setdefault(name, set()).add(place)
     return data.isel({name: sorted(at) for name, at in places.items()})
 
 
-def _same(label: Any, text: str) -> bool:
+def _same(label: object, text: str) -> bool:
     if isinstance(label, str):
         return label == text or (label == "none" and text.lower() in ("none", "inf"))
-    return str(label) == text or number_of(text) == label
+    return str(label) == text or parse_number(text) == label
 
 
 def line_width() -> int:
-    """Returns how many letters a line of output may have: the terminal's, or 100 elsewhere."""
+    """Returns the width of a line: that of the terminal, or 100 without one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
 
 
-def show_table(table: Any, *, whole: bool = True) -> None:
+def show_table(table: Table, *, whole: bool = True) -> None:
     """Prints a table as wide as the terminal; elsewhere in plain lines.
 
     Args:
@@ -121,7 +122,7 @@ def show_table(table: Any, *, whole: bool = True) -> None:
 
     out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
     if whole and sys.stdout.isatty() and out.measure(table).maximum > line_width():
-        # Headings are folded where a terminal is narrow, between words; numbers never.
+        # A narrow terminal folds headings between words, never numbers.
         for column in table.columns:
             lines, cells = str(column.header).split("\n"), map(str, column.cells)
             width = max(6, *map(cell_len, (*" ".join(lines).split(), *cells)))
@@ -134,7 +135,7 @@ def show_table(table: Any, *, whole: bool = True) -> None:
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints texts under headings, folded where a line would be too long."""
+    """Prints rows under headings; long lines are folded."""
     table = plain_table()
     for heading in headings:
         table.add_column(heading, overflow="fold")
@@ -143,38 +144,41 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     show_table(table, whole=False)
 
 
-def plain_table(title: str | None = None) -> Any:
-    """Returns an empty table of the house's looks."""
+def plain_table(title: str | None = None) -> Table:
+    """Returns an empty table in the package's style."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     return Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False)
 
 
-def print_results(data: xr.Dataset, options: Any, *, form: str = "text", **how: Any) -> None:
+def print_results(
+    data: xr.Dataset, options: Priced, *, form: str = "text", **arguments: Any
+) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
     Args:
         data: Results of a sweep, or of a run.
-        options: Whose level and prices.
+        options: Options with level and prices.
         form: One of `FORMATS`; all but "text" are the table alone.
-        how: Arguments of `overview`.
+        arguments: Arguments of `overview`.
     """
     from fmab_jax.analysis.overview import overview
 
-    table = overview(data, level=options.level, **how, **options.prices)
-    if how.get("where") and not table.rows:
-        conditions = Shown(" ".join(map(visible, how["where"])))
+    prices: Any = options.prices
+    table = overview(data, level=options.level, **arguments, **prices)
+    if arguments.get("where") and not table.rows:
+        conditions = PlainText(" ".join(map(visible, arguments["where"])))
         refuse("where", conditions, "true of at least one row", "loosen it")
     if form != "text":
         print(table.write(form))
         if table.remarks:
             print("\n".join(table.remarks), file=sys.stderr)
         return
-    shown = plain_table(table.title)
+    output = plain_table(table.title)
     for heading in table.headings:
-        shown.add_column(heading, justify="right", overflow="fold")
+        output.add_column(heading, justify="right", overflow="fold")
     for cells in table.rows:
-        shown.add_row(*cells)
-    show_table(shown)
+        output.add_row(*cells)
+    show_table(output)
     print("\n".join([table.legend, *table.remarks]))

@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core.named_graphs import ALLOWED, build_frozen, check_edges, make_named
-from fmab_jax.errors import count, reason_of, refuse
-from fmab_jax.files import checked_path, read_input
-from fmab_jax.later import nx
+from fmab_jax.errors import count, describe_error, refuse
+from fmab_jax.files import check_path, read_input
+from fmab_jax.lazy_imports import nx
 
 AGENTS_MAX = 1_000_000
 """Most nodes of one graph."""
@@ -85,7 +85,7 @@ def make(graph: Any, agents: int, *, seed: int = 0, field: str = "graph") -> nx.
     """
     agents, seed = _check_numbers(agents, seed)
     if isinstance(graph, os.PathLike):
-        graph = str(checked_path(field, graph))
+        graph = str(check_path(field, graph))
     if not isinstance(graph, (nx.Graph, str)):
         refuse(field, graph, f"one of {ALLOWED}", "for example graph='ring'")
     if isinstance(graph, str) and not names_file(graph):
@@ -322,7 +322,7 @@ def read(path: str, field: str = "graph") -> nx.Graph:
         try:
             graph = nx.read_graphml(io.BytesIO(content))
         except Exception as error:  # networkx reports broken GraphML by many exception types
-            refuse(field, path, "a GraphML file", f"repair it ({reason_of(error)})")
+            refuse(field, path, "a GraphML file", f"repair it ({describe_error(error)})")
     else:
         graph = _read_edges(content, path, field, has_commas=kind == ".csv")
     labels = list(graph.nodes)
@@ -355,7 +355,7 @@ def _read_edges(content: bytes, path: str, field: str, has_commas: bool) -> nx.G
             graph.add_edge(source, target, **({} if weight == 1.0 else {"weight": weight}))
     except (ValueError, SyntaxError, AttributeError, TypeError, csv.Error) as error:
         allowed = "an edge list of two labels a line, an optional weight after them"
-        refuse(field, path, allowed, f"repair {line[:40]!r} ({reason_of(error)})")
+        refuse(field, path, allowed, f"repair {line[:40]!r} ({describe_error(error)})")
     return graph
 
 

@@ -15,7 +15,7 @@ from fmab_jax.core import rewards
 from fmab_jax.core.plugins import defined_in, file_of, foreign_refused
 from fmab_jax.core.rewards import Law, Ratings
 from fmab_jax.core.rewards.contract import is_own
-from fmab_jax.errors import Refusal, did_you_mean, number_of, refuse, whole_class
+from fmab_jax.errors import Refusal, check_frozen_class, did_you_mean, parse_number, refuse
 from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
 LAWS_BY_NAME: dict[str, Any] = {
@@ -82,9 +82,9 @@ def law_of(value: Any, field: str = "rewards") -> Law:
 
 
 def _parse_value(parameter: Parameter, word: str) -> Any:
-    if parameter.kind.none is not None and word == "none":
+    if parameter.kind.none_label is not None and word == "none":
         return None
-    number = number_of(word) if isinstance(parameter.kind, (Real, Whole)) else None
+    number = parse_number(word) if isinstance(parameter.kind, (Real, Whole)) else None
     return word if number is None else number
 
 
@@ -102,7 +102,7 @@ def check_class(owner: Any, origin: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         remedy = "such as 'three-point': small letters, digits, - and _"
         refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
-    whole_class(owner, origin)
+    check_frozen_class(owner, origin)
     parameters_of(owner)
     namesake = LAWS_BY_NAME.get(name, owner)
     # A changed version of the same file replaces the class.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fmab_jax.errors import did_you_mean, refuse
-from fmab_jax.later import nx
+from fmab_jax.lazy_imports import nx
 
 EDGES_MAX = 2_000_000
 """Most edges of one graph: about 0.4 GB inside networkx."""

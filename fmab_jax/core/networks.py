@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fmab_jax.core import graphs, named_graphs
-from fmab_jax.files import checked_path
-from fmab_jax.later import nx
+from fmab_jax.files import check_path
+from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Kind, parameter
 
 # Attributes of a netCDF file hold 64 KB.
@@ -74,14 +74,14 @@ class GraphOf(Kind):
 
     metavar = "GRAPH"
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: Any, remedy: str) -> Any:
         """Returns a name unchanged, anything else as a `FixedGraph`."""
         if isinstance(value, FixedGraph):
             return value
         if isinstance(value, nx.Graph):
             return FixedGraph.from_graph(value, field=name)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
-            text = value if isinstance(value, str) else str(checked_path(name, value))
+            text = value if isinstance(value, str) else str(check_path(name, value))
             return FixedGraph.from_graph(graphs.read(text, name), text, name)
         return named_graphs.checked_name(value, name)
 
@@ -110,7 +110,7 @@ class ComponentsOf(Kind):
 
     metavar = "SPEC"
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: Any, remedy: str) -> Any:
         """Returns a text of names unchanged; a list, or a text with files, as a tuple of graphs."""
         if isinstance(value, str):
             parts = value.replace(":", "+").split("+")
@@ -130,7 +130,7 @@ class ComponentsOf(Kind):
 
     def text(self, value: Any) -> str:
         """Writes the parts."""
-        return str(self.none if value is None else self.label(value))
+        return str(self.none_label if value is None else self.label(value))
 
     def remark(self, value: Any) -> str:
         """Says that weights of edges are ignored."""
@@ -142,7 +142,7 @@ class ComponentsOf(Kind):
             return "none"
         return "+".join(map(GraphOf().text, value)) if isinstance(value, tuple) else value
 
-    def lists(self, value: Any) -> bool:
+    def is_list_value(self, value: Any) -> bool:
         """Tells a specification that is a list from a list of specifications."""
         return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
 
@@ -154,15 +154,15 @@ def _part(field: str, size: int, graph: str, seed: int) -> FixedGraph:
     return FixedGraph.from_graph(network if file is None else file, f"{size}:{graph}", field)
 
 
-def graph_parameter(default: str | None, none: str = "") -> Any:
+def graph_parameter(default: str | None, none_label: str = "") -> Any:
     """Returns the parameter of an algorithm for its communication graph.
 
     Args:
         default: A name, or None.
-        none: Meaning of None, as a text; without it, None is refused.
+        none_label: Meaning of None, as a text; without it, None is refused.
     """
     return parameter(
-        GraphOf(none=none) if none else GraphOf(),
+        GraphOf(none_label=none_label) if none_label else GraphOf(),
         "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
         ".txt, .edgelist, .csv or .graphml.",
         default=default,

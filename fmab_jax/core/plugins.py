@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from fmab_jax.errors import Refusal, foreign, place_of, reason_of
+from fmab_jax.errors import Refusal, describe_error, is_user_error, locate_error
 
 
 class Source(NamedTuple):
@@ -64,9 +64,9 @@ def errors_as(refusal: Callable[[BaseException, str], Refusal]) -> Iterator[None
     except (Refusal, MemoryError, jax.errors.JaxRuntimeError):
         raise
     except BaseException as error:
-        if not foreign(error):
+        if not is_user_error(error):
             raise
-        raise refusal(error, reason_of(error, 160) + place_of(error)) from error
+        raise refusal(error, describe_error(error, 160) + locate_error(error)) from error
 
 
 def foreign_refused(

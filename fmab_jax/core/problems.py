@@ -23,7 +23,7 @@ from fmab_jax.core.rewards.contract import check_law
 from fmab_jax.core.scope import own_settings
 from fmab_jax.core.shapes import PerRowArm
 from fmab_jax.errors import Refusal, array_of, count, real, refuse
-from fmab_jax.resources import affordable, refuse_after_fork
+from fmab_jax.resources import check_memory, refuse_after_fork
 
 MAX_ARMS = 10**6
 # Bytes per mean while the host draws a seed's means.
@@ -383,7 +383,7 @@ class Problem:
         if self.means is not None:
             return self
         # Memory holds levels, offsets and means of every agent at once.
-        affordable("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
+        check_memory("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
         refuse_after_fork()
         with own_settings():
             means = np.asarray(_draw_means(self.bind(), np.uint32(root_seed), np.uint32(seed)))

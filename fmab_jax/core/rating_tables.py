@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fmab_jax.core import tables
-from fmab_jax.errors import Refusal, did_you_mean, reason_of, refuse
-from fmab_jax.files import checked_path
+from fmab_jax.errors import Refusal, describe_error, did_you_mean, refuse
+from fmab_jax.files import check_path
 
 # Texts of missing ratings.
 _MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
@@ -69,7 +69,7 @@ def _read(field: str, source: Any, names: Collection[str] = ()) -> RatingTable:
     name = "a data frame"
     try:
         if not isinstance(frame := source, pd.DataFrame):
-            file = checked_path(field, source)
+            file = check_path(field, source)
             name = file.name
             if not file.is_file():
                 refuse(field, str(file), "a readable file", "check the path")
@@ -89,7 +89,7 @@ def _read(field: str, source: Any, names: Collection[str] = ()) -> RatingTable:
     except Refusal:
         raise
     except Exception as error:  # pandas and pyarrow report damaged files by many types
-        remedy = f"save it again ({reason_of(error)})"
+        remedy = f"save it again ({describe_error(error)})"
         refuse(field, name, "a table of texts, numbers and dates", remedy)
     return RatingTable(name, columns, texts)
 

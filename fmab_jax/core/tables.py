@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.errors import reason_of, refuse
-from fmab_jax.files import checked_path, read_input
+from fmab_jax.errors import describe_error, refuse
+from fmab_jax.files import check_path, read_input
 
 MAX_CELLS = 1 << 27
 """Most probabilities of a table of ratings."""
@@ -49,7 +49,7 @@ def read(path: Any) -> Table:
     Raises:
         ValueError: If it cannot be read, is larger than 1 GiB, or is no such table.
     """
-    path = checked_path("means", path)
+    path = check_path("means", path)
     kind = path.suffix.lower()
     if kind not in (".csv", ".npz"):
         refuse("means", str(path), "a .csv or .npz file", "convert it")
@@ -64,7 +64,9 @@ def _read_csv(path: Path, content: bytes) -> Table:
         reader = csv.reader(lines_of_text, strict=True)
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
-        refuse("means", str(path), "a CSV file in UTF-8", f"save it again ({reason_of(error)})")
+        refuse(
+            "means", str(path), "a CSV file in UTF-8", f"save it again ({describe_error(error)})"
+        )
     lines = [(number, row) for number, row in lines if any(row)]
     first = lines[0][1] if lines else []
     if sorted(cell.lower() for cell in first) == ["agent", "arm", "value"]:

@@ -21,7 +21,7 @@ from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.errors import array_of, price, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 
 # Filled circles are links to the server, open squares links between agents.
@@ -192,7 +192,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
         >>> fmab.save_figure(fmab.plot_runs(data), tempfile.mkdtemp() + "/run.pdf").name
         'run.pdf'
     """
-    path = checked_path("path", path)
+    path = check_path("path", path)
     if not isinstance(figure, Figure):
         refuse("figure", figure, "a figure", "pass what a plot function returned")
     ending = path.suffix.lower()

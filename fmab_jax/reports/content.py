@@ -70,11 +70,11 @@ class Source(NamedTuple):
         """Its study file, "" where none states it, and a note about it."""
         attrs, seeds = self.data.attrs, self.data.seed.values if "seed" in self.data else ()
         try:
-            document = study_file.document_of(json_attr(self.data, "study"), seeds)
-            text = study_file.text_of(document)
+            document = study_file.build_document(json_attr(self.data, "study"), seeds)
+            text = study_file.format_document(document)
             if "means" in document["problem"]:
                 return text, "The means are not in it: put the name of their file for FILE.npz."
-            if study_file.study_of(tomllib.loads(text)).hash == attrs.get("study_hash"):
+            if study_file.build_study(tomllib.loads(text)).hash == attrs.get("study_hash"):
                 return text, ""
         except (Refusal, AttributeError, KeyError, TypeError, ValueError):
             pass  # plug-ins, or results without a full study

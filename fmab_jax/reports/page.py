@@ -22,7 +22,7 @@ from fmab_jax.analysis.overview import write_percent
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import write_short
 from fmab_jax.errors import Refusal, real, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import content
 from fmab_jax.reports.content import Cell, Content
@@ -107,7 +107,7 @@ def write_report(
 
 def check_out(out: object, overwrite: bool) -> Path:
     """Checks the path of a page before any result is read."""
-    path = checked_path("out", out)
+    path = check_path("out", out)
     if path.suffix != ".html":
         refuse("out", str(path), "a file name ending in .html", "change the ending")
     refuse_taken(path, overwrite, "out")
@@ -127,7 +127,7 @@ def read_results(sources: Any) -> dict[str, xr.Dataset]:
     for item in sources:
         label = ""
         if not isinstance(item, xr.Dataset):
-            path = Path(os.path.abspath(checked_path("sources", item)))
+            path = Path(os.path.abspath(check_path("sources", item)))
             label = path.stem if path.suffix == ".nc" else path.name
             # Files of one name lie in different folders.
             label = os.path.normpath(item) if label in results else label

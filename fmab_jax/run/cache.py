@@ -20,7 +20,7 @@ from jax import Array, export
 
 from fmab_jax.core.trials import Outcome
 from fmab_jax.errors import Refusal, refuse
-from fmab_jax.files import checked_path, whole_file
+from fmab_jax.files import check_path, whole_file
 from fmab_jax.run.resources import versions
 
 ENGINE: tuple[str, ...] = (
@@ -61,7 +61,7 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
         >>> fmab.use_compilation_cache(tempfile.mkdtemp()).is_dir()
         True
     """
-    path = _find_default() if folder is None else checked_path("folder", folder)
+    path = _find_default() if folder is None else check_path("folder", folder)
     with contextlib.suppress(OSError):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.path.isdir(path) or not os.access(path, os.W_OK):
@@ -213,6 +213,6 @@ def _get_jax_folder() -> str | None:
 
 def _find_default() -> Path:
     if folder := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return checked_path("JAX_COMPILATION_CACHE_DIR", folder)
+        return check_path("JAX_COMPILATION_CACHE_DIR", folder)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "fmab_jax"

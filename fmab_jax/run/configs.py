@@ -21,7 +21,7 @@ from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.trials import Trial
-from fmab_jax.errors import count, flag, refuse, whole_class
+from fmab_jax.errors import check_frozen_class, count, flag, refuse
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate
@@ -241,7 +241,7 @@ def check_types(algorithm: object, problem: object) -> None:
     if not isinstance(problem, Problem):
         remedy = "make one, such as fmab_jax.Problem.uniform(agents=5, arms=10)"
         refuse("problem", problem, "an fmab_jax Problem", remedy)
-    whole_class(type(algorithm), algorithm.name or "a family")
+    check_frozen_class(type(algorithm), algorithm.name or "a family")
 
 
 def _pad_points(points: int) -> int:

@@ -47,10 +47,10 @@ def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
 def ledger_rows(config: Config) -> list[dict[str, Any]]:
     """Returns the privacy ledger of a configuration, for JSON.
 
-    A row has the fields of a `Disclosure`; ``leaks`` is a list of pairs [epsilon, over], here of one
-    pair, and ``law`` the law of noises that add up. An infinite epsilon is None. Shares of a noise
-    that give a bound only up to delta follow in the pair. ``fixed`` tells whether an epoch fixes
-    the pulls of an arm, ``waits`` whether rounds have a wait.
+    A row has the fields of a `Disclosure`; ``leaks`` is a list of pairs [epsilon, over], here
+    of one pair, and ``law`` the law of noises that add up. An infinite epsilon is None. Shares of a
+    noise that give a bound only up to delta follow in the pair. ``fixed`` tells whether an epoch
+    fixes the pulls of an arm, ``waits`` whether rounds have a wait.
     """
     fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import Shown, number_of, reason_of, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.errors import PlainText, describe_error, parse_number, refuse
+from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.run.schema import VERSION
 
 _DIGEST, _SCHEMA, _MIXED = "sha256", "schema", "mixed"
@@ -71,12 +71,12 @@ def _refuse_lossy(data: xr.Dataset) -> None:
         few.to_netcdf(file, engine="h5netcdf")
         read = xr.load_dataset(io.BytesIO(file.getbuffer()), engine="h5netcdf")
     except Exception as error:  # xarray and h5netcdf raise many types
-        refuse("data", Shown("..."), allowed, f"drop what is not ({reason_of(error)})")
+        refuse("data", PlainText("..."), allowed, f"drop what is not ({describe_error(error)})")
     for name in ("attrs", *few.variables):
         part = [] if name == "attrs" else [name]
         if _compute_digest(few[part]) != _compute_digest(read[part]):
             remedy = "drop it, or what it has of attributes; keep texts and numbers alone"
-            refuse("data", Shown(str(name)), allowed, remedy)
+            refuse("data", PlainText(str(name)), allowed, remedy)
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     try:
         data = xr.load_dataset(path, engine="h5netcdf")
     except Exception as error:  # h5py raises many types on damaged bytes
-        remedy = f"it is damaged or something else ({reason_of(error)})"
+        remedy = f"it is damaged or something else ({describe_error(error)})"
         refuse("path", str(path), "a readable result", remedy)
     digest = data.attrs.pop(_DIGEST, None)
     if digest is None:
@@ -134,7 +134,7 @@ def _decode_labels(data: xr.Dataset) -> xr.Dataset:
         if _MIXED in coordinate.attrs:
             labels = np.empty(coordinate.shape, object)
             for place, text in np.ndenumerate(coordinate.values):
-                number = number_of(str(text))
+                number = parse_number(str(text))
                 labels[place] = str(text) if number is None else number
             attrs = {n: value for n, value in coordinate.attrs.items() if n != _MIXED}
             data = data.assign_coords({name: (coordinate.dims, labels, attrs)})
@@ -165,7 +165,7 @@ def _sort_attrs(attrs: Mapping[Hashable, object]) -> list[tuple[str, object]]:
 
 
 def _check_path(path: str | os.PathLike[str]) -> Path:
-    path = checked_path("path", path)
+    path = check_path("path", path)
     if path.suffix != ".nc":
         refuse("path", str(path), "a file name ending in .nc", "change the ending")
     return path

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 
 from fmab_jax import __version__
-from fmab_jax.errors import Shown, count, refuse
+from fmab_jax.errors import PlainText, count, refuse
 from fmab_jax.resources import available_bytes as available_bytes
 from fmab_jax.resources import cores as cores
 from fmab_jax.resources import local_devices, refuse_after_fork
@@ -60,7 +60,7 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
         refuse("devices", devices, "devices such as jax.devices()", "leave it out for all of them")
     if any(device.process_index != jax.process_index() for device in used):
         allowed = "devices of this process, such as jax.local_devices()"
-        refuse("devices", Shown("..."), allowed, "leave it out for all of them")
+        refuse("devices", PlainText("..."), allowed, "leave it out for all of them")
     return used
 
 

@@ -1,4 +1,4 @@
-"""One block of a sweep, from its configs to its chunk's arrays; the same whoever computes it."""
+"""Computes one block of a sweep: configs in, arrays of a chunk out, the same on every worker."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from fmab_jax.run.outputs import collect_accumulators, compute_output, is_shippe
 from fmab_jax.run.outputs.standard import NUMBERS, STANDARD
 from fmab_jax.sweeps.chunks import KINDS, state_name
 
-# Copies of a block's curves that a device summarises with, and the part of its memory for them.
-_COPIES, _SPARE = 6, 0.3
-# Seeds that an output is tried on.
-_FEW = 8
+# A device summary needs so many copies of the curves, in this share of its memory.
+_COPIES, _MEMORY_SHARE = 6, 0.3
+# An output is validated on so many seeds.
+_SAMPLE_SEEDS = 8
 Series = Mapping[str, Any]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]; those over time may be on a
 device."""
 
 
 class Job(NamedTuple):
-    """All that computing a block takes; it can be pickled."""
+    """The input of a block; it can be pickled."""
 
     configs: tuple[Config, ...]  # of one program
     seeds: range | np.ndarray
     root_seed: int
     keep: str  # "curves" or "summary"
-    most_trials: int  # of the program's largest block, which the batch is chosen for
+    most_trials: int  # of the program's largest block; decides the size of a batch
     batch: int | None  # trials of a batch, or None to choose
-    rows: int = 1  # of the table that holds the configs of any of the program's blocks
+    rows: int = 1  # of the table that holds the configs of the program's largest block
 
     def sizes(self, devices: tuple[jax.Device, ...], lanes: int | None = None) -> Sizes:
-        """Returns the sizes that suit the program on some devices; arguments as in `estimate`."""
+        """Chooses sizes for the program on some devices; arguments as in `estimate`."""
         needs = self.configs[0].estimate_needs(self.most_trials, devices, self.batch, lanes)
         return Sizes(needs.batch, self.rows, needs.lanes)
 
@@ -49,73 +49,73 @@ def compute_block(
     job: Job,
     sizes: Sizes,
     devices: tuple[jax.Device, ...],
-    advanced: Callable[[int], None] = lambda trials: None,
+    on_batch: Callable[[int], None] = lambda trials: None,
     threads: int = 1,
 ) -> dict[str, np.ndarray]:
     """Returns the arrays of a block's chunk.
 
     Args:
         job: The block.
-        sizes: Of its batches, which fit.
-        devices: That share each batch.
-        advanced: Takes the number of trials of each batch that has ended.
-        threads: That summarise.
+        sizes: Sizes of its batches, which fit.
+        devices: Devices that share each batch.
+        on_batch: Called after each batch with its number of trials.
+        threads: Number of threads that summarise.
     """
     cells, seeds = len(job.configs), len(job.seeds)
-    which = np.repeat(np.arange(cells, dtype=np.int32), seeds)
-    trials = Trials(job.configs, which, np.tile(job.seeds, cells), job.root_seed)
+    cell_index = np.repeat(np.arange(cells, dtype=np.int32), seeds)
+    trials = Trials(job.configs, cell_index, np.tile(job.seeds, cells), job.root_seed)
     points = max(config.requested_points for config in job.configs)
     results = TrialResults(len(trials.seeds), points, job.configs[0].outputs)
-    stays = _stays_on_device(job, devices)
+    on_device = _is_summarised_on_device(job, devices)
     for start, outcome in batches.run_trials(
-        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=stays
+        trials, sizes.batch, devices, sizes.lanes, sizes.rows, keep_on_device=on_device
     ):
         results.put(start, outcome)
-        advanced(len(outcome.rounds))
+        on_batch(len(outcome.rounds))
     with own_settings():
         series = {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in results.gather().items()}
-    return _chunk_of(series, job, threads)
+    return _build_chunk(series, job, threads)
 
 
-def _stays_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
-    """Tells whether a block's curves stay on a device: only what is reduced there is wanted."""
+def _is_summarised_on_device(job: Job, devices: Sequence[jax.Device]) -> bool:
+    """Returns whether a device reduces the curves of a block without copying them."""
     config = job.configs[0]
     reduces = all(isinstance(output, Reduce) for output in config.outputs)
     if job.keep != "summary" or not reduces or not resources.keeps_curves(devices):
         return False
     memory = resources.memory_of(devices[0])
     needed = _COPIES * len(job.configs) * len(job.seeds) * config.curve_bytes
-    # NumPy adds a single column pairwise.
-    return (not memory or needed <= _SPARE * memory) and config.requested_points > 1
+    # NumPy sums a single column pairwise, with other rounding.
+    return (not memory or needed <= _MEMORY_SHARE * memory) and config.requested_points > 1
 
 
-def _chunk_of(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
+def _build_chunk(series: Series, job: Job, threads: int) -> dict[str, np.ndarray]:
     arrays = dict(series)
-    # Few bytes hold a count of rounds.
+    # The smallest type that holds the counts saves space.
     rounds_by = arrays["rounds_by"]
     if isinstance(rounds_by, np.ndarray):
         arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     if job.keep == "summary":
         return _summarise(arrays, job.configs, threads)
-    # Outputs of curves are computed when they are read: broken promises are refused now.
-    few = {name: values[:, :_FEW] for name, values in series.items()}
+    # Outputs of curves are computed when read; a broken output must fail now.
+    sample = {name: values[:, :_SAMPLE_SEEDS] for name, values in series.items()}
     for output in job.configs[0].outputs:
         if not is_shipped(output):
-            _compute_output(output, few, job.configs)
+            _compute_output(output, sample, job.configs)
     return arrays
 
 
 def _compute_output(output: Output, curves: Series, configs: Sequence[Config]) -> list[np.ndarray]:
-    """Returns an output of each cell."""
+    """Returns an output, one array per cell."""
     seeds = curves["regret"].shape[1]
     return [
-        compute_output(output, _reader(curves, cell, at), at.facts, at.size, seeds)
-        for cell, at in enumerate(configs)
+        compute_output(output, _make_reader(curves, cell, config), config.facts, config.size, seeds)
+        for cell, config in enumerate(configs)
     ]
 
 
 def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
-    """Returns moments by cell, and (row, value, count) of whole numbers."""
+    """Returns moments by cell, and tallies (row, value, count) of whole numbers."""
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
@@ -132,14 +132,16 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     for output in configs[0].outputs:
         if isinstance(output, Reduce):
             with own_settings():
-                readers = [_reader(curves, cell, config) for cell, config in enumerate(configs)]
+                readers = [
+                    _make_reader(curves, cell, config) for cell, config in enumerate(configs)
+                ]
                 fields = [{name: read(name) for name in FIELDS} for read in readers]
             states = [
                 reduce_seeds(output, record, config.facts)
                 for record, config in zip(fields, configs, strict=True)
             ]
-            for number, leaves in enumerate(zip(*states, strict=True)):
-                arrays[state_name(output.name, number)] = np.stack(leaves)
+            for number, leaf_values in enumerate(zip(*states, strict=True)):
+                arrays[state_name(output.name, number)] = np.stack(leaf_values)
             continue
         values = _compute_output(output, curves, configs)
         parts = [summary.compute_moments(x.reshape(len(x), -1), full=False) for x in values]
@@ -169,8 +171,8 @@ def _summarise(curves: Series, configs: Sequence[Config], threads: int) -> dict[
     return arrays
 
 
-def _reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
-    """Returns what gives the arrays of one cell's seeds, at its own recorded slots."""
+def _make_reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
+    """Returns a function from names to arrays of one cell, cut to its recorded slots."""
     accumulators = {
         accumulator.name: accumulator.dims for accumulator in collect_accumulators(config.outputs)
     }
@@ -180,17 +182,17 @@ def _reader(curves: Series, cell: int, config: Config) -> Callable[[str], np.nda
             name, (np.dtype(np.float64), "time" in accumulators.get(name, ()))
         )
         values = curves[name][cell] if name in curves else np.zeros_like(curves["regret"][cell])
-        # Few bytes hold a count of rounds, too few for what is made of it.
+        # Stored counts have a small type in which outputs would overflow.
         return (values[..., : config.points] if over_time else values).astype(dtype, copy=False)
 
     return array
 
 
 def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stacks arrays; what shorter ones lack is NaN."""
+    """Stacks arrays; shorter ones are padded with NaN."""
     shape = np.max([array.shape for array in arrays], axis=0)
     stack = np.full((len(arrays), *shape), np.nan)
-    for place, array in enumerate(arrays):
-        index: Any = (place, *map(slice, array.shape))
+    for row, array in enumerate(arrays):
+        index: tuple[int | slice, ...] = (row, *map(slice, array.shape))
         stack[index] = array
     return stack

@@ -1,7 +1,7 @@
-"""The chunks of a study, and which of them make up a cell.
+"""The chunks of a study, and which of them cover a cell.
 
-A *chunk* holds some cells for one range of seeds. Chunks lie in a `store.Store`, or in memory;
-which of them make up a cell is worked out from their facts alone.
+A *chunk* holds some cells for one range of seeds. Chunks lie in a `store.Store` or in memory; their
+facts alone decide which of them cover a cell.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from fmab_jax.analysis import summary
 from fmab_jax.core.outputs import Output, Reduce
 from fmab_jax.sweeps.precision import Precision, relative_width
-from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.store import Entry, Record, Store
 
 KINDS = summary.Moments._fields[1:]
-"""What a summary keeps of a series, besides the number of seeds."""
-# Chunks that a reader keeps at hand.
-_AT_HAND = 4
+"""Arrays of a summarised series, besides the number of seeds."""
+# Chunks that stay in memory.
+_CACHE_SIZE = 4
 
 
 def state_name(output: str, number: int) -> str:
@@ -32,7 +32,7 @@ def state_name(output: str, number: int) -> str:
 
 
 def as_slice(places: np.ndarray) -> np.ndarray | slice:
-    """Returns places as a slice where they lie side by side: then nothing is copied."""
+    """Returns consecutive places as a slice, which copies nothing."""
     if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
         return slice(int(places[0]), int(places[-1]) + 1)
     return places
@@ -52,24 +52,24 @@ class Results:
 
     def __init__(
         self,
-        header: Mapping[str, Any],
+        header: Record,
         source: Store | Memory,
         entries: Iterable[Entry],
         outputs: tuple[Output, ...] = (),
     ) -> None:
         self.header = header
-        self.outputs = outputs  # that the study asks for besides the usual ones
+        self.outputs = outputs  # optional outputs of the study
         until = header.get("until")
         self._until = None if until is None else Precision(**until)
         seeds = header.get("seeds", 0)
         self._looks = [seeds] if self._until is None else self._until.looks(seeds)
-        self.hold(source, entries)
+        self.replace_entries(source, entries)
 
-    def hold(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
-        """Takes these chunks, to be read from there, in place of those it had."""
+    def replace_entries(self, source: Store | Memory, entries: Iterable[Entry]) -> None:
+        """Replaces all chunks, and the source to read them from."""
         self.source, self.entries = source, [*entries]
         self.parts: dict[str, list[Part]] = {}
-        # By cell and look, whether the band was narrow enough.
+        # Whether the band was narrow enough, by (cell, look).
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
         self._lock = threading.Lock()
@@ -77,16 +77,16 @@ class Results:
             self._list_parts(entry)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process that reads has its own chunks at hand.
+        # Another process starts with an empty cache and its own lock.
         return Results, (self.header, self.source, self.entries, self.outputs)
 
     @property
     def curves(self) -> bool:
-        """Whether single seeds are kept."""
+        """Whether chunks hold single seeds, not summaries."""
         return bool(self.header["keep"] == "curves")
 
     def add(self, entry: Entry) -> None:
-        """Takes note of one more chunk."""
+        """Adds a chunk."""
         self.entries.append(entry)
         self._list_parts(entry)
 
@@ -96,27 +96,27 @@ class Results:
             for row, cell in enumerate(entry.facts["cells"]):
                 self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
 
-    def chain(self, cell: str, stop: int) -> list[Part]:
-        """Returns parts that cover a cell's first ``stop`` seeds, without gap, as far as can be.
+    def find_chain(self, cell: str, stop: int) -> list[Part]:
+        """Returns parts that cover the most of a cell's first ``stop`` seeds without a gap.
 
-        Of single seeds, a part of a chunk can be used; of a summary only the whole.
+        Curves can be cut at any seed; a summary can only be used whole.
         """
-        chosen: list[Part] = []
+        parts: list[Part] = []
         at = 0
         if self.curves:
             for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
                 if part.start <= at < min(part.stop, stop):
-                    chosen.append(part._replace(start=at, stop=min(part.stop, stop)))
-                    at = chosen[-1].stop
-            return chosen
-        reach = self._reach(cell, stop)
+                    parts.append(part._replace(start=at, stop=min(part.stop, stop)))
+                    at = parts[-1].stop
+            return parts
+        reach = self._find_reach(cell, stop)
         while at in reach:
-            chosen.append(reach[at][1])
-            at = chosen[-1].stop
-        return chosen
+            parts.append(reach[at][1])
+            at = parts[-1].stop
+        return parts
 
-    def _reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
-        """Returns, from each seed, how far whole parts lead up to ``stop``, and their first."""
+    def _find_reach(self, cell: str, stop: int) -> dict[int, tuple[int, Part]]:
+        """Returns, by first seed, how far whole parts reach up to ``stop``, and the first part."""
         reach: dict[int, tuple[int, Part]] = {}
         for part in sorted(self.parts.get(cell, ()), key=lambda p: (p.start, p.stop), reverse=True):
             if part.stop <= stop:
@@ -125,129 +125,135 @@ class Results:
                     reach[part.start] = end, part
         return reach
 
-    def seeds(self, cell: str, stop: int) -> int:
-        """Returns how many of the cell's first ``stop`` seeds are there, without a gap."""
-        chain = self.chain(cell, stop)
+    def count_seeds(self, cell: str, stop: int) -> int:
+        """Returns how many of the cell's first ``stop`` seeds are computed without a gap."""
+        chain = self.find_chain(cell, stop)
         return chain[-1].stop if chain else 0
 
-    def gaps(
-        self, cell: str, start: int, stop: int, wanted: int | None = None
+    def find_gaps(
+        self, cell: str, start: int, stop: int, target: int | None = None
     ) -> list[tuple[int, int]]:
-        """Returns the ranges in [start, stop) still to be computed, of ``wanted`` seeds or stop."""
-        wanted = stop if wanted is None else wanted
+        """Returns missing ranges in [start, stop); ``target`` seeds are needed, by default stop."""
+        target = stop if target is None else target
         if self.curves:
             spans = [(part.start, part.stop) for part in self.parts.get(cell, ())]
         else:
-            # Whole parts, wherever blocks are cut now, and as far as they do not overlap.
-            spans = [(first, end) for first, (end, _) in self._reach(cell, wanted).items()]
+            # Summaries cannot be cut, so only whole parts that do not overlap count.
+            spans = [(first, end) for first, (end, _) in self._find_reach(cell, target).items()]
         missing, at = [], 0
-        for first, end in [*sorted(spans), (wanted, wanted)]:
+        for first, end in [*sorted(spans), (target, target)]:
             if self.curves or first >= at:
                 missing.append((max(at, start), min(first, stop)))
                 at = max(at, end)
         return [(a, b) for a, b in missing if a < b]
 
-    def missing(self, cell: str) -> int:
-        """Returns how many of a cell's seeds are missing, as far as is known."""
-        wanted, complete = self.judged(cell)
-        return 0 if complete else sum(b - a for a, b in self.gaps(cell, 0, wanted))
+    def count_missing(self, cell: str) -> int:
+        """Returns how many seeds a cell lacks up to its next look."""
+        target, complete = self.assess(cell)
+        return 0 if complete else sum(b - a for a, b in self.find_gaps(cell, 0, target))
 
-    def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
-        """Returns the versions that the parts of these cells were computed with."""
+    def collect_versions(self, stops: Mapping[str, int]) -> dict[str, str]:
+        """Returns the versions that computed the parts of these cells."""
         versions: dict[str, set[str]] = {}
         for cell, stop in stops.items():
-            for part in self.chain(cell, stop):
+            for part in self.find_chain(cell, stop):
                 for name, version in part.entry.facts["made_by"].items():
                     versions.setdefault(name, set()).add(version)
         return self.header["made_by"] | {n: ", ".join(sorted(v)) for n, v in versions.items()}
 
-    def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand; threads wait for each other."""
+    def load_chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
+        """Reads a chunk, or returns it from the cache; one thread at a time."""
         with self._lock:
             if entry.chunk not in self._chunks:
                 self._chunks[entry.chunk] = self.source.read(entry)
-                if len(self._chunks) > _AT_HAND:
+                if len(self._chunks) > _CACHE_SIZE:
                     self._chunks.popitem(last=False)
             self._chunks.move_to_end(entry.chunk)
             return self._chunks[entry.chunk]
 
-    def values(
-        self, cell: str, name: str, seeds: np.ndarray, dtype: Any, index: tuple[Any, ...] = ()
+    def read_values(
+        self,
+        cell: str,
+        name: str,
+        seeds: np.ndarray,
+        dtype: np.typing.DTypeLike,
+        index: tuple[slice | np.ndarray, ...] = (),
     ) -> np.ndarray:
-        """Returns an array of some seeds of a cell, all of which are there.
+        """Returns an array for some computed seeds of a cell.
 
         Args:
-            cell: Its hash.
-            name: The array's.
-            seeds: Which.
-            dtype: Of the result.
-            index: Which of a seed's values.
+            cell: Hash of the cell.
+            name: Name of the array.
+            seeds: The seeds.
+            dtype: Type of the result.
+            index: Index into the values of a seed.
         """
         out = None
-        for part in self.chain(cell, int(seeds.max()) + 1):
-            inside = (seeds >= part.start) & (seeds < part.stop)
-            if not inside.any():
+        for part in self.find_chain(cell, int(seeds.max()) + 1):
+            mask = (seeds >= part.start) & (seeds < part.stop)
+            if not mask.any():
                 continue
-            rows = seeds[inside] - part.entry.facts["seeds"][0]
-            values = self.chunk(part.entry)[name][part.row][as_slice(rows)]
+            rows = seeds[mask] - part.entry.facts["seeds"][0]
+            values = self.load_chunk(part.entry)[name][part.row][as_slice(rows)]
             values = values[(slice(None), *index)]
-            if inside.all():
+            if mask.all():
                 return values.astype(dtype, copy=False)
             if out is None:
                 out = np.empty((len(seeds), *values.shape[1:]), dtype)
-            out[inside] = values
+            out[mask] = values
         assert out is not None
         return out
 
-    def has(self, cell: str, name: str) -> bool:
-        """Tells whether the chunks of a cell hold an array."""
-        return name in self.chunk(self.parts[cell][0].entry)
+    def has_array(self, cell: str, name: str) -> bool:
+        """Returns whether the chunks of a cell hold an array."""
+        return name in self.load_chunk(self.parts[cell][0].entry)
 
-    def moments(
+    def merge_moments(
         self, cell: str, name: str, stop: int, sizes: Sequence[int] | None = None
     ) -> summary.Moments:
-        """Returns the merged moments of a summarised series; with ``sizes``, of so many, in a row.
+        """Merges the moments of a summarised series.
 
-        What is stored beside cells of more agents, arms or slots is padded.
+        Arrays beside cells of more agents, arms or slots are padded; ``sizes`` cuts and flattens
+        them.
         """
 
         def read(part: Part, kind: str) -> np.ndarray:
-            values = self.chunk(part.entry)[f"{name}_{kind}"][part.row]
+            values = self.load_chunk(part.entry)[f"{name}_{kind}"][part.row]
             return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
 
         return summary.merge_all(
             summary.Moments(part.stop - part.start, *(read(part, kind) for kind in KINDS))
-            for part in self.chain(cell, stop)
+            for part in self.find_chain(cell, stop)
         )
 
-    def state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
-        """Returns the arrays of a reduction's merged state."""
+    def merge_state(self, cell: str, output: Reduce, stop: int) -> list[np.ndarray]:
+        """Merges the states of a reduction and returns its arrays."""
 
         def read(part: Part) -> Any:
-            chunk = self.chunk(part.entry)
+            chunk = self.load_chunk(part.entry)
             names = [state_name(output.name, i) for i in range(len(output.initial_arrays))]
             return output.state([chunk[name][part.row] for name in names])
 
-        states = [read(part) for part in self.chain(cell, stop)]
-        merged = functools.reduce(output.merge, states)
-        return [np.asarray(x) for x in jax.tree.leaves(merged)]
+        states = [read(part) for part in self.find_chain(cell, stop)]
+        total = functools.reduce(output.merge, states)
+        return [np.asarray(x) for x in jax.tree.leaves(total)]
 
-    def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the merged (values, counts) of a summarised whole number."""
+    def merge_counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Merges the (values, counts) of a summarised whole number."""
         counts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        for part in self.chain(cell, stop):
-            chunk = self.chunk(part.entry)
+        for part in self.find_chain(cell, stop):
+            chunk = self.load_chunk(part.entry)
             rows = chunk[f"{name}_row"] == part.row
             counts.append((chunk[f"{name}_value"][rows], chunk[f"{name}_count"][rows]))
         return summary.add_counts(counts)
 
-    def judged(self, cell: str) -> tuple[int, bool]:
-        """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""
+    def assess(self, cell: str) -> tuple[int, bool]:
+        """Returns (seeds, True) for a complete cell, else (seeds of its next look, False)."""
         for look in self._looks:
-            if self.seeds(cell, look) < look:
+            if self.count_seeds(cell, look) < look:
                 return look, False
             if self._until is not None and (cell, look) not in self.narrow:
-                regret = self.moments(cell, "regret", look)
+                regret = self.merge_moments(cell, "regret", look)
                 width = relative_width(regret, self.header["look_level"])
                 self.narrow[cell, look] = width <= self._until.relative
             if self.narrow.get((cell, look)):
@@ -256,13 +262,13 @@ class Results:
 
 
 class Memory:
-    """Chunks of a sweep without a store: as a `Store` has them, in a dictionary."""
+    """Chunks of a sweep without a store, with the methods of `Store`."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, dict[str, np.ndarray]] = {}
 
-    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
-        """Keeps a chunk."""
+    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Record) -> Entry:
+        """Stores a chunk."""
         self._chunks[chunk] = dict(arrays)
         return Entry(chunk, 0, "", dict(facts))
 

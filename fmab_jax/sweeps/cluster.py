@@ -1,9 +1,9 @@
-"""Blocks as tasks of a Dask cluster: what the client's process does, and what a worker does.
+"""Blocks as tasks of a Dask cluster: the code of the client and of the workers.
 
-The client holds the plan and the store. It keeps a few tasks per thread with the scheduler, takes
-one result at a time, and adds tasks as they end: so many workers as there are, so much memory as
-that takes. A task whose worker died is run again elsewhere by the scheduler; a task that fails by
-itself ends the sweep. Every task checks that its worker has the client's package and versions.
+The client holds the plan and the store. It submits a few tasks per thread, takes one result at a
+time, and submits more as tasks end, so memory is bounded and workers may come and go. The scheduler
+runs the task of a dead worker again; a task that raises ends the sweep. Every task checks that its
+worker has the client's package and versions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
-from fmab_jax.errors import Refusal, reason_of, refuse
+from fmab_jax.errors import Refusal, describe_error, refuse
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Job, compute_block
@@ -32,172 +32,174 @@ from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.study import collect_provenance
 
 INSTALL = 'pip install "fmab_jax[dask]"'
-# Tasks with the scheduler for each thread of a worker: one that runs, and the next.
-_AHEAD = 2
+# One task that runs, and one that waits.
+_TASKS_PER_THREAD = 2
 _POLL_S = 1.0
 _CONNECT_S = 10.0
 
 
 class _Call(NamedTuple):
-    """A call that is made where it is unpickled.
+    """A call that unpickling makes.
 
-    So a worker without this package fails in the task, and the scheduler needs no package at all.
+    So a worker without this package fails inside the task, and the scheduler does not need it.
     """
 
     function: Callable[[bytes], Any]
-    order: bytes
+    payload: bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.function, (self.order,)
+        return self.function, (self.payload,)
 
 
 class Cluster:
-    """The workers of a Dask client, connected and not asynchronous, as a sweep uses them."""
+    """The workers of a connected, synchronous Dask client."""
 
     def __init__(self, client: Any) -> None:
-        distributed = _distributed("client", client)
+        distributed = _import_distributed("client", client)
         usable = isinstance(client, distributed.Client) and not client.asynchronous
         if not usable or client.status != "running":
             allowed = "a dask.distributed.Client, connected and not asynchronous"
             refuse("client", client, allowed, "pass distributed.Client(address)")
         self.client = client
-        # A client that is closed forgets it.
+        # A closed client has no address.
         self.address = client.scheduler.address
-        self.made_by: dict[str, str] = {}
+        self.versions: dict[str, str] = {}
         self.workers = self.threads = -1
-        self._counted = 0.0
+        self._count_time = 0.0
 
-    def agree(self, progress: Progress) -> dict[str, str]:
-        """Waits for a worker and returns the versions that all workers and this process share."""
-        while not self.made_by:
-            self._count(progress)
-            for worker, made_by in self._ask():
-                platform = self.made_by.get("platform", made_by["platform"])
-                self.made_by = collect_provenance(platform)
-                _check_versions(f"worker {worker}", made_by, self.made_by)
-            if not self.made_by:
+    def agree_on_versions(self, progress: Progress) -> dict[str, str]:
+        """Waits for a worker; returns the versions that all workers and this process share."""
+        while not self.versions:
+            self._count_threads(progress)
+            for worker, worker_versions in self._collect_versions():
+                platform = self.versions.get("platform", worker_versions["platform"])
+                self.versions = collect_provenance(platform)
+                _check_versions(f"worker {worker}", worker_versions, self.versions)
+            if not self.versions:
                 time.sleep(_POLL_S / 4)
-        return self.made_by
+        return self.versions
 
-    def _ask(self) -> list[tuple[str, dict[str, str]]]:
-        """Returns the versions of each worker; refuses one that has not even the package."""
-        with self._connected():
-            answers = self.client.run(_provenance_here, on_error="return")
+    def _collect_versions(self) -> list[tuple[str, dict[str, str]]]:
+        """Returns the versions of each worker; refuses a worker without the package."""
+        with self._name_lost_scheduler():
+            answers = self.client.run(_collect_worker_provenance, on_error="return")
         for worker, answer in sorted(answers.items()):
             if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise Refusal.line(_cannot_run(f"worker {worker}", answer)) from answer
+                raise Refusal.line(_describe_import_failure(f"worker {worker}", answer)) from answer
         # A worker that just disconnected raised a connection error.
         return sorted((name, x) for name, x in answers.items() if isinstance(x, dict))
 
     def compute(
         self, jobs: Sequence[Job], progress: Progress
     ) -> Generator[tuple[int, Any, int], None, None]:
-        """Yields numbers of jobs, their chunks' arrays, and how many compilations that took.
+        """Yields (number of a job, arrays of its chunk, compilations) as tasks end.
 
-        What is left is cancelled when nobody listens.
+        Closing the generator cancels the remaining tasks.
 
         Raises:
             ConnectionError: If the scheduler is lost.
             ChildProcessError: If a task's workers died again and again.
-            Exception: What a task raised.
+            Exception: The error of a task.
         """
         waiting = deque(enumerate(jobs))
         running: dict[Any, int] = {}
         try:
             while waiting or running:
-                self._count(progress)
-                while waiting and len(running) < _AHEAD * self.threads:
+                self._count_threads(progress)
+                while waiting and len(running) < _TASKS_PER_THREAD * self.threads:
                     number, job = waiting.popleft()
                     call = pickle.dumps(_Call(_compute_task, self._pack(job)), protocol=5)
-                    with self._connected():
+                    with self._name_lost_scheduler():
                         running[self.client.submit(pickle.loads, call, pure=False)] = number
                 for future in self._wait(list(running)):
                     number = running[future]
                     try:
                         arrays, compilations = self._result(future, jobs[number])
                     finally:
-                        # Its worker keeps it no longer; and one chunk at a time is here.
+                        # The worker may free the result; this process holds one chunk at a time.
                         future.release()
                     del running[future]
                     yield number, arrays, compilations
                     del arrays
         finally:
             if running:
-                with suppress(Exception):  # of a scheduler that is lost
+                with suppress(Exception):  # the scheduler may be lost
                     self.client.cancel(list(running), force=True)
 
     def _pack(self, job: Job) -> bytes:
         import cloudpickle
 
-        # The task is unpickled last: another package might not even be able to.
-        packed = cloudpickle.dumps(job, protocol=5)
-        # Only the plug-in files that it names; names hold a digest, and stand for nothing else.
-        sources = [tuple(source) for source in plugin_sources() if source.name.encode() in packed]
-        return pickle.dumps((self.made_by, _uses_cache(), sources, packed), protocol=5)
+        # The job is pickled inside, since a worker with other versions may fail to unpickle it.
+        job_bytes = cloudpickle.dumps(job, protocol=5)
+        # Names of plug-in modules hold a digest, so a match in the bytes is a real use.
+        sources = [
+            tuple(source) for source in plugin_sources() if source.name.encode() in job_bytes
+        ]
+        return pickle.dumps((self.versions, _uses_cache(), sources, job_bytes), protocol=5)
 
     def _wait(self, running: list[Any]) -> list[Any]:
-        """Returns the futures that have ended; none, after a while, if none has."""
+        """Returns the futures that have ended, after at most a second."""
         if not running:
             time.sleep(_POLL_S / 4)
             return []
-        wait = _distributed("client", self.client).wait
-        with self._connected(), self.client.as_current(), suppress(TimeoutError):
+        wait = _import_distributed("client", self.client).wait
+        with self._name_lost_scheduler(), self.client.as_current(), suppress(TimeoutError):
             return list(wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED").done)
         return []
 
     def _result(self, future: Any, job: Job) -> Any:
         from distributed.scheduler import KilledWorker
 
-        with self._connected():
+        with self._name_lost_scheduler():
             if future.status != "error":
                 return future.result()
             error = future.exception()
         # A failed task has no result: its own error is raised.
         if isinstance(error, KilledWorker):
-            what = f"{job.configs[0].algorithm.name}, seeds {job.seeds[0]} to {job.seeds[-1]}"
+            task = f"{job.configs[0].algorithm.name}, seeds {job.seeds[0]} to {job.seeds[-1]}"
             raise ChildProcessError(
-                f"workers died again and again over one chunk ({what}): give them more "
+                f"workers died again and again over one chunk ({task}): give them more "
                 "memory, or use a smaller chunk; their logs say more"
             ) from error
         if isinstance(error, ImportError):
-            self._ask()  # names the worker that has not even the package
-            raise Refusal.line(_cannot_run("a worker", error)) from error
+            self._collect_versions()  # refuses by name a worker without the package
+            raise Refusal.line(_describe_import_failure("a worker", error)) from error
         raise error
 
-    def _count(self, progress: Progress) -> None:
-        """Counts the workers' threads, at most once in a while, and tells where they changed."""
-        if self.threads > 0 and time.monotonic() - self._counted < _POLL_S:
+    def _count_threads(self, progress: Progress) -> None:
+        """Counts the workers' threads, at most once a second, and reports changes."""
+        if self.threads > 0 and time.monotonic() - self._count_time < _POLL_S:
             return
-        with self._connected():
+        with self._name_lost_scheduler():
             threads = self.client.nthreads()
-        self._counted, before = time.monotonic(), (self.workers, self.threads)
+        self._count_time, old_size = time.monotonic(), (self.workers, self.threads)
         self.workers, self.threads = len(threads), sum(threads.values())
-        if before != (self.workers, self.threads):
-            progress.workers(self.workers, self.threads)
+        if old_size != (self.workers, self.threads):
+            progress.report_workers(self.workers, self.threads)
 
     @contextmanager
-    def _connected(self) -> Iterator[None]:
-        """Says it in one line where the scheduler is lost, or does not answer."""
+    def _name_lost_scheduler(self) -> Iterator[None]:
+        """Raises a one-line error if the scheduler is lost or does not answer."""
         try:
             yield
             if self.client.status != "running":
                 raise ConnectionError("the client is closed")
         except Exception as error:
-            # A closed client raises whatever its parts do.
-            known = isinstance(error, (OSError, CancelledError))
-            if not known and self.client.status == "running":
+            # A closed client may raise any error.
+            is_connection_error = isinstance(error, (OSError, CancelledError))
+            if not is_connection_error and self.client.status == "running":
                 raise
-            lost = f"the Dask scheduler {self.address} is lost, or does not answer"
-            raise ConnectionError(f"{lost} ({reason_of(error)})") from error
+            message = f"the Dask scheduler {self.address} is lost, or does not answer"
+            raise ConnectionError(f"{message} ({describe_error(error)})") from error
 
 
 def _uses_cache() -> bool:
-    """Tells whether JAX keeps compiled programs."""
+    """Returns whether JAX caches compiled programs on disk."""
     return bool(jax.config.values.get("jax_compilation_cache_dir"))
 
 
-def _distributed(field: str, value: Any) -> Any:
-    """Returns the module `distributed`, which the package does not need without that field."""
+def _import_distributed(field: str, value: object) -> Any:
+    """Imports `distributed`, an optional dependency, or refuses the field."""
     try:
         import distributed
     except ImportError:
@@ -206,10 +208,10 @@ def _distributed(field: str, value: Any) -> Any:
 
 
 @contextmanager
-def connected(scheduler: str) -> Iterator[Any]:
-    """Connects to a scheduler, given by its address or the .json file that it wrote."""
-    distributed = _distributed("scheduler", scheduler)
-    # A line of our own says what Dask logs of a lost connection.
+def connect(scheduler: str) -> Iterator[Any]:
+    """Connects to a scheduler by its address, or by the .json file that it wrote."""
+    distributed = _import_distributed("scheduler", scheduler)
+    # A lost connection is reported in one line, not by Dask's log.
     for name in ("distributed", "distributed.client", "distributed.comm", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     address = scheduler
@@ -217,13 +219,13 @@ def connected(scheduler: str) -> Iterator[Any]:
         if scheduler.endswith(".json"):
             with open(scheduler, encoding="utf-8") as file:
                 address = json.load(file)["address"]
-        # Dask itself waits for ever where somebody else listens.
+        # Dask waits forever for an address where another program listens.
         asyncio.run(asyncio.wait_for(_greet(address), _CONNECT_S))
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except Exception as error:  # of whatever was read as an answer
-        silent = isinstance(error, TimeoutError) or "Timed out" in str(error)
-        why = f"none answered in {_CONNECT_S:g} s" if silent else reason_of(error)
-        remedy = f"start one, with: dask scheduler ({address}: {why})"
+    except Exception as error:  # parsing the answer of another program may raise anything
+        is_timeout = isinstance(error, TimeoutError) or "Timed out" in str(error)
+        reason = f"none answered in {_CONNECT_S:g} s" if is_timeout else describe_error(error)
+        remedy = f"start one, with: dask scheduler ({address}: {reason})"
         allowed = "the address of a running Dask scheduler, or the .json file that it wrote"
         refuse("scheduler", scheduler, allowed, remedy)
     try:
@@ -234,82 +236,81 @@ def connected(scheduler: str) -> Iterator[Any]:
 
 
 async def _greet(address: str) -> None:
-    """Exchanges greetings with a scheduler; anything may come up where somebody else answers."""
+    """Asks a scheduler for its identity; another program's answer may raise any error."""
     from distributed import Security
     from distributed.core import rpc
 
     arguments = Security().get_connection_args("client")
-    async with rpc(address, connection_args=arguments, timeout=_CONNECT_S) as there:
-        kind = (await there.identity())["type"]
+    async with rpc(address, connection_args=arguments, timeout=_CONNECT_S) as remote:
+        kind = (await remote.identity())["type"]
     if kind != "Scheduler":
         raise ValueError(f"a {kind} answers there, and no scheduler")
 
 
-# What follows runs in the workers.
+# --- code of the workers ---
 
-_LOADING = threading.Lock()
-_COMPILING = threading.Lock()
-_WHOLE = threading.Lock()
+_LOAD_LOCK = threading.Lock()
+_COMPILE_LOCK = threading.Lock()
+_DEVICE_LOCK = threading.Lock()
 
 
-def _provenance_here() -> dict[str, str]:
-    """Returns what bits depend on in this process; starts JAX."""
+def _collect_worker_provenance() -> dict[str, str]:
+    """Returns the versions and the platform of this process; starts JAX."""
     return collect_provenance(resources.checked_devices(None)[0].platform)
 
 
-def _compute_task(order: bytes) -> tuple[Any, int]:
+def _compute_task(payload: bytes) -> tuple[Any, int]:
     """Computes a block on the devices of this worker."""
     from distributed import get_worker
 
-    job = _open(order)
+    job = _unpack_job(payload)
     devices = resources.checked_devices(None)
-    # A lone CPU device runs as many batches at once as it is asked to, one in each thread of the
-    # worker; anything else is filled by one.
-    alone = len(devices) == 1 and devices[0].platform == "cpu"
+    # A single CPU device runs a batch in each thread of the worker; one batch fills other devices.
+    is_single_cpu = len(devices) == 1 and devices[0].platform == "cpu"
     sizes = job.sizes(devices, 1)
-    if alone:
+    if is_single_cpu:
         sizes = sizes._replace(lanes=int(get_worker().state.nthreads))
-    with _COMPILING:
-        before = compilation.compile_program.cache_info().misses
+    with _COMPILE_LOCK:
+        old_misses = compilation.compile_program.cache_info().misses
         sizes = compilation.fit_sizes(job.configs[0].program, sizes, devices)
-        compilations = compilation.compile_program.cache_info().misses - before
-    with nullcontext() if alone else _WHOLE:
+        compilations = compilation.compile_program.cache_info().misses - old_misses
+    with nullcontext() if is_single_cpu else _DEVICE_LOCK:
         return compute_block(job, sizes._replace(lanes=1), devices), compilations
 
 
-def _open(order: bytes) -> Job:
-    """Unpacks an order, with the plug-ins that it needs, and refuses another package's."""
-    made_by, cache, sources, packed = pickle.loads(order)
-    with _LOADING:
-        _check_versions(_here(), _provenance_here(), made_by)
+def _unpack_job(payload: bytes) -> Job:
+    """Unpacks a job and its plug-ins; refuses a job of another version."""
+    versions, cache, sources, job_bytes = pickle.loads(payload)
+    with _LOAD_LOCK:
+        _check_versions(_name_worker(), _collect_worker_provenance(), versions)
         if cache and not _uses_cache():
             with suppress(Refusal):
                 use_compilation_cache()
         try:
             import_sources([Source(*source) for source in sources])
-            job: Job = pickle.loads(packed)
+            job: Job = pickle.loads(job_bytes)
         except ImportError as error:
-            module = getattr(error, "name", None) or reason_of(error)
+            module = getattr(error, "name", None) or describe_error(error)
             remedy = f"install it there, or use client.upload_file('{module}.py')"
-            raise Refusal.line(f"{_here()}: cannot import {module}; {remedy}") from error
+            raise Refusal.line(f"{_name_worker()}: cannot import {module}; {remedy}") from error
     return job
 
 
-def _check_versions(worker: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            like = "the other workers'" if name == "platform" else "this process's"
-            text = f"{worker}: {name} is {found.get(name)}, and {like} is {value}"
+def _check_versions(worker: str, versions: Mapping[str, str], reference: Mapping[str, str]) -> None:
+    for name, value in reference.items():
+        if versions.get(name) != value:
+            owner = "the other workers'" if name == "platform" else "this process's"
+            text = f"{worker}: {name} is {versions.get(name)}, and {owner} is {value}"
             raise Refusal.line(f"{text}; install the same everywhere")
 
 
-def _cannot_run(worker: str, error: BaseException) -> str:
+def _describe_import_failure(worker: str, error: BaseException) -> str:
     remedy = "install the same fmab_jax there"
-    return f"{worker}: cannot run this package ({reason_of(error)}); {remedy}"
+    return f"{worker}: cannot run this package ({describe_error(error)}); {remedy}"
 
 
-def _here() -> str:
-    """Returns how this worker is called."""
+def _name_worker() -> str:
+    """Returns the name of this worker, for errors."""
     from distributed import get_worker
 
     return f"worker {get_worker().address} on {socket.gethostname()}"

@@ -15,14 +15,14 @@ from fmab_jax.analysis.costs import read_exposure
 from fmab_jax.analysis.tables import check_result
 from fmab_jax.core.outputs import OF_RESULTS
 from fmab_jax.errors import flag, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.files import check_path, refuse_taken, whole_file
 from fmab_jax.run.netcdf import save
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Columns of a table besides the swept parameters, where all rows have the same.
-_WHAT = ("algorithm", "agents", "arms", "horizon", "epsilon")
+# Columns of a table that hold one value of the whole result.
+_CONFIG_COLUMNS = ("algorithm", "agents", "arms", "horizon", "epsilon")
 
 
 def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -56,7 +56,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
         >>> len(path.read_text().splitlines())  # a header, and a line for each seed and slot
         2001
     """
-    path = checked_path("path", path)
+    path = check_path("path", path)
     flag("overwrite", overwrite)
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         refuse("data", data, "a result of simulate or sweep", "pass it unchanged")
@@ -71,19 +71,19 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     return path
 
 
-def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
-    """Yields the tidy table of `export`, a configuration at a time."""
+def tidy_tables(data: xr.Dataset) -> Iterator[pd.DataFrame]:
+    """Yields the tidy table of `export`, one configuration at a time."""
     data = check_result(data)
     dims = list(data.seeds.dims) if "seeds" in data else []
     for place in np.ndindex(*(data.sizes[name] for name in dims)):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
+        labels = {name: data.attrs[name] for name in _CONFIG_COLUMNS if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
         exposure = read_exposure(cell)
         labels |= {"leak_epsilon": exposure.leak, "leak_view": exposure.view} | labels
         if "seed" in cell.dims and "seeds" in cell:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        over = [dim for dim in ("seed", "time") if dim in cell.dims]
+        row_dims = [dim for dim in ("seed", "time") if dim in cell.dims]
         if "regret_covariance" in cell:
             variances = np.diagonal(cell.regret_covariance.values).copy()
             cell = cell.assign(regret_variance=("time", variances))
@@ -95,23 +95,25 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
             elif values.dims and not OF_RESULTS.intersection(map(str, values.dims)):
                 for index in np.ndindex(*values.shape):
                     value = values[index]
-                    at = "_".join(f"{dim}_{value[dim].item():g}" for dim in values.dims)
-                    cell[f"{name}_{at}"] = ((), value.item())
-        keep = [n for n, v in cell.variables.items() if set(v.dims) <= set(over) and n not in dims]
-        frame = cell[[n for n in keep if n not in cell.dims]].to_dataframe(dim_order=over)
+                    suffix = "_".join(f"{dim}_{value[dim].item():g}" for dim in values.dims)
+                    cell[f"{name}_{suffix}"] = ((), value.item())
+        columns = [
+            n for n, v in cell.variables.items() if set(v.dims) <= set(row_dims) and n not in dims
+        ]
+        frame = cell[[n for n in columns if n not in cell.dims]].to_dataframe(dim_order=row_dims)
         frame = frame.reset_index().drop(columns=[*labels], errors="ignore")
         for position, (name, label) in enumerate(labels.items()):
             frame.insert(position, name, [label] * len(frame))
         yield frame
 
 
-def _csv(data: xr.Dataset, path: Path) -> None:
+def _write_csv(data: xr.Dataset, path: Path) -> None:
     with whole_file(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        for number, frame in enumerate(tidy(data)):
+        for number, frame in enumerate(tidy_tables(data)):
             frame.to_csv(file, index=False, header=not number, lineterminator="\n")
 
 
-def _parquet(data: xr.Dataset, path: Path) -> None:
+def _write_parquet(data: xr.Dataset, path: Path) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -123,7 +125,7 @@ def _parquet(data: xr.Dataset, path: Path) -> None:
     mixed = [name for name, coord in data.coords.items() if coord.dtype == object]
     writer: Any = None
     with whole_file(path) as temporary, ExitStack() as stack:
-        for frame in tidy(data):
+        for frame in tidy_tables(data):
             frame = frame.astype({name: str for name in mixed if name in frame})
             table = pa.Table.from_pandas(frame, preserve_index=False)
             if writer is None:
@@ -131,4 +133,4 @@ def _parquet(data: xr.Dataset, path: Path) -> None:
             writer.write_table(table.cast(writer.schema))
 
 
-_WRITERS = {".csv": _csv, ".parquet": _parquet}
+_WRITERS = {".csv": _write_csv, ".parquet": _write_parquet}

@@ -1,4 +1,4 @@
-"""The labelled grid of a study: what its results are called, whoever computed them."""
+"""The labelled grid of a study: dimensions, coordinates and attributes of its results."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from fmab_jax.run import schema
 from fmab_jax.run.configs import Config
 from fmab_jax.run.facts import facts
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.store import FORMAT
+from fmab_jax.sweeps.store import FORMAT, Record
 from fmab_jax.sweeps.study import Study
 
-# Facts of a configuration that all may share.
+# Facts of a configuration; a fact that all share becomes an attribute.
 SHARED = (
     *("algorithm", "title", "epsilon", "epsilon_message", "agents", "arms", "horizon"),
     *("reporting", "wait"),
 )
-# Axes whose labels always stand for values that only the study states.
-_WORDED = ("problem", "rewards", "algorithm")
-# What outputs are made of besides what trials record.
+# Labels of these axes are names, not values.
+_TEXT_AXES = ("problem", "rewards", "algorithm")
+# Facts that outputs are computed from, besides recorded values.
 _FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
 
 
-def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
-    """Returns all that is needed, besides the chunks, to label a study's results."""
+def build_header(study: Study, versions: Mapping[str, str]) -> Record:
+    """Returns the header of a study: all that labels its results, as JSON."""
     grids: list[list[int]] = []
     places: dict[str, int] = {}
     cells = []
     for point in study.points:
-        place = places.setdefault(point.described["slots"], len(places))
+        place = places.setdefault(point.description["slots"], len(places))
         if place == len(grids):
             grids.append(point.config.grid[: point.config.requested_points].tolist())
-        cells.append({"hash": point.hash, **_facts(point.config, study), "grid": place})
+        cells.append({"hash": point.hash, **_describe_cell(point.config, study), "grid": place})
     until = study.until
     exchanges = [point.config.exchange for point in study.points]
     return {
         "format": FORMAT,
         "hash": study.hash,
         "study": study.describe(),
-        "made_by": dict(made_by),
+        "made_by": dict(versions),
         "dims": [[axis.name, list(axis.labels), axis.words] for axis in study.axes],
         "meters": [list(meter) for meter in schema.meters_of(exchanges)],
         "keep": study.keep,
@@ -58,8 +58,8 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _facts(config: Config, study: Study) -> dict[str, Any]:
-    """Returns what results say of one configuration, as JSON has it."""
+def _describe_cell(config: Config, study: Study) -> Record:
+    """Returns the facts of one configuration, as JSON."""
     cell = facts(config, sum_agents=study.sum_agents)
     for name in ("epsilon", "epsilon_message"):
         cell[name] = None if math.isinf(cell[name]) else cell[name]
@@ -70,55 +70,55 @@ def _facts(config: Config, study: Study) -> dict[str, Any]:
     return cell | schema.costs_of(config.exchange)
 
 
-def attributes_of(study: Study) -> dict[str, Any]:
-    """Returns what results of a study say of all of it."""
-    return Grid(header_of(study, {})).attrs()
+def build_attributes(study: Study) -> Record:
+    """Returns the attributes of a study's results."""
+    return Grid(build_header(study, {})).attrs()
 
 
 class Grid:
     """The labelled dimensions of a study."""
 
-    def __init__(self, header: Mapping[str, Any]) -> None:
+    def __init__(self, header: Record) -> None:
         self.header = header
         self.dims = [name for name, _, _ in header["dims"]]
         self.shape = tuple(len(labels) for _, labels, _ in header["dims"])
-        self.cells: list[dict[str, Any]] = header["cells"]
+        self.cells: list[Record] = header["cells"]
         self.hashes = [cell["hash"] for cell in self.cells]
-        self.meters = [Meter(*each) for each in header["meters"]]
+        self.meters = [Meter(*meter) for meter in header["meters"]]
 
-    def coordinates(self) -> dict[str, Any]:
-        """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
+    def coordinates(self) -> Record:
+        """Returns the dimensions' coordinates; mixed numbers and texts keep their types."""
         coords = {}
         for name, labels, attrs in self.header["dims"]:
             mixed = len({isinstance(label, str) for label in labels}) > 1
             coords[name] = (name, np.array(labels, object if mixed else None), attrs)
         return coords
 
-    def links(self, cell: Mapping[str, Any]) -> np.ndarray:
+    def links(self, cell: Record) -> np.ndarray:
         """Returns the links that a completed round of a cell builds: int64 [meter]."""
         return np.array([cell["links"].get(meter.name, 0) for meter in self.meters], np.int64)
 
-    def sizes(self, cells: Sequence[Mapping[str, Any]], points: int) -> dict[str, int]:
-        """Returns the lengths of the dimensions that outputs of some cells may have."""
+    def sizes(self, cells: Sequence[Record], points: int) -> dict[str, int]:
+        """Returns the lengths of all dimensions of outputs of some cells."""
         agents, arms = (max(cell[name] for cell in cells) for name in ("agents", "arms"))
         return {"time": points, "meter": len(self.meters), "agent": agents, "arm": arms}
 
-    def facts(self, cell: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what outputs of a cell are made of besides what its trials record."""
+    def facts(self, cell: Record) -> Record:
+        """Returns the facts of a cell that outputs are computed from."""
         return {name: cell.get(name) for name in _FACTS} | {"links": self.links(cell)}
 
     def table(self, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
         return np.array(values).reshape((*self.shape, *np.shape(values[0])))
 
-    def reduced(self, name: str) -> tuple[list[str], np.ndarray]:
-        """Returns a fact of the cells over only those dimensions along which it changes."""
+    def reduce_fact(self, name: str) -> tuple[list[str], np.ndarray]:
+        """Returns a fact of the cells over the dimensions along which it changes."""
         values = [cell[name] for cell in self.cells]
         if name.startswith("epsilon"):
             values = [math.inf if value is None else value for value in values]
-        return self.least(self.table(values))
+        return self.drop_constant_dims(self.table(values))
 
-    def least(self, table: np.ndarray) -> tuple[list[str], np.ndarray]:
+    def drop_constant_dims(self, table: np.ndarray) -> tuple[list[str], np.ndarray]:
         """Drops the dimensions along which a table is constant."""
         dims = list(self.dims)
         for place, name in reversed(list(enumerate(self.dims))):
@@ -128,7 +128,7 @@ class Grid:
                 dims.remove(name)
         return dims, table
 
-    def time(self) -> tuple[int, dict[str, Any]]:
+    def time(self) -> tuple[int, Record]:
         """Returns the number of recorded slots, and their coordinate.
 
         A grid that is shorter than another repeats its last slot.
@@ -143,32 +143,34 @@ class Grid:
         points = max(map(len, grids))
         pairs = zip(grids, self.cells, strict=True)
         slots = self.table([grid[self.columns(cell, points)] for grid, cell in pairs])
-        dims, table = self.least(slots)
+        dims, table = self.drop_constant_dims(slots)
         return points, {"slot": ([*dims, "time"], table, attrs)}
 
-    def columns(self, cell: Mapping[str, Any], points: int) -> np.ndarray:
-        """Returns where a cell's arrays hold the recorded slots."""
+    def columns(self, cell: Record, points: int) -> np.ndarray:
+        """Returns the columns of the recorded slots in a cell's arrays."""
         return np.minimum(np.arange(points), len(self.header["grids"][cell["grid"]]) - 1)
 
-    def attrs(self, made_by: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Returns what all cells share, and all that is needed to run them again."""
-        made_by = self.header["made_by"] if made_by is None else made_by
-        shared: dict[str, Any] = {}
+    def attrs(self, versions: Mapping[str, str] | None = None) -> Record:
+        """Returns the facts that all cells share, and the study for another run."""
+        versions = self.header["made_by"] if versions is None else versions
+        shared: Record = {}
         for name in SHARED:
-            dims, value = self.reduced(name)
+            dims, value = self.reduce_fact(name)
             if not dims:
                 shared[name] = value.item()
         for name in ("algorithm", "title"):
             if name not in shared:
-                every = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
-                shared[name] = words.shorten(every)
-        common, by = self._settings()
+                names = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
+                shared[name] = words.shorten(names)
+        common, by = self._split_settings()
         shared["settings"] = json.dumps(common)
         if by:
             shared["settings_by"] = json.dumps(by)
-        shared["ledger"] = json.dumps(self._ledger())
+        shared["ledger"] = json.dumps(self._merge_ledgers())
         labels = {
-            name: labels for name, labels, _ in self.header["dims"] if self._worded(name, labels)
+            name: labels
+            for name, labels, _ in self.header["dims"]
+            if self._has_text_labels(name, labels)
         }
         if labels:
             shared["labels"] = json.dumps(labels)
@@ -184,14 +186,14 @@ class Grid:
             "schema": schema.VERSION,
             "study": json.dumps(self.header["study"]),
             "study_hash": self.header["hash"],
-            **{f"{name}_version": version for name, version in made_by.items()},
+            **{f"{name}_version": version for name, version in versions.items()},
         }
 
-    def _settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
-        """Returns the words that all cells share, and those that go with one axis.
+    def _split_settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
+        """Returns the settings that all cells share, and those that belong to labels of one axis.
 
-        What only some algorithms have, or one problem of several, goes with its label; and so does
-        a remark on a parameter.
+        Settings of some algorithms or problems belong to their labels, and so do remarks on a
+        parameter.
         """
         rows = []
         for cell in self.cells:
@@ -200,33 +202,35 @@ class Grid:
             rows.append(row | cell["settings"])
         labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
         common: dict[str, str] = {}
-        by: dict[str, dict[str, dict[str, str]]] = {}
+        by_label: dict[str, dict[str, dict[str, str]]] = {}
         for name in dict.fromkeys(name for row in rows for name in row):
             if name in self.dims:
                 continue
             values = np.array([row.get(name) for row in rows], object)
-            dims, table = self.least(values.reshape(self.shape))
+            dims, table = self.drop_constant_dims(values.reshape(self.shape))
             if not dims and name not in SHARED:
                 common[name] = table.item()
             elif dims in (["algorithm"], ["problem"]) or len(dims) == 1 and " " in name:
-                owners = by.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
+                owners = by_label.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
                 for label, text in zip(labels[dims[0]], table.tolist(), strict=True):
                     if text is not None:
                         owners[label][name] = text
-        return common, by
+        return common, by_label
 
-    def _ledger(self) -> list[dict[str, Any]]:
+    def _merge_ledgers(self) -> list[Record]:
         """Returns the privacy ledger of all cells together."""
         labels = product(*(labels for _, labels, _ in self.header["dims"]))
         places = [dict(zip(self.dims, cell, strict=True)) for cell in labels]
         pairs = zip(self.cells, places, strict=True)
-        return privacy.merge_ledgers([(cell["title"], at, cell["ledger"]) for cell, at in pairs])
+        return privacy.merge_ledgers(
+            [(cell["title"], place, cell["ledger"]) for cell, place in pairs]
+        )
 
-    def _worded(self, name: str, labels: Sequence[Any]) -> bool:
-        """Tells whether labels are not the values of their axis, numbers and texts, as they are."""
-        if name in _WORDED:
+    def _has_text_labels(self, name: str, labels: Sequence[Any]) -> bool:
+        """Returns whether labels differ from the values of their axis."""
+        if name in _TEXT_AXES:
             return True
         values = self.header["study"].get(name)
-        if not isinstance(values, list) or any(isinstance(each, (list, dict)) for each in values):
+        if not isinstance(values, list) or any(isinstance(value, (list, dict)) for value in values):
             return False
-        return ["none" if each is None else each for each in values] != [*labels]
+        return ["none" if value is None else value for value in values] != [*labels]

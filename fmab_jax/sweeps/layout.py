@@ -1,6 +1,6 @@
-"""How a study is cut into blocks, the same whoever computes them, and what they take.
+"""How a study is cut into blocks, equally on every worker, and what they need.
 
-A *block* is some cells of one program times a range of seeds. What is there already is left out.
+A *block* is some cells of one program times a range of seeds. Computed seeds are skipped.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.store import MOST_BYTES
 from fmab_jax.sweeps.study import Point, Study
 
-# A chunk is about a second of two cores' work, and at most so many bytes of curves.
+# A chunk takes two cores about a second, and holds at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
 _CHUNK_BYTES = 64_000_000
-# So many trials a batch has at least: fewer of them would not be computed faster.
+# Smallest batch; a smaller one would not run faster.
 FEWEST = 8
 
 
@@ -37,12 +37,12 @@ class Block(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """How many (cell, seed) pairs."""
+        """Number of (cell, seed) pairs."""
         return len(self.cells) * (self.stop - self.start)
 
 
 ProgramKey = tuple[Program, int]
-"""What configs of one chunk share: their program, and how many slots are kept."""
+"""Program and number of recorded slots, equal for all configs of a chunk."""
 
 
 class Layout:
@@ -61,17 +61,20 @@ class Layout:
         """Lays a study out for a worker's platform; other arguments as in `runner.run`.
 
         Args:
-            study: What is laid out.
-            platform: JAX's name of it.
-            chunk: Trials of a chunk.
-            worker: Which of how many processes this one is.
-            sharers: How many processes or threads shall all get a chunk.
-            stored: Whether chunks shall be files.
+            study: The study.
+            platform: JAX's name of the platform.
+            chunk: Trials of a chunk, None to choose.
+            worker: (i, n) for process i of n.
+            sharers: Number of processes or threads that should each get a chunk.
+            stored: Whether chunks are files.
         """
         self.study, self.platform, self.worker = study, platform, worker
         self.sharers, self.stored = sharers, stored
-        if stored and study.listed is not None:
-            seeds, remedy = study.listed[:100].tolist(), "a list of seeds is for results in memory"
+        if stored and study.seed_list is not None:
+            seeds, remedy = (
+                study.seed_list[:100].tolist(),
+                "a list of seeds is for results in memory",
+            )
             refuse("seeds", seeds, "a number of seeds with a store", remedy)
         for point in study.points:
             check_counts(point.config, platform)
@@ -86,45 +89,45 @@ class Layout:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
         self.chunk = chunk
 
-    def todo(self, results: Results) -> list[Block]:
-        """Returns the blocks that this process shall compute next; none when it is done."""
+    def list_missing(self, results: Results) -> list[Block]:
+        """Returns the blocks that this process computes next; none when it is done."""
         blocks, number = [], 0
         place = {name: index for index, name in enumerate(self.hashes)}
         until = self.study.until
         for key, cells in self.programs.items():
-            wanted: dict[int, list[str]] = {}
+            cells_by_stop: dict[int, list[str]] = {}
             for name in cells:
-                # Which seeds a cell needs can depend on its own: then it stays with one worker.
+                # With a precision, a cell's results decide its seeds, so one worker keeps it.
                 if until is None or self._is_mine(place[name]):
-                    stop, complete = results.judged(name)
+                    stop, complete = results.assess(name)
                     if until is None or not complete:
-                        wanted.setdefault(stop, []).append(name)
-            for stop, names in sorted(wanted.items()):
-                # Laid out with what is done, so that blocks have the same numbers for all workers.
-                for block in self.lay_out(key, names, stop):
+                        cells_by_stop.setdefault(stop, []).append(name)
+            for stop, names in sorted(cells_by_stop.items()):
+                # Computed blocks count too, so blocks have the same numbers on all workers.
+                for block in self.cut_blocks(key, names, stop):
                     if until is not None or self._is_mine(number):
-                        blocks += _missing(block, stop, results)
+                        blocks += _find_missing(block, stop, results)
                     number += 1
         return blocks
 
     def _is_mine(self, number: int) -> bool:
         return self.worker is None or number % self.worker[1] == self.worker[0] - 1
 
-    def lay_out(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
-        """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
+    def cut_blocks(self, key: ProgramKey, cells: list[str], stop: int) -> Iterator[Block]:
+        """Cuts cells x seeds [0, stop) into blocks, equally on every worker."""
         trials, most_cells = self.chunk_size(key)
-        # With a precision, which cells need more seeds differs from look to look.
-        together = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
-        for first in range(0, len(cells), together):
+        # With a precision, each cell may need another number of seeds.
+        group_size = 1 if self.study.until is not None else max(1, min(trials // stop, most_cells))
+        for first in range(0, len(cells), group_size):
             for start in range(0, stop, trials):
-                names = tuple(cells[first : first + together])
+                names = tuple(cells[first : first + group_size])
                 yield Block(names, start, min(start + trials, stop))
 
     def chunk_size(self, key: ProgramKey) -> tuple[int, int]:
         """Returns the most trials and the most cells of a chunk."""
         config = self.points[self.programs[key][0]].config
         summary = self.study.keep == "summary"
-        # Curves are in memory until they are summarised, and not written.
+        # A summary's curves are only in memory, so they may be larger.
         most_bytes = 4 * _CHUNK_BYTES if summary else _CHUNK_BYTES
         cells = max(1, _CHUNK_BYTES // bytes_per_summary(config)) if summary else 2**31
         trials = self.chunk
@@ -144,14 +147,14 @@ class Layout:
         return max(1, trials), cells
 
     def useful_workers(self, todo: Sequence[Block]) -> int:
-        """Returns how many workers can have something to compute, chunks being cut for them."""
+        """Returns how many workers can get a chunk."""
         if self.study.until is not None:
             return len({name for block in todo for name in block.cells})
         if self.chunk is not None:
             return len(todo)
         return max(len(todo), -(-sum(block.trials for block in todo) // FEWEST))
 
-    def alone(self) -> Layout:
+    def for_all_workers(self) -> Layout:
         """Returns the layout of all workers' blocks."""
         return Layout(self.study, self.platform, self.chunk)
 
@@ -163,10 +166,10 @@ class Layout:
         return len(block.cells) * bytes_per_summary(config)
 
     def jobs(self, blocks: Sequence[Block], batch: int | None) -> list[list[tuple[Block, Job]]]:
-        """Returns the blocks that `todo` returned, by program, with all that computing them takes.
+        """Returns blocks with their jobs, by program.
 
         Args:
-            blocks: What is to be done.
+            blocks: As `list_missing` returned them.
             batch: Trials of a batch, or None to choose.
         """
         programs = []
@@ -174,7 +177,7 @@ class Layout:
             members = list(group)
             trials = max(block.trials for block in members)
             if self.study.until is not None:
-                # Looks double the seeds; one size of batch for all of them compiles once.
+                # Looks double the seeds; one batch size for all looks compiles once.
                 most = len(self.programs[key]) * self.study.until.max_seeds
                 trials = max(trials, min(self.chunk_size(key)[0], most))
             rows = count_table_rows(max(len(block.cells) for block in members))
@@ -185,16 +188,16 @@ class Layout:
         study = self.study
         configs = tuple(self.points[name].config for name in block.cells)
         seeds: range | np.ndarray = range(block.start, block.stop)
-        if study.listed is not None:
-            seeds = study.listed[block.start : block.stop]
+        if study.seed_list is not None:
+            seeds = study.seed_list[block.start : block.stop]
         return Job(configs, seeds, study.root_seed, study.keep, trials, batch, rows)
 
 
-def _missing(block: Block, wanted: int, results: Results) -> list[Block]:
-    """Returns the parts of a block that are not there yet."""
+def _find_missing(block: Block, target: int, results: Results) -> list[Block]:
+    """Returns the missing parts of a block."""
     gaps: dict[tuple[int, int], list[str]] = {}
     for name in block.cells:
-        for gap in results.gaps(name, block.start, block.stop, wanted):
+        for gap in results.find_gaps(name, block.start, block.stop, target):
             gaps.setdefault(gap, []).append(name)
     return [Block(tuple(cells), *gap) for gap, cells in sorted(gaps.items())]
 
@@ -203,5 +206,5 @@ def bytes_per_summary(config: Config) -> int:
     """Returns the bytes of moments of the curves, and a histogram of, typically, 1000 bins."""
     outputs = 3 * sum(config.bytes_of(output.dims) for output in config.outputs)
     states = (output.initial_arrays for output in config.outputs if isinstance(output, Reduce))
-    outputs += sum(leaf.nbytes for leaves in states for leaf in leaves)
+    outputs += sum(leaf.nbytes for state in states for leaf in state)
     return 8 * config.requested_points * (config.requested_points + 8) + 24_000 + outputs

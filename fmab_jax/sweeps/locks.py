@@ -1,8 +1,7 @@
 """Locks that name their holder and end with its process.
 
-The kernel frees a locked file (flock) with its process, on whichever machine that ran. Where the
-system cannot lock files, that the file exists is the lock, and a killed holder's is deleted by
-hand.
+The kernel releases a file lock (flock) when its process ends, on any machine. On systems without
+file locks the existence of the file is the lock; after a kill a person deletes it.
 """
 
 from __future__ import annotations
@@ -17,24 +16,24 @@ from pathlib import Path
 from typing import NoReturn
 
 from fmab_jax.errors import Busy
-from fmab_jax.files import naming, write_all
+from fmab_jax.files import name_errors, write_all
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# A link is no lock of a writer.
+# A symbolic link is not a valid lock.
 _OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
 _NO_FLOCK = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @contextmanager
-def locked(folder: Path, writer: str) -> Iterator[None]:
-    """Holds the lock of a writer, or refuses and says who holds it."""
+def hold_lock(folder: Path, writer: str) -> Iterator[None]:
+    """Holds the lock of a writer, or refuses and names the holder."""
     file, owner = folder / f"lock-{writer}", os.getpid()
-    with naming(file):
-        while (descriptor := _take(file)) is None:
+    with name_errors(file):
+        while (descriptor := _take_lock(file)) is None:
             pass
         os.ftruncate(descriptor, 0)
         write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
@@ -43,16 +42,16 @@ def locked(folder: Path, writer: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if os.getpid() == owner:  # A forked child that ends frees nothing.
+        if os.getpid() == owner:  # a forked child must not release it
             with suppress(OSError):
                 file.unlink()
         if fcntl is not None:
-            # After its name is gone: whoever locks the nameless file notices.
+            # Closed after the unlink: a process that then locks it sees that the name is gone.
             os.close(descriptor)
 
 
-def _take(file: Path) -> int | None:
-    """Returns a descriptor that holds the lock; None if the file came or went meanwhile."""
+def _take_lock(file: Path) -> int | None:
+    """Returns a descriptor that holds the lock; None if the file appeared or vanished."""
     new = not os.path.lexists(file)
     try:
         descriptor = os.open(file, _OPEN | new * (os.O_CREAT | os.O_EXCL), 0o666)
@@ -65,7 +64,7 @@ def _take(file: Path) -> int | None:
     try:
         if not _flock(file, descriptor) and not new:
             _refuse(file, f"wait for it, or delete {file.name} once it is gone")
-        # Its last holder may have removed the name.
+        # The previous holder may have removed the name.
         if os.path.samestat(os.fstat(descriptor), os.lstat(file)):
             return descriptor
     except FileNotFoundError:
@@ -78,7 +77,7 @@ def _take(file: Path) -> int | None:
 
 
 def _flock(file: Path, descriptor: int) -> bool:
-    """Locks an open file; False where the system cannot: then its creator has the lock."""
+    """Locks an open file; False on systems without locks, where the creator holds it."""
     if fcntl is None:
         return False
     try:
@@ -93,9 +92,9 @@ def _flock(file: Path, descriptor: int) -> bool:
 
 
 def _refuse(file: Path, remedy: str) -> NoReturn:
-    pid = host = since = "unknown"
-    with suppress(OSError, ValueError):  # removed, or not signed yet
-        since = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    pid = host = start = "unknown"
+    with suppress(OSError, ValueError):  # removed, or not written yet
+        start = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
         pid, host = file.read_text().splitlines()
-    who = f"process {pid} on {host} has done so since {since}"
-    raise Busy(str(file.parent), file.name.removeprefix("lock-"), f"{who}: {remedy}")
+    holder = f"process {pid} on {host} has done so since {start}"
+    raise Busy(str(file.parent), file.name.removeprefix("lock-"), f"{holder}: {remedy}")

@@ -1,4 +1,4 @@
-"""When a sweep has seeds enough: at looks that double them, until its bands are narrow."""
+"""When a sweep has enough seeds: looks double them until the bands are narrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fmab_jax.run.resources import MAX_SEEDS
 
 
 class Precision(NamedTuple):
-    """When a configuration of a sweep has seeds enough; made by `until_precise`.
+    """When a configuration has enough seeds; `until_precise` creates it.
 
     Attributes:
         relative: Largest half-width of the band at the horizon, as a share of the mean.
@@ -24,19 +24,19 @@ class Precision(NamedTuple):
     max_seeds: int
 
     def looks(self, seeds: int) -> list[int]:
-        """Returns the numbers of seeds at which a configuration is judged: doubling."""
+        """Returns the doubling numbers of seeds at which a band is checked."""
         looks = [min(seeds, self.max_seeds)]
         while looks[-1] < self.max_seeds:
             looks.append(min(2 * looks[-1], self.max_seeds))
         return looks
 
     def look_level(self, seeds: int) -> float:
-        """Returns the confidence level of one look, Bonferroni's share of all."""
+        """Returns the confidence level of one look, by Bonferroni."""
         return 1 - (1 - self.level) / len(self.looks(seeds))
 
 
 def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
-    """States when a sweep has seeds enough: ``sweep(..., until=until_precise(relative=0.01))``.
+    """States when a sweep has enough seeds: ``sweep(..., until=until_precise(relative=0.01))``.
 
     A configuration starts with the sweep's ``seeds`` and doubles them until the half-width of its
     simultaneous band of regret, at the horizon, is at most ``relative`` times the mean, or
@@ -74,7 +74,7 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
 def relative_width(regret: Moments, level: float) -> float:
     """Returns the half-width of the simultaneous band at the last slot over the mean there."""
-    from fmab_jax.analysis.tables import compute_look_band  # of summaries only
+    from fmab_jax.analysis.tables import compute_look_band  # slow import
 
     if regret.seeds < 2:
         return math.nan

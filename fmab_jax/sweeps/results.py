@@ -1,4 +1,4 @@
-"""What a sweep has computed so far, as one labelled Dataset."""
+"""The results of a sweep, finished or not, as one labelled Dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xarray.core import indexing
 
 from fmab_jax.core.outputs import Output
 from fmab_jax.errors import flag, refuse
-from fmab_jax.files import checked_path
+from fmab_jax.files import check_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.outputs import collect_accumulators, compute_output, from_study
 from fmab_jax.run.outputs.standard import STANDARD
@@ -22,12 +22,12 @@ from fmab_jax.sweeps.chunks import Results, as_slice
 from fmab_jax.sweeps.claims import header_in
 from fmab_jax.sweeps.grid import SHARED, Grid
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.summaries import summaries
+from fmab_jax.sweeps.summaries import label_summaries
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
-    """Opens a store; refuses a damaged one, and anything else."""
-    folder = Store(checked_path("store", path))
+    """Opens a store; refuses a damaged header and any other folder."""
+    folder = Store(check_path("store", path))
     header = header_in(folder)
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
@@ -93,7 +93,7 @@ def open_sweep(
 
 def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
     """Reads a sweep's folder, or a .nc file of `save`, `export` or ``fmab run``."""
-    path = checked_path("path", path)
+    path = check_path("path", path)
     if os.path.isdir(path):
         return open_sweep(path, partial=partial)
     if path.suffix == ".nc":
@@ -102,61 +102,67 @@ def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
 
 
 def dataset(
-    results: Results, where: str, *, partial: bool = False, dask: bool = False
+    results: Results, store: str, *, partial: bool = False, dask: bool = False
 ) -> xr.Dataset:
     """Labels a study's results; arguments as in `open_sweep`, with ``dask`` for its arrays."""
     grid = Grid(results.header)
-    # Of a complete cell, all that are wanted are there.
-    stops = {cell: results.seeds(cell, results.judged(cell)[0]) for cell in grid.hashes}
-    missing = sum(results.missing(cell) for cell in stops)
+    # A complete cell has all seeds of its next look.
+    stops = {cell: results.count_seeds(cell, results.assess(cell)[0]) for cell in grid.hashes}
+    missing = sum(results.count_missing(cell) for cell in stops)
     if missing and not partial:
         allowed = f"finished; at least {missing:,} trials are missing"
-        refuse("store", where, allowed, "resume it, or open it with partial=True")
+        refuse("store", store, allowed, "resume it, or open it with partial=True")
     if results.curves:
-        data = _curves(results, grid, stops, complete=not missing, dask=dask)
+        data = _label_curves(results, grid, stops, complete=not missing, dask=dask)
     else:
-        data = summaries(results, grid, stops)
+        data = label_summaries(results, grid, stops)
     for name in SHARED:
-        dims, values = grid.reduced(name)
-        # A swept parameter already names its own dimension, and so do algorithms that differ.
+        dims, values = grid.reduce_fact(name)
+        # Swept parameters and differing algorithms are dimensions already.
         if dims and name not in ("algorithm", "title", *grid.dims):
             data.coords[name] = (dims, values)
-    data.attrs = grid.attrs(results.made_by(stops))
+    data.attrs = grid.attrs(results.collect_versions(stops))
     return data
 
 
-def _curves(
+def _label_curves(
     results: Results, grid: Grid, stops: Mapping[str, int], *, complete: bool, dask: bool
 ) -> xr.Dataset:
     stop = max(stops.values())
     points, time = grid.time()
-    # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
-    chains = [results.chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
+    # Cut like the cell with the fewest parts, so few stored chunks span two Dask chunks.
+    chains = [results.find_chain(cell, stop) for cell, seeds in stops.items() if seeds == stop]
     parts = [part.stop - part.start for part in min(chains, key=len)]
     sizes: dict[str, Any] = {**dict.fromkeys(grid.dims, 1), "seed": tuple(parts) or (0,)}
 
-    def lazy(output: Output) -> xr.Variable:
+    def make_variable(output: Output) -> xr.Variable:
         kind = output.dtype if complete or output.dtype is np.bool_ else np.float64
-        array = indexing.LazilyIndexedArray(Lazy(results, grid, output, stop, points, kind))
+        array = indexing.LazilyIndexedArray(ChunkArray(results, grid, output, stop, points, kind))
         variable = xr.Variable([*grid.dims, "seed", *output.dims], array, output.attrs)
         if not dask:
             return variable
         return variable.chunk(sizes, from_array_kwargs={"name": False, "fancy": False})
 
-    every = (*STANDARD, *results.outputs)
-    variables: dict[str, Any] = {output.name: lazy(output) for output in every}
-    events = {output.name: variables.pop(output.name) for output in every if output.coordinate}
+    outputs = (*STANDARD, *results.outputs)
+    variables: dict[str, Any] = {output.name: make_variable(output) for output in outputs}
+    events = {output.name: variables.pop(output.name) for output in outputs if output.coordinate}
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}
-    coords |= schema.index_coordinates(every, grid.sizes(grid.cells, points))
+    coords |= schema.index_coordinates(outputs, grid.sizes(grid.cells, points))
     return xr.Dataset(variables, {**coords, **schema.meter_coordinates(grid.meters), **events})
 
 
-class Lazy(BackendArray):
-    """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
+class ChunkArray(BackendArray):
+    """An output over cells, seeds and its dimensions; indexing reads chunks."""
 
     def __init__(
-        self, results: Results, grid: Grid, output: Output, stop: int, points: int, dtype: Any
+        self,
+        results: Results,
+        grid: Grid,
+        output: Output,
+        stop: int,
+        points: int,
+        dtype: np.typing.DTypeLike,
     ) -> None:
         self.results, self.grid, self.output, self.points = results, grid, output, points
         self.sizes = grid.sizes(grid.cells, points)
@@ -174,67 +180,67 @@ class Lazy(BackendArray):
         places = [
             np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
         ]
-        over = len(self.grid.dims)
+        grid_dims = len(self.grid.dims)
         scalars = [
             i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
         ]
-        if not over and not scalars:
-            return self._cell(0, *places).astype(self.dtype, copy=False)
+        if not grid_dims and not scalars:
+            return self._read_cell(0, *places).astype(self.dtype, copy=False)
         out = np.empty([len(place) for place in places], self.dtype)
-        for index in np.ndindex(out.shape[:over]):
+        for index in np.ndindex(out.shape[:grid_dims]):
             at = [int(place[i]) for place, i in zip(places, index, strict=False)]
             cell = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
-            out[index] = self._cell(cell, *places[over:])
+            out[index] = self._read_cell(cell, *places[grid_dims:])
         return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
 
-    def _cell(self, index: int, seeds: np.ndarray, *places: np.ndarray) -> np.ndarray:
-        output, wanted = self.output, dict(zip(self.output.dims, places, strict=True))
+    def _read_cell(self, index: int, seeds: np.ndarray, *places: np.ndarray) -> np.ndarray:
+        output, indices = self.output, dict(zip(self.output.dims, places, strict=True))
         cell, fact, dtype = self.grid.hashes[index], self.grid.cells[index], self.dtype
         columns = self.grid.columns(fact, self.points)
-        # By name: another process has functions of its own.
+        # Compared by name, since unpickled outputs are other objects.
         if output.name not in {output.name for output in STANDARD}:
             columns = columns[: fact["slots"]]
-        elif "time" in wanted:
-            columns = columns[wanted.pop("time")]
+        elif "time" in indices:
+            columns = columns[indices.pop("time")]
         sizes = self.grid.sizes([fact], len(columns))
-        known = seeds < self.results.seeds(cell, int(seeds.max(initial=-1)) + 1)
+        is_computed = seeds < self.results.count_seeds(cell, int(seeds.max(initial=-1)) + 1)
 
         def compute(seeds: np.ndarray) -> np.ndarray:
-            read = self._reader(cell, seeds, columns, sizes)
+            read = self._make_reader(cell, seeds, columns, sizes)
             return compute_output(
                 output, read, self.grid.facts(fact), sizes.__getitem__, len(seeds)
             )
 
-        if known.any() and known.all():
+        if is_computed.any() and is_computed.all():
             values = compute(seeds)
-        else:  # an output is not called for seeds that are missing
+        else:  # missing seeds must not reach the output's function
             values = np.zeros((len(seeds), *map(sizes.__getitem__, output.dims)), dtype)
             if dtype.kind == "f":
                 values[...] = math.nan
-            if known.any():
-                values[known] = compute(seeds[known])
+            if is_computed.any():
+                values[is_computed] = compute(seeds[is_computed])
         for axis, dim in enumerate(output.dims, 1):
-            if dim in wanted:
-                values = self._take(values, axis, dim, wanted[dim])
+            if dim in indices:
+                values = self._take(values, axis, dim, indices[dim])
         return values
 
     def _take(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
-        """Returns values at some places of a dimension, of which other cells may have more."""
-        more = self.sizes[dim] - values.shape[axis]
-        if more and dim == "time":  # a grid that is shorter repeats its last slot
+        """Returns values at some places of a dimension, padded to its length in other cells."""
+        padding = self.sizes[dim] - values.shape[axis]
+        if padding and dim == "time":  # a grid that is shorter repeats its last slot
             places = np.minimum(places, values.shape[axis] - 1)
-        elif more:
+        elif padding:
             wide = [(0, 0)] * values.ndim
-            wide[axis] = (0, more)
+            wide[axis] = (0, padding)
             values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
         if np.array_equal(places, np.arange(values.shape[axis])):
-            return values  # not a copy of what may be most of a result
+            return values  # a copy could be as large as the result
         return np.take(values, places, axis=axis)
 
-    def _reader(
+    def _make_reader(
         self, cell: str, seeds: np.ndarray, columns: np.ndarray, sizes: Mapping[str, int]
     ) -> Callable[[str], np.ndarray]:
-        """Returns a function that reads fields and accumulators of some seeds of a cell."""
+        """Returns a function from names to arrays of some seeds of a cell."""
         results = self.results
         accumulators = {
             accumulator.name: accumulator for accumulator in collect_accumulators([self.output])
@@ -242,13 +248,13 @@ class Lazy(BackendArray):
 
         def array(name: str) -> np.ndarray:
             if name in accumulators:
-                # One row stands for all agents; others may be padding.
+                # Rows beyond the cell's sizes are padding.
                 index = tuple(slice(sizes[dim]) for dim in accumulators[name].dims)
-                return results.values(cell, name, seeds, np.float64, index)
+                return results.read_values(cell, name, seeds, np.float64, index)
             dtype, over_time = schema.FIELDS[name]
-            if name == "waiting_regret" and not results.has(cell, name):  # nobody waits
+            if name == "waiting_regret" and not results.has_array(cell, name):  # nobody waits
                 return np.broadcast_to(0.0, (len(seeds), len(columns)))
             slots = (as_slice(columns),) if over_time else ()
-            return results.values(cell, name, seeds, dtype, slots)
+            return results.read_values(cell, name, seeds, dtype, slots)
 
         return array

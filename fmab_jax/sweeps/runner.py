@@ -1,9 +1,8 @@
 """Sweeps: a grid of configurations times seeds, computed chunk by chunk, resumable at any moment.
 
-What is to be done is laid out in *blocks*, some cells of one array shape times a range of seeds,
-the same for everybody who runs the study; what is there already is left out. A block that is
-computed becomes one chunk of the store, which is written while the next is begun: a kill loses at
-most that one, and the beginning of the next.
+A study is cut into *blocks*, some cells of one array shape times a range of seeds, equally on every
+worker; stored blocks are skipped. A computed block becomes one chunk of the store, which is written
+while the next block is computed: a kill loses at most these two.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.core.outputs import Output
-from fmab_jax.errors import Shown, count, refuse
-from fmab_jax.files import checked_path
+from fmab_jax.errors import PlainText, count, refuse
+from fmab_jax.files import check_path
 from fmab_jax.run import resources
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
-from fmab_jax.sweeps.claims import claim, intact, open_existing
-from fmab_jax.sweeps.grid import header_of
+from fmab_jax.sweeps.claims import find_intact, open_existing, register_study
+from fmab_jax.sweeps.grid import build_header
 from fmab_jax.sweeps.layout import Layout
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.progress import Plan, Progress, progress_of, size_text
+from fmab_jax.sweeps.progress import Plan, Progress, format_size, resolve_progress
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import Study, collect_provenance, state
-from fmab_jax.sweeps.work import Work
+from fmab_jax.sweeps.work import BlockRunner
 
 if TYPE_CHECKING:
     from fmab_jax.sweeps.cluster import Cluster
@@ -51,7 +50,7 @@ def sweep(
     keep: str = "curves",
     until: Precision | None = None,
     outputs: Sequence[str | Output] = (),
-    worker: Any = None,
+    worker: object = None,
     client: Any = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
@@ -157,7 +156,7 @@ def run(
     study: Study,
     *,
     store: str | os.PathLike[str] | None = None,
-    worker: Any = None,
+    worker: object = None,
     client: Any = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
@@ -167,48 +166,54 @@ def run(
     dry: bool = False,
 ) -> xr.Dataset:
     """Runs a study; arguments as in `sweep`. A ``dry`` run only plans, checks and reports."""
-    cluster = None if client is None else _checked_cluster(client, worker, devices)
-    # With a cluster, this process computes nothing and leaves its devices alone.
-    used = resources.checked_devices(devices) if cluster is None else ()
-    path = None if store is None else checked_path("store", store)
-    worker, changes = _checked_worker(worker, path), _checked_changes(allow_changes)
-    # Many seeds of one configuration are one chunk.
+    cluster = None if client is None else _check_cluster(client, worker, devices)
+    # With a cluster, this process computes nothing and needs no device.
+    local_devices = resources.checked_devices(devices) if cluster is None else ()
+    path = None if store is None else check_path("store", store)
+    worker, changes = _check_worker(worker, path), _check_changes(allow_changes)
+    # A single configuration in memory is one chunk.
     brief = study.keep == "curves" and not (study.axes or path or cluster or dry)
     chunk = study.seeds if brief and chunk is None else chunk
-    with progress_of(progress, brief=brief) as shown, ExitStack() as stack:
-        made_by = cluster.agree(shown) if cluster else collect_provenance(used[0].platform)
+    with resolve_progress(progress, brief=brief) as reporter, ExitStack() as stack:
+        versions = (
+            cluster.agree_on_versions(reporter)
+            if cluster
+            else collect_provenance(local_devices[0].platform)
+        )
         sharers = worker[1] if worker else cluster.threads if cluster else 1
-        layout = Layout(study, made_by["platform"], chunk, worker, sharers, stored=path is not None)
-        work = Work(layout, used, batch, cluster)
-        header = header_of(study, made_by)
-        found = Results(header, Memory(), [], study.outputs)
+        layout = Layout(
+            study, versions["platform"], chunk, worker, sharers, stored=path is not None
+        )
+        work = BlockRunner(layout, local_devices, batch, cluster)
+        header = build_header(study, versions)
+        computed_cells = Results(header, Memory(), [], study.outputs)
         if path is not None:
-            open_existing(path, found, changes)
-        plan = work.plan(found, path)
-        shown.planned(plan)
-        _refuse_what_does_not_fit(plan, study)
+            open_existing(path, computed_cells, changes)
+        plan = work.plan(computed_cells, path)
+        reporter.report_plan(plan)
+        _check_capacity(plan, study)
         if dry:
             return xr.Dataset()
         if path is not None:
             folder = Store(path, create=True)
             writer = "worker-{}-of-{}".format(*worker) if worker else "main"
-            stack.enter_context(folder.writing(writer))
-            claim(folder, header, changes, alone=worker is None)
-            found.hold(folder, intact(folder, layout.hashes, shown))
-        work.compute(found, shown)
+            stack.enter_context(folder.lock_writer(writer))
+            register_study(folder, header, changes, is_alone=worker is None)
+            computed_cells.replace_entries(folder, find_intact(folder, layout.hashes, reporter))
+        work.compute(computed_cells, reporter)
         if path is not None:
-            # What other workers have done meanwhile counts as well.
-            found.hold(folder, folder.entries()[0])
-    if missing := sum(found.missing(name) for name in layout.hashes):
+            # Other workers may have written chunks in the meantime.
+            computed_cells.replace_entries(folder, folder.entries()[0])
+    if missing := sum(computed_cells.count_missing(name) for name in layout.hashes):
         return xr.Dataset(attrs={"missing_trials": missing})
-    data = results.dataset(found, str(store))
+    data = results.dataset(computed_cells, str(store))
     data.attrs |= work.facts()
-    if study.listed is not None and study.keep == "curves":
-        data = data.assign_coords(seed=np.asarray(study.listed, np.int64))
+    if study.seed_list is not None and study.keep == "curves":
+        data = data.assign_coords(seed=np.asarray(study.seed_list, np.int64))
     return data
 
 
-def _checked_worker(worker: Any, store: Path | None) -> tuple[int, int] | None:
+def _check_worker(worker: object, store: Path | None) -> tuple[int, int] | None:
     if worker is None:
         return None
     remedy = "give (i, n), such as (3, 16), i from 1 to n"
@@ -221,16 +226,16 @@ def _checked_worker(worker: Any, store: Path | None) -> tuple[int, int] | None:
     return index, workers
 
 
-def _checked_changes(changes: Any) -> list[str]:
+def _check_changes(changes: Any) -> list[str]:
     changes = [changes] if isinstance(changes, str) else changes
-    listed = isinstance(changes, (list, tuple, set, frozenset))
-    if not listed or not all(isinstance(name, str) for name in changes):
+    is_list = isinstance(changes, (list, tuple, set, frozenset))
+    if not is_list or not all(isinstance(name, str) for name in changes):
         refuse("allow_changes", changes, "a list of fields", "such as ['epsilon']")
     return list(changes)
 
 
-def _checked_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
-    """Returns a client's cluster; refuses what does not go with it."""
+def _check_cluster(client: object, worker: object, devices: object) -> Cluster:
+    """Returns a client's cluster; refuses arguments that exclude a client."""
     from fmab_jax.sweeps.cluster import Cluster
 
     if worker is not None:
@@ -238,12 +243,12 @@ def _checked_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
         refuse("worker", worker, "left out with a client", remedy)
     if devices is not None:
         remedy = "every worker of the client uses its own; drop one"
-        refuse("devices", Shown("..."), "left out with a client", remedy)
+        refuse("devices", PlainText("..."), "left out with a client", remedy)
     return Cluster(client)
 
 
-def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
-    """Refuses a plan that disk or memory cannot hold."""
+def _check_capacity(plan: Plan, study: Study) -> None:
+    """Refuses a plan that does not fit disk or memory."""
     needs = (
         ("disk", plan.disk_bytes, plan.free_bytes),
         ("memory", plan.memory_bytes, plan.available_bytes),
@@ -258,5 +263,5 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
             seeds = int(0.9 * free / sum(sizes))
             remedy = "record fewer times, or sweep with keep='summary'"
             remedy += f", or at most {seeds:,} seeds" * bool(seeds)
-        allowed = f"at most 90 % of the {size_text(free)} free"
-        refuse(field, size_text(needed), allowed, remedy)
+        allowed = f"at most 90 % of the {format_size(free)} free"
+        refuse(field, format_size(needed), allowed, remedy)

@@ -1,7 +1,7 @@
 """A folder of immutable chunks that survives kills, full disks and flipped bits.
 
-run.json says what the run is, chunks/<chunk>.npz hold its arrays, and a manifest per writer says
-which chunks are there. A chunk without an intact manifest line, or without its file, is absent.
+run.json describes the run, chunks/<chunk>.npz hold its arrays, and a manifest per writer lists the
+chunks. A chunk without an intact manifest line, or without its file, is absent.
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ from fmab_jax.files import (
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 MOST_BYTES = 2**31 - 2**24
-"""Of a chunk's arrays: ZIP without its 64-bit extension."""
-_OURS = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
+"""Largest chunk: the limit of ZIP without its 64-bit extension."""
+_STORE_FILES = re.compile(r"run\.json|chunks|quarantine|manifest-.*\.jsonl|lock-.*")
 _TORN = b" torn"
+
+Record = dict[str, Any]
+"""An object of JSON."""
 
 
 class Entry(NamedTuple):
-    """One chunk as the manifest has it."""
+    """One chunk in the manifest."""
 
     chunk: str  # its file is chunks/<chunk>.npz
     size: int  # of the file, in bytes
     sha256: str  # of the file
-    facts: dict[str, Any]  # whatever the caller gave, as JSON returns it
+    facts: Record  # of the caller, as read back from JSON
 
 
 class Store:
@@ -66,17 +69,17 @@ class Store:
         if not self.path.is_dir():
             self._refuse("check the path (no such folder)")
         names = {path.name for path in self.path.iterdir() if not path.name.startswith(".")}
-        strange = sorted(name for name in names if not _OURS.fullmatch(name))
+        strange = sorted(name for name in names if not _STORE_FILES.fullmatch(name))
         if strange and "run.json" not in names:
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
         if create:
-            # Copies and archives may leave empty folders out.
+            # Copies and archives may drop empty folders.
             (self.path / "chunks").mkdir(exist_ok=True)
         elif not names:
             self._refuse("this one has no chunks/")
 
-    def header(self) -> dict[str, Any] | None:
-        """Returns what the run is, or None if nobody wrote it yet; refuses a damaged run.json."""
+    def header(self) -> Record | None:
+        """Returns the header, or None before the first write; refuses a damaged run.json."""
         try:
             data = (self.path / "run.json").read_bytes()
         except FileNotFoundError:
@@ -86,30 +89,30 @@ class Store:
             self._refuse("its run.json is damaged or something else: put a good copy back")
         return record["header"]
 
-    def write_header(self, header: Mapping[str, Any]) -> None:
-        """Writes what the run is, in place of what run.json said, or leaves that after an error."""
+    def write_header(self, header: Record) -> None:
+        """Replaces the header; after an error the old one stays."""
         self._write_whole(self.path / "run.json", _seal({"header": dict(header)}))
 
     @contextmanager
-    def writing(self, writer: str = "main") -> Iterator[None]:
-        """Holds the lock of one writer; inside, chunks can be put.
+    def lock_writer(self, writer: str = "main") -> Iterator[None]:
+        """Holds the lock of one writer; chunks can be put inside.
 
-        If somebody writes under that name already, it is refused and says who and since when.
+        A second writer of that name is refused; the error names the holder and the start.
         """
-        from fmab_jax.sweeps.locks import locked  # what is only read needs none
+        from fmab_jax.sweeps.locks import hold_lock  # readers need no lock
 
         (self.path / "chunks").mkdir(exist_ok=True)
-        with locked(self.path, writer):
+        with hold_lock(self.path, writer):
             for folder in (self.path, self.path / "chunks"):
                 remove_temporaries(folder, writer=writer)
             self._writer = writer
             yield
 
     def entries(self) -> tuple[list[Entry], list[str]]:
-        """Returns all chunks that are there, sorted, and a line about each damaged manifest line.
+        """Returns all present chunks, sorted, and a message for each damaged manifest line.
 
-        The content of files is not looked at; `check` does. What a killed writer left half appended
-        counts as never written.
+        It does not read the files; `check` does. A line that a killed writer left incomplete counts
+        as never written.
         """
         newest: dict[str, tuple[str, Entry]] = {}
         damage: list[str] = []
@@ -118,24 +121,24 @@ class Store:
             lines += [tail + _TORN] if tail else []
             last: dict[str, tuple[str, Entry]] = {}
             for number, line in enumerate(lines, 1):
-                # A torn line may lack no more than its end.
+                # A torn line may lack only its end.
                 record = _unseal(line.removesuffix(_TORN)) or {}
                 if "sha256" in record:
                     entry = Entry(*map(record.get, Entry._fields))  # type: ignore[arg-type]
                     last[entry.chunk] = str(record.get("serial")), entry
                 elif not line.endswith(_TORN) and "withdrawn" not in record:
                     damage.append(f"{path.name}, line {number}: not what it was written as")
-            # Within a file the later line wins, whatever the clock said; across files, the clock.
+            # Within a file the later line wins, since clocks may jump; across files, the clock.
             for chunk, put in last.items():
-                newest[chunk] = max(newest.get(chunk, put), put, key=lambda known: known[0])
+                newest[chunk] = max(newest.get(chunk, put), put, key=lambda item: item[0])
         files = {path.stem for path in (self.path / "chunks").glob("*.npz")}
         return [newest[chunk][1] for chunk in sorted(files & set(newest))], damage
 
-    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
-        """Writes a chunk, whole, and then its manifest line; what had its name is replaced.
+    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Record) -> Entry:
+        """Writes a chunk and then its manifest line; replaces a chunk of that name.
 
-        Equal arrays give equal bytes; facts are anything that JSON can say. After an error, which
-        names the file, the chunk is not entered.
+        Equal arrays give equal bytes; facts are JSON values. An error names the file, and the chunk
+        is not listed.
         """
         with mark_write():  # a file without its line would be computed again
             data = _pack(arrays)
@@ -149,13 +152,13 @@ class Store:
         return Entry(chunk, len(data), digest, json.loads(line)["facts"])
 
     def read(self, entry: Entry) -> dict[str, np.ndarray]:
-        """Returns the arrays of a chunk, once its size and digest are found right.
+        """Returns the arrays of a chunk after checking its size and digest.
 
         Raises:
             Damaged: If the file is missing, changed or holds anything else.
             OSError: If it cannot be read for another reason.
         """
-        data = self._verified(entry)
+        data = self._read_intact(entry)
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return _Arrays(arrays, path=self.file_of(entry.chunk))
@@ -165,13 +168,13 @@ class Store:
     def check(self, entry: Entry) -> str | None:
         """Returns None if the file of a chunk is intact, else what is wrong with it."""
         try:
-            self._verified(entry)
+            self._read_intact(entry)
         except Damaged as damaged:
             return damaged.reason
         return None
 
     def set_aside(self, entry: Entry) -> None:
-        """Renames the file of a damaged chunk, which is absent from then on."""
+        """Renames the file of a damaged chunk, so that it is absent."""
         path = self.file_of(entry.chunk)
         with suppress(FileNotFoundError):
             os.replace(path, path.with_suffix(".damaged"))
@@ -195,7 +198,7 @@ class Store:
             size = os.lseek(descriptor, 0, os.SEEK_END)
             os.lseek(descriptor, -1 if size else 0, os.SEEK_END)
             if os.read(descriptor, 1) not in {b"", b"\n"}:
-                # Ends what a killed writer began, so that it is neither read nor glued to.
+                # Ends the torn line of a killed writer, so that the new line stays readable.
                 line = _TORN + b"\n" + line
             try:
                 write_all(descriptor, line)
@@ -207,14 +210,14 @@ class Store:
         if not size:
             flush_folder(self.path)
 
-    def _verified(self, entry: Entry) -> bytes:
+    def _read_intact(self, entry: Entry) -> bytes:
         path = self.file_of(entry.chunk)
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             raise Damaged(path, "missing") from None
         except OSError as error:
-            if error.errno != errno.EIO:  # for all else the chunk may be well
+            if error.errno != errno.EIO:  # after any other error the chunk may be intact
                 raise
             raise Damaged(path, f"not readable ({error.strerror})") from error
         if len(data) != entry.size:
@@ -225,7 +228,7 @@ class Store:
 
 
 class _Arrays(dict[str, np.ndarray]):
-    """The arrays of a chunk; one that is asked for and is not there is damage."""
+    """The arrays of a chunk; a missing name means damage."""
 
     def __init__(self, arrays: Any, path: Path) -> None:
         super().__init__(arrays)
@@ -235,7 +238,7 @@ class _Arrays(dict[str, np.ndarray]):
         raise Damaged(self._path, f"it holds no {name}")
 
 
-def _seal(record: Mapping[str, Any]) -> bytes:
+def _seal(record: Record) -> bytes:
     """Returns one line of JSON that ends in a checksum of itself."""
     body = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()[:-1]
     return body + _seal_of(body) + b"\n"
@@ -245,12 +248,12 @@ def _seal_of(body: bytes) -> bytes:
     return b',"seal":"%s"}' % hashlib.sha256(body).hexdigest()[:16].encode()
 
 
-def _unseal(line: bytes) -> dict[str, Any] | None:
-    """Returns the record of a line without its end; None unless each of its bits is right."""
+def _unseal(line: bytes) -> Record | None:
+    """Returns the record of a line without its newline; None if its checksum is wrong."""
     body = line[: -len(_seal_of(b""))]
     if not body or body + _seal_of(body) != line:
         return None
-    record: dict[str, Any] = json.loads(body + b"}")
+    record: Record = json.loads(body + b"}")
     return record
 
 

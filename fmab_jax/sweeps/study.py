@@ -1,8 +1,7 @@
-"""What a sweep is to compute: a labelled grid of configurations, each with an identity.
+"""A study: a labelled grid of configurations, each with an identity.
 
-A `Study` is stated once and holds no results. Its points are addressed by the hash of everything
-their numbers depend on, so that equal points of two studies, or of two places in one grid, are the
-same config.
+A `Study` holds no results. The address of a point is the hash of everything that its numbers depend
+on, so equal points of two studies, or of one grid, are the same config.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources as package_files
 from typing import Any, NamedTuple
@@ -34,18 +33,26 @@ from fmab_jax.run.configs import FEW_TRIALS, Config, bind, pad_agents
 from fmab_jax.run.contract import refuse_errors
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.precision import Precision
-from fmab_jax.sweeps.subjects import MAX_CONFIGS, SHARED, Axis, Drawn, axis_of, describe_problem
+from fmab_jax.sweeps.store import Record
+from fmab_jax.sweeps.subjects import (
+    MAX_CONFIGS,
+    SHARED,
+    Axis,
+    RandomProblem,
+    axis_of,
+    describe_problem,
+)
 
-# The rooms that a seed's numbers depend on.
+# Modules that a seed's numbers depend on.
 _ENGINE = (*cache.ENGINE, "analysis/summary.py")
-# Agents that are padded to at most so many times their number share a program.
-_ROOMY = 16
+# Numbers of agents within this factor are padded to one program.
+_MAX_PADDING = 16
 
 
 class Point(NamedTuple):
     """One configuration of the grid, checked."""
 
-    described: dict[str, Any]  # all that its numbers depend on besides the seeds and the package
+    description: Record  # all that its numbers depend on, except seeds and package
     hash: str  # of ``described``, 32 hexadecimal digits
     config: Config
 
@@ -55,8 +62,8 @@ class Study:
     """A grid of configurations times seeds; made by `state`, from arguments as in `sweep`."""
 
     axes: tuple[Axis, ...]  # the swept parameters, in order
-    settings: dict[str, Any]  # every parameter that is not swept, checked, by name
-    parameters: Mapping[str, Parameter]  # all that there are
+    settings: Record  # every parameter that is not swept, checked, by name
+    parameters: Mapping[str, Parameter]  # of all algorithms and the problem
     seeds: int  # how many of every config; with ``until``, those of the first look
     root_seed: int
     times: Any
@@ -65,7 +72,7 @@ class Study:
     keep: str
     until: Precision | None
     outputs: tuple[Output, ...] = ()
-    listed: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
+    seed_list: np.ndarray | None = None  # which seeds; None for 0, 1, ..., seeds - 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,39 +84,41 @@ class Study:
         """The configurations, the last axis fastest; refuses what does not go together."""
         problems: dict[tuple[int, ...], Problem] = {}
         cells = []
-        shared = {"problem", *parameters_of(Drawn)}
+        shared = {"problem", *parameters_of(RandomProblem)}
         for places in itertools.product(*map(range, self.shape)):
             pairs = [*zip(self.axes, places, strict=True)]
             values = self.settings | {axis.name: axis.values[place] for axis, place in pairs}
-            # A problem is made once for all cells that share it.
+            # Cells share one problem object.
             key = tuple(place for axis, place in pairs if axis.name in shared)
             if key not in problems:
-                problems[key] = values["problem"] or _make(Drawn, values).problem(self.root_seed)
+                problems[key] = values["problem"] or _instantiate(RandomProblem, values).problem(
+                    self.root_seed
+                )
             algorithm = values["algorithm"]
             if isinstance(algorithm, type):
-                algorithm = _make(algorithm, values)
+                algorithm = _instantiate(algorithm, values)
             cells.append((algorithm, problems[key], values["horizon"]))
         sizes = {problem.agents for _, problem, _ in cells}
-        # Numbers of agents that are not far apart share one program.
-        near = max(sizes) <= _ROOMY * min(sizes)
-        # One number alone shares with none, and needs no room to spare.
-        rooms = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
-        return tuple(self._point(*cell, rooms.get(cell[1].agents)) for cell in cells)
+        # Similar numbers of agents share one program.
+        near = max(sizes) <= _MAX_PADDING * min(sizes)
+        # A single number of agents needs no padding.
+        padding = {n: pad_agents(max(sizes) if near else n) for n in sizes if len(sizes) > 1}
+        return tuple(self._point(*cell, padding.get(cell[1].agents)) for cell in cells)
 
     @functools.cached_property
     def hash(self) -> str:
-        """Identity of the whole study: equal for one stated in Python, in TOML or in options."""
+        """Identity of the study, equal for Python, TOML and options."""
         axes = [[axis.name, list(axis.labels)] for axis in self.axes]
         until = None if self.until is None else list(self.until)
-        seeds = self.seeds if self.listed is None else self._seeds
+        seeds = self.seeds if self.seed_list is None else self._seeds
         return _hash([axes, seeds, self.keep, until, [point.hash for point in self.points]])
 
     @functools.cached_property
     def _seeds(self) -> str:
-        """A digest of the seeds that are listed."""
-        return hashlib.sha256(np.asarray(self.listed, "<i8").tobytes()).hexdigest()
+        """A digest of the list of seeds."""
+        return hashlib.sha256(np.asarray(self.seed_list, "<i8").tobytes()).hexdigest()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Returns a JSON-able description, field by field."""
         kinds = {name: parameter.kind for name, parameter in self.parameters.items()}
         settings = {name: kinds[name].plain(value) for name, value in self.settings.items()}
@@ -119,7 +128,7 @@ class Study:
             settings |= {n: v for n, v in plain if getattr(algorithm, n) is not UNSET}
             settings["algorithm"] = kinds["algorithm"].label(algorithm)
         axes = {a.name: [*map(kinds[a.name].plain, a.values)] for a in self.axes}
-        # As it will be read again: lists for tuples.
+        # JSON turns tuples into lists, as a reader will see them.
         description = json.loads(json.dumps(dict(sorted(settings.items())) | axes, default=str))
         return description | {
             "axes": [axis.name for axis in self.axes],
@@ -130,12 +139,12 @@ class Study:
             "sum_agents": self.sum_agents,
             "keep": self.keep,
             "until": None if self.until is None else self.until._asdict(),
-            **({} if self.listed is None else {"listed": self._seeds}),
+            **({} if self.seed_list is None else {"listed": self._seeds}),
             **record.to_study(self.outputs),
         }
 
     def _point(
-        self, algorithm: Algorithm, problem: Problem, horizon: int, room: int | None
+        self, algorithm: Algorithm, problem: Problem, horizon: int, padded_agents: int | None
     ) -> Point:
         config = bind(
             algorithm,
@@ -144,11 +153,11 @@ class Study:
             times=self.times,
             spacing=self.spacing,
             sum_agents=self.sum_agents,
-            padded_agents=room,
+            padded_agents=padded_agents,
             fast_compile=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
             outputs=self.outputs,
         )
-        described = {
+        description = {
             **algorithm.describe(),
             "problem": describe_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
@@ -156,15 +165,15 @@ class Study:
             "slots": _hash(config.grid[: config.points].tolist()),
             "root_seed": self.root_seed,
             "sum_agents": self.sum_agents,
-            # An algorithm of one's own may exchange otherwise than its description says.
-            "exchange": _described_exchange(config.exchange),
+            # A user's algorithm may change its exchange without changing its description.
+            "exchange": _describe_exchange(config.exchange),
             **record.to_study(self.outputs),
         }
-        return Point(described, _hash(described), config)
+        return Point(description, _hash(description), config)
 
 
-def _make(owner: Any, values: Mapping[str, Any]) -> Any:
-    """Returns what a class makes of those values that are its parameters."""
+def _instantiate(owner: Any, values: Record) -> Any:
+    """Creates an instance from the values that are parameters of the class."""
     with refuse_errors(owner):
         return owner(**{name: values[name] for name in parameters_of(owner) if name in values})
 
@@ -186,20 +195,20 @@ def state(
 ) -> Study:
     """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`."""
     choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
-    number, listed = _seeds_of(seeds)
-    if listed is not None and keep != "curves":
+    number, seed_list = _parse_seeds(seeds)
+    if seed_list is not None and keep != "curves":
         allowed = "a number with keep='summary'"
         refuse("seeds", seeds, allowed, "a list is for curves")
     if until is not None:
         _check_until(until, keep, number)
     flag("sum_agents", sum_agents)
     if isinstance(problem, Problem) and problem.drawn:
-        # However drawn means are stated, it is the same study.
+        # A random Problem and its parameters give the same study.
         names = ("agents", "arms", "spread", "instance_gap", "rewards")
         _refuse_twice(names, parameters, "a Problem")
         parameters = {name: getattr(problem, name) for name in names} | parameters
         problem = None
-    axes, settings, known = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
+    axes, settings, specs = _lay_out(algorithm, problem, parameters | {"horizon": horizon})
     selected = record.resolve(outputs)
     for output in selected:
         if isinstance(output, Reduce) and keep != "summary":
@@ -211,7 +220,7 @@ def state(
     return Study(
         axes=axes,
         settings=settings,
-        parameters=known,
+        parameters=specs,
         seeds=number,
         root_seed=keys.checked_seed("root_seed", root_seed),
         times=times,
@@ -220,16 +229,16 @@ def state(
         keep=keep,
         until=until,
         outputs=selected,
-        listed=listed,
+        seed_list=seed_list,
     )
 
 
 def _lay_out(
-    algorithm: Any, problem: Any, values: Mapping[str, Any]
-) -> tuple[tuple[Axis, ...], dict[str, Any], dict[str, Parameter]]:
+    algorithm: Any, problem: Any, values: Record
+) -> tuple[tuple[Axis, ...], Record, dict[str, Parameter]]:
     """Returns the axes, the single values, and all parameters; every value is checked once."""
     axes: list[Axis] = []
-    settings: dict[str, Any] = {}
+    settings: Record = {}
 
     def add(name: str, value: Any) -> tuple[Any, ...]:
         axis = axis_of(name, value, parameters[name])
@@ -244,10 +253,10 @@ def _lay_out(
     owners = [owner for owner in algorithms if isinstance(owner, type)]
     if problem is None:
         settings["problem"] = None
-        owners.append(Drawn)
+        owners.append(RandomProblem)
     else:
         add("problem", problem)
-        _refuse_twice(parameters_of(Drawn), values, "a Problem")
+        _refuse_twice(parameters_of(RandomProblem), values, "a Problem")
     defaults: dict[str, list[Any]] = {}
     for owner in owners:
         for name, parameter in parameters_of(owner).items():
@@ -263,7 +272,7 @@ def _lay_out(
             remedy = did_you_mean(name, names, f"choose from {', '.join(names)}", str)
             refuse(name, value, "left out: neither algorithm nor problem takes it", remedy)
         add(name, value)
-    # Written out, so that a study says all of it; where algorithms differ, each keeps its own.
+    # Common defaults are written out, so that a later version with other defaults runs the same.
     present = {axis.name for axis in axes} | {*settings}
     for name, choices in defaults.items():
         plain = all(value is None or isinstance(value, (int, float, str)) for value in choices)
@@ -275,15 +284,15 @@ def _lay_out(
     return tuple(axes), settings, parameters
 
 
-def _refuse_twice(names: Any, values: Mapping[str, Any], owner: str) -> None:
-    """Refuses parameters of what is configured already."""
+def _refuse_twice(names: Iterable[str], values: Record, owner: str) -> None:
+    """Refuses parameters that a configured object already has."""
     for name in names:
         if name in values:
             refuse(name, values[name], f"left out with {owner}", f"{owner} has its own")
 
 
-def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
-    """Returns how many seeds, and which where they are not 0, 1, and so on."""
+def _parse_seeds(seeds: Any) -> tuple[int, np.ndarray | None]:
+    """Returns the number of seeds, and the seeds if they are not 0, 1, and so on."""
     if isinstance(seeds, Precision):
         refuse("seeds", seeds, "a number or a list", "a precision goes to sweep, as until=")
     if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
@@ -292,7 +301,7 @@ def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
     if number > MAX_SEEDS:
         refuse("seeds", number, f"at most {MAX_SEEDS:,}", "run them in parts")
-    # Of a range, the ends tell: there may be millions.
+    # A range may have millions of seeds, and its ends decide.
     ends = (seeds[0], seeds[-1]) if isinstance(seeds, range) else seeds
     checked = [keys.checked_seed("seeds", seed) for seed in ends]
     if isinstance(seeds, range):
@@ -302,7 +311,7 @@ def _seeds_of(seeds: Any) -> tuple[int, np.ndarray | None]:
     return number, None if checked == [*range(number)] else np.array(checked, np.int64)
 
 
-def _check_until(until: Any, keep: str, seeds: int) -> None:
+def _check_until(until: object, keep: str, seeds: int) -> None:
     if not isinstance(until, Precision):
         refuse("until", until, "fmab_jax.until_precise(...) or None", "state the precision")
     if keep != "summary":
@@ -316,7 +325,7 @@ def _check_until(until: Any, keep: str, seeds: int) -> None:
 
 
 def collect_provenance(platform: str) -> dict[str, str]:
-    """Returns what bits depend on besides the configuration: versions, source, kind of device."""
+    """Returns the versions, the engine and the platform that results depend on."""
     versions = resources.versions()
     return {
         "fmab_jax": f"{__version__} ({_engine()})",
@@ -327,10 +336,10 @@ def collect_provenance(platform: str) -> dict[str, str]:
 
 @functools.cache
 def _engine() -> str:
-    """Returns what stands for the engine: it changes with the bits of pinned results.
+    """Returns the identity of the engine, which changes with the bits of pinned results.
 
-    Source that ``python tests/pins.py`` has found to give the same bits is the same engine. Any
-    other is not, until that has run.
+    ``python tests/pins.py`` records source that gives the same bits as the same engine. Unrecorded
+    source is another engine.
     """
     file = package_files.files("fmab_jax") / "engine.txt"
     name, *sources = file.read_text("utf-8").split()
@@ -343,13 +352,13 @@ def engine_source() -> str:
     return cache.source_digest(*_ENGINE)[:12]
 
 
-def _described_exchange(exchange: Exchange) -> list[Any]:
+def _describe_exchange(exchange: Exchange) -> list[object]:
     weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
     links = [[meter.name, number] for meter, number in exchange.links]
     fields = [exchange.name, exchange.reporting, exchange.wait, links, weights]
     return fields + [exchange.vectors, exchange.numbers]
 
 
-def _hash(description: Any) -> str:
+def _hash(description: object) -> str:
     text = json.dumps(description, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -31,13 +31,14 @@ from typing import Any
 
 from fmab_jax.algorithms.base import find_by_name
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, refuse, shown
-from fmab_jax.files import checked_path, read_input, whole_file
+from fmab_jax.errors import PlainText, Refusal, abbreviate, did_you_mean, parse_number, refuse
+from fmab_jax.files import check_path, read_input, whole_file
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 from fmab_jax.run.outputs import from_study
 from fmab_jax.sweeps.precision import Precision, until_precise
+from fmab_jax.sweeps.store import Record
 from fmab_jax.sweeps.study import Study, state
-from fmab_jax.sweeps.subjects import Drawn
+from fmab_jax.sweeps.subjects import RANDOM_PROBLEM, RandomProblem
 
 _MAX_BYTES = 1 << 16
 _TABLES = ("parameters", "problem", "until")
@@ -48,62 +49,64 @@ _TOP = (
 
 
 @contextmanager
-def as_toml_errors(document: Mapping[str, Any]) -> Iterator[None]:
-    """Has a refusal name the table of what it refuses: ``[parameters] epsilon=0: must be ...``.
+def as_toml_errors(document: Record) -> Iterator[None]:
+    """Adds the TOML table to a refusal: ``[parameters] epsilon=0: must be ...``.
 
     Args:
-        document: What the file holds; empty where reading it is refused.
+        document: Content of the file; empty while it is read.
     """
     try:
         yield
     except Refusal as error:
         table, _, name = re.sub(r"\[\d+\]$", "", error.field).rpartition(".")
         if not table and document and name not in document:
-            table = next((table for table, keys in _keys(document).items() if name in keys), "")
+            table = next(
+                (table for table, keys in _list_keys(document).items() if name in keys), ""
+            )
         raise error.renamed(f"[{table}] {name}") if table in _TABLES else error from None
 
 
-def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads a study file into a document, for `study_of`.
+def read_study(path: str | os.PathLike[str]) -> Record:
+    """Reads a study file into a document, for `build_study`.
 
     Raises:
         ValueError: If it is missing, too large or not TOML.
     """
     data = read_input(path, "study", _MAX_BYTES, "TOML file")
     try:
-        return tomllib.loads(data.decode("utf-8-sig"), parse_float=_float)
+        return tomllib.loads(data.decode("utf-8-sig"), parse_float=_parse_float)
     except (ValueError, RecursionError) as error:
         refuse("study", os.fspath(path), "TOML", " ".join(str(error).split())[:100])
 
 
-def _float(text: str) -> float | Shown:
-    """Reads a number; what no float can hold stays a text, which is no number."""
-    return Shown(text) if number_of(text.replace("_", "")) is None else float(text)
+def _parse_float(text: str) -> float | PlainText:
+    """Reads a number; one that no float can hold stays a text, which checks refuse."""
+    return PlainText(text) if parse_number(text.replace("_", "")) is None else float(text)
 
 
-def _values(value: Any) -> list[Any]:
-    """Returns the values that one key states."""
+def _list_values(value: object) -> list[Any]:
+    """Returns the values of one key."""
     if isinstance(value, Mapping):
         return list(value.values())
     return value if isinstance(value, list) else [value]
 
 
-def _keys(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Returns the keys of each table, with their parameters where they have one."""
-    owners = [find_by_name(name) for name in _values(document.get("algorithm", []))]
+def _list_keys(document: Record) -> dict[str, Record]:
+    """Returns the keys of each table, with their parameters or None."""
+    owners = [find_by_name(name) for name in _list_values(document.get("algorithm", []))]
     parameters = {name: p for owner in owners[::-1] for name, p in parameters_of(owner).items()}
-    problem = {**parameters_of(Drawn), "means": None}
+    problem = {**parameters_of(RandomProblem), "means": None}
     until = dict.fromkeys(Precision._fields)
     return {"parameters": parameters, "problem": problem, "until": until}
 
 
-def study_of(document: Mapping[str, Any]) -> Study:
-    """Makes the study that a document states.
+def build_study(document: Record) -> Study:
+    """Builds the study of a document.
 
     Raises:
         ValueError: If a key is unknown or missing, or a value is refused.
     """
-    keys = _keys(document)
+    keys = _list_keys(document)
     _refuse_unknown(document, "", keys)
     for name in ("algorithm", "horizon", "seeds"):
         if name not in document:
@@ -114,49 +117,51 @@ def study_of(document: Mapping[str, Any]) -> Study:
         if not isinstance(values, Mapping):
             refuse(table, values, "a table", f"write [{table}] and its keys below it")
         _refuse_unknown(values, table, keys)
-        tables[table] = {n: _read(value, keys[table][n]) for n, value in values.items()}
-    top = {n: _read(value) for n, value in document.items() if n not in _TABLES}
+        tables[table] = {n: _parse_value(value, keys[table][n]) for n, value in values.items()}
+    top = {n: _parse_value(value) for n, value in document.items() if n not in _TABLES}
     until = None
     if "until" in document:
         if "relative" not in tables["until"]:
             refuse("until.relative", UNSET, "given", "such as 0.01")
         until = until_precise(**tables["until"])
     problem = tables["problem"]
-    fixed = _from_files(**problem) if "means" in problem else None
-    drawn = {} if "means" in problem else problem
-    return state(problem=fixed, until=until, **top, **drawn, **tables["parameters"])
+    file_problems = _read_problems(**problem) if "means" in problem else None
+    random_settings = {} if "means" in problem else problem
+    return state(
+        problem=file_problems, until=until, **top, **random_settings, **tables["parameters"]
+    )
 
 
-def _refuse_unknown(table: Mapping[str, Any], where: str, keys: Mapping[str, Any]) -> None:
-    """Refuses a key that a table does not have, naming the nearest or the right table."""
-    known = keys[where] if where else _TOP
-    for name in [name for name in table if name not in known]:
-        remedy = did_you_mean(name, known, f"choose from {', '.join(known)}", str)
+def _refuse_unknown(table: Mapping[Any, Any], table_name: str, keys: Record) -> None:
+    """Refuses an unknown key; suggests the most similar key or the right table."""
+    allowed_keys = keys[table_name] if table_name else _TOP
+    for name in [name for name in table if name not in allowed_keys]:
+        remedy = did_you_mean(name, allowed_keys, f"choose from {', '.join(allowed_keys)}", str)
         if name in _TOP:
             remedy = "it belongs at the top, above all tables"
-        elif tables := [f"under [{other}]" for other in _TABLES if name in keys[other]]:
+        elif tables := [f"under [{title}]" for title in _TABLES if name in keys[title]]:
             remedy = f"it belongs {' or '.join(tables)}"
-        key = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else shown(name)
-        field = f"{where}.{key}" if where else key
+        key = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else abbreviate(name)
+        field = f"{table_name}.{key}" if table_name else key
         refuse(field, table[name], "left out: there is no such key", remedy)
 
 
-def _read(value: Any, parameter: Parameter | None = None) -> Any:
+def _parse_value(value: object, parameter: Parameter | None = None) -> Any:
     """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
     if isinstance(value, Mapping):
-        return {name: _read(item, parameter) for name, item in value.items()}
+        return {name: _parse_value(item, parameter) for name, item in value.items()}
     if isinstance(value, list):
-        return [_read(item, parameter) for item in value]
-    # Beyond that a float is written shorter than its digits.
+        return [_parse_value(item, parameter) for item in value]
+    # Larger floats have digits that their text does not show.
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e18:
         return int(value)
-    optional = parameter is not None and parameter.kind.none is not None
+    optional = parameter is not None and parameter.kind.none_label is not None
     return None if optional and str(value).lower() == "none" else value
 
 
-def _from_files(means: Any, agents: Any = None, rewards: Any = None, **others: Any) -> Any:
-    """Returns the problem, or problems by file, whose means are in files."""
-    for name, value in others.items():
+def _read_problems(means: Any, agents: Any = None, rewards: Any = None, **extra: Any) -> Any:
+    """Returns the problem of a file of means, or problems by file."""
+    for name, value in extra.items():
         allowed = f"left out with means={means!r}"
         refuse(f"problem.{name}", value, allowed, "the file fixes it: drop one")
     paths = means if isinstance(means, list) else [means]
@@ -167,102 +172,107 @@ def _from_files(means: Any, agents: Any = None, rewards: Any = None, **others: A
             refuse("means", path, "distinct values", "a repeated value repeats its configurations")
     problems = {path: Problem.from_file(path, agents, rewards) for path in paths}
     for path, problem in problems.items():
-        # One agent alone is no federation: whoever means one says so.
+        # One agent is no federation, so it must be explicit.
         if agents is None and problem.agents == 1:
             allowed = f"given with {path}, whose one row all agents share"
             refuse("agents", UNSET, allowed, "such as agents=50")
     return problems if isinstance(means, list) else problems[means]
 
 
-def text_of(document: Mapping[str, Any]) -> str:
-    """Returns a document as TOML, which has no null: "none" is None."""
+def format_document(document: Record) -> str:
+    """Formats a document as TOML; "none" stands for None, since TOML has no null."""
     tables = {name: value for name, value in document.items() if isinstance(value, Mapping)}
     top = {name: value for name, value in document.items() if name not in tables}
-    lines = _pairs(top)
+    lines = _format_pairs(top)
     for name, table in tables.items():
-        lines += ["", f"[{name}]", *_pairs(table)]
+        lines += ["", f"[{name}]", *_format_pairs(table)]
     return "\n".join([*lines, ""])
 
 
-def _pairs(table: Mapping[Any, Any]) -> list[str]:
-    keys = [key if re.fullmatch("[A-Za-z0-9_-]+", key) else _toml(key) for key in map(str, table)]
-    return [f"{key} = {_toml(value)}" for key, value in zip(keys, table.values(), strict=True)]
+def _format_pairs(table: Mapping[Any, Any]) -> list[str]:
+    keys = [
+        key if re.fullmatch("[A-Za-z0-9_-]+", key) else _format_value(key)
+        for key in map(str, table)
+    ]
+    return [
+        f"{key} = {_format_value(value)}" for key, value in zip(keys, table.values(), strict=True)
+    ]
 
 
-def _toml(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return f"{{{', '.join(_pairs(value))}}}"
+        return f"{{{', '.join(_format_pairs(value))}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(_format_value, value))}]"
     if isinstance(value, float):
         return repr(value)
-    # A text of JSON is one of TOML, but for DEL.
+    # JSON and TOML escape texts equally, except DEL.
     text = json.dumps("none" if value is None else value, ensure_ascii=False)
     return text.replace("\x7f", "\\u007f")
 
 
-def document_of(study: Mapping[str, Any], seeds: Iterable[Any] = ()) -> dict[str, Any]:
-    """Returns the document of a study from its description, see `Study.describe`.
+def build_document(study: Record, seeds: Iterable[int] = ()) -> Record:
+    """Builds the document of a study from its description, see `Study.describe`.
 
-    A description has only a digest of fixed means, so that ``means`` names a file that is missing.
+    A description has only a digest of fixed means, so ``means`` names a placeholder.
 
     Args:
-        study: The description, as results hold it.
-        seeds: The seeds of the results, for a study that lists them.
+        study: The description in results.
+        seeds: The seeds of the results, for a study with a list of seeds.
 
     Raises:
-        Exception: For code of one's own, and for a text that describes no study.
+        Exception: For a user's code, and for a text that is not a description.
     """
     document = {name: study[name] for name in _TOP if name in study and name not in _TABLES}
     document |= {"problem": {}, "parameters": {}}
-    keys: dict[str, Any] = {"problem": parameters_of(Drawn), "parameters": {}}
-    keys["parameters"] = _keys(document)["parameters"]
+    keys: Record = {"problem": parameters_of(RandomProblem), "parameters": {}}
+    keys["parameters"] = _list_keys(document)["parameters"]
     if "listed" in study:
         document["seeds"] = [int(seed) for seed in seeds]
     if "outputs" in study:
         document["outputs"] = [output.name for output in from_study(study["outputs"])]
     if study["until"]:
         document["until"] = study["until"]
-    if study["problem"] != Drawn.__name__:
-        agents, law = study["problem"]["agents"], _text_of_law(study["problem"]["rewards"])
+    if study["problem"] != RANDOM_PROBLEM:
+        agents, law = study["problem"]["agents"], _format_law(study["problem"]["rewards"])
         _ = study["problem"]["means"]  # probabilities are in no file of means
         document["problem"] = {"means": "FILE.npz", "agents": agents, "rewards": law}
         del keys["problem"]
-    # Dimensions have the order of the keys.
+    # The order of keys decides the order of dimensions.
     for name in dict.fromkeys([*study["axes"], *study]):
         for table in (table for table in keys if name in keys[table]):
             parameter, value = keys[table][name], study[name]
-            several = isinstance(value, list) and not parameter.kind.lists(value)
-            if several and name not in study["axes"]:
+            is_swept = isinstance(value, list) and not parameter.kind.is_list_value(value)
+            if is_swept and name not in study["axes"]:
                 raise ValueError(f"{name} is a list that a file would sweep")
             if not _is_default(parameter, value):
                 laws = name == "rewards" and table == "problem"
-                document[table][name] = _text_of_law(value) if laws else value
+                document[table][name] = _format_law(value) if laws else value
     return document
 
 
-def _is_default(parameter: Parameter, value: Any) -> bool:
+def _is_default(parameter: Parameter, value: object) -> bool:
     default = parameter.default
     return default is not UNSET and value == parameter.kind.plain(parameter.check(default))
 
 
-def _text_of_law(described: Any) -> Any:
-    """Returns the text of a reward law, or those of several."""
-    if isinstance(described, list):
-        return [*map(_text_of_law, described)]
-    return ":".join(map(str, described.values()))
+def _format_law(description: Any) -> Any:
+    """Formats a reward law, or a list of them."""
+    if isinstance(description, list):
+        return [*map(_format_law, description)]
+    return ":".join(map(str, description.values()))
 
 
-def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
-    """Writes a document as a study file, which states the same study.
+def write_study(document: Record, path: str | os.PathLike[str]) -> Path:
+    """Writes a document as a study file.
 
     Raises:
         ValueError: If it does not end in .toml.
         OSError: If it cannot be written.
     """
-    path = Path(checked_path("save_study", path))
+    path = Path(check_path("save_study", path))
     if path.suffix != ".toml":
         refuse("save_study", str(path), "a file name ending in .toml", "change the ending")
     with whole_file(path) as temporary:
-        temporary.write_bytes(text_of(document).encode())
+        temporary.write_bytes(format_document(document).encode())
     return path

@@ -1,4 +1,4 @@
-"""What a study is about: algorithms and problems as parameters, and axes of values."""
+"""Algorithms and problems as parameters of a study, and axes of values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from fmab_jax.algorithms.base import Algorithm, check_names, find_by_name, load_
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import length, refuse
-from fmab_jax.parameters import Described, Kind, Parameter, Real, Whole, parameter
+from fmab_jax.parameters import Configurable, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.run.outputs import RESULT_NAMES
+from fmab_jax.sweeps.store import Record
 
 MAX_CONFIGS = 100_000
+RANDOM_PROBLEM = "Drawn"
+"""Stands for a random problem in the descriptions of studies."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class LawOf(Kind):
 
     metavar = "LAW"
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the law."""
         return law_of(value, name)
 
@@ -41,8 +44,8 @@ class LawOf(Kind):
 
 
 @dataclass(frozen=True)
-class Drawn(Described):
-    """Means from U[0, 1], drawn by each seed; its name stands in descriptions of studies."""
+class RandomProblem(Configurable):
+    """Means from U[0, 1], drawn by each seed."""
 
     agents: int = parameter(
         Whole(low=1, high=10**7),
@@ -64,14 +67,14 @@ class Drawn(Described):
         Real(low=0.0, high=1.0),
         "How far the means differ between agents, up to 1.",
         default=0.0,
-        shown="0, agents are alike",
+        default_text="0, agents are alike",
         remedy="0 makes the agents alike, 1 is the most",
     )
     instance_gap: float | None = parameter(
-        Real(none="gaps left to chance", low=1e-9, high=1.0, open_high=True),
+        Real(none_label="gaps left to chance", low=1e-9, high=1.0, open_high=True),
         "Smallest gap of the means that each seed draws.",
         default=None,
-        shown="left to chance",
+        default_text="left to chance",
         symbol="instance gap",
         label="smallest gap of an instance",
         remedy="give the smallest non-zero gap, or None to leave it to chance",
@@ -82,13 +85,13 @@ class Drawn(Described):
         default="bernoulli",
         symbol="",
         label="rewards",
-        shown="bernoulli",
+        default_text="bernoulli",
     )
     fixed_instance: int | None = parameter(
-        Whole(none="a new instance for each seed", low=0, high=2**32 - 1),
+        Whole(none_label="a new instance for each seed", low=0, high=2**32 - 1),
         "Give all seeds the means that this seed would draw.",
         default=None,
-        shown="off",
+        default_text="off",
         symbol="instance of seed",
         label="instance of seed",
         remedy="give the seed whose means all seeds shall have",
@@ -107,7 +110,7 @@ class Drawn(Described):
 class AlgorithmOf(Kind):
     """A configured algorithm, a class, or a name."""
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the configured algorithm, or the class."""
         value = find_by_name(value) if isinstance(value, str) else value
         owner = type(value) if isinstance(value, Algorithm) else value
@@ -115,8 +118,8 @@ class AlgorithmOf(Kind):
             remedy = "or a list of classes, names and configured algorithms"
             refuse(name, value, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
         check_names(owner)
-        foreign = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
-        if foreign and load_shipped().get(owner.name, owner) is not owner:
+        is_user_class = "name" in vars(owner) and not owner.__module__.startswith("fmab_jax.")
+        if is_user_class and load_shipped().get(owner.name, owner) is not owner:
             allowed = "the name of no other algorithm"
             refuse(f"{owner.__name__}.name", owner.name, allowed, "rename it")
         return value
@@ -126,7 +129,7 @@ class AlgorithmOf(Kind):
         return value.name or getattr(value, "__name__", type(value).__name__)
 
     def plain(self, value: Any) -> Any:
-        """Returns its name; of a configured one, the parameters, too."""
+        """Returns its name, and the parameters of a configured algorithm."""
         name = self.label(value)
         return {"algorithm": name, **value.plain()} if isinstance(value, Algorithm) else name
 
@@ -135,7 +138,7 @@ class AlgorithmOf(Kind):
 class ProblemOf(Kind):
     """A problem; None where a seed draws its own."""
 
-    def checked(self, name: str, value: Any, remedy: str) -> Any:
+    def check_value(self, name: str, value: object, remedy: str) -> Any:
         """Returns the problem."""
         if not isinstance(value, Problem):
             remedy = "such as fmab_jax.Problem.uniform(50, 100); or leave it out and give agents="
@@ -143,11 +146,11 @@ class ProblemOf(Kind):
         return value
 
     def label(self, value: Any) -> Any:
-        """Returns nothing: it is called by its place."""
+        """Returns None: its place on the axis names it."""
 
     def plain(self, value: Any) -> Any:
         """Returns its description."""
-        return Drawn.__name__ if value is None else describe_problem(value)
+        return RANDOM_PROBLEM if value is None else describe_problem(value)
 
 
 SHARED = {
@@ -163,17 +166,17 @@ SHARED = {
         default=100_000,
     ),
 }
-"""What every study has, besides the parameters of algorithms and problems."""
+"""Parameters of every study."""
 
 
-def describe_problem(problem: Problem) -> dict[str, Any]:
+def describe_problem(problem: Problem) -> Record:
     """Returns a problem's description, with digests for its arrays."""
-    described = problem.describe()
+    description = problem.describe()
     for name in ("means", "probabilities"):
-        if name in described:
-            plain = np.ascontiguousarray(described[name], "<f8")
-            described[name] = hashlib.sha256(plain.tobytes()).hexdigest()
-    return described
+        if name in description:
+            plain = np.ascontiguousarray(description[name], "<f8")
+            description[name] = hashlib.sha256(plain.tobytes()).hexdigest()
+    return description
 
 
 class Axis(NamedTuple):
@@ -187,11 +190,11 @@ class Axis(NamedTuple):
 
 def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
     """Returns the axis that a parameter spans, its values checked, or None for a single value."""
-    kind, labelled = parameter.kind, isinstance(value, Mapping)
+    kind, has_labels = parameter.kind, isinstance(value, Mapping)
     vector = isinstance(value, np.ndarray) and value.ndim == 1
-    if not (labelled or vector or isinstance(value, (list, tuple, range))):
+    if not (has_labels or vector or isinstance(value, (list, tuple, range))):
         return None
-    if not labelled and kind.lists(value):
+    if not has_labels and kind.is_list_value(value):
         return None
     if not length(value):
         refuse(name, value, "not empty", "give at least one value")
@@ -200,18 +203,22 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
         refuse("configurations", length(value), f"at most {MAX_CONFIGS:,}", remedy)
     if name in RESULT_NAMES or name.startswith("links_"):
         refuse(name, value, "left out", "it is a name of results: rename the parameter")
-    values = tuple(map(parameter.check, value.values() if labelled else value))
-    labels = [*map(str, value)] if labelled else [kind.label(item) for item in values]
+    values = tuple(map(parameter.check, value.values() if has_labels else value))
+    labels = [*map(str, value)] if has_labels else [kind.label(item) for item in values]
     labels = [f"{name}-{i}" if label in (None, "") else label for i, label in enumerate(labels)]
-    seen: set[Any] = set()
+    unique_labels: set[Any] = set()
     for label, item in zip(labels, values, strict=True):
-        if label in seen:
+        if label in unique_labels:
             remedy = "a repeated value repeats its configurations"
             if not (item is None or isinstance(item, (str, int, float, type))):
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
-        seen.add(label)
-    # Labels of one's own speak for themselves.
-    symbol = "" if labelled else parameter.symbol
-    words = {"long_name": parameter.label or name, "symbol": symbol, "none": kind.none or "none"}
+        unique_labels.add(label)
+    # Labels of the user need no symbol.
+    symbol = "" if has_labels else parameter.symbol
+    words = {
+        "long_name": parameter.label or name,
+        "symbol": symbol,
+        "none": kind.none_label or "none",
+    }
     return Axis(name, tuple(labels), values, words)

@@ -1,4 +1,4 @@
-"""What is kept of very many seeds, labelled: moments, a histogram, counts."""
+"""Labelled summaries of very many seeds: moments, a histogram, counts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from fmab_jax.sweeps.precision import relative_width
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
-def summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Dataset:
+def label_summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Dataset:
     """Labels the summaries of a study's cells; arguments as in `results.dataset`."""
 
     def count(name: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [results.counts(cell, name, stops[cell]) for cell in grid.hashes]
+        return [results.merge_counts(cell, name, stops[cell]) for cell in grid.hashes]
 
     points, time = grid.time()
     sizes = grid.sizes(grid.cells, points)
-    series = _usual(results, grid, stops, points)
+    series = _label_moments(results, grid, stops, points)
     reductions = [output for output in results.outputs if isinstance(output, Reduce)]
     for output in results.outputs:
         if isinstance(output, Reduce):
-            series |= _reduction_of(output, results, grid, stops)
+            series |= _label_reduction(output, results, grid, stops)
         else:
             dims = [*grid.dims, *output.dims]
-            tables = _means(output.name, output.dims, results, grid, stops, points)
+            tables = _compute_means(output.name, output.dims, results, grid, stops, points)
             for kind, values in zip(("mean", "variance"), tables, strict=True):
                 series[f"{output.name}_{kind}"] = dims, grid.table(values), output.attrs
     histograms, levels = count("regret_bin"), np.array(QUANTILES)
@@ -46,10 +46,10 @@ def summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Data
         else np.full(len(levels), math.nan)
         for cell, histogram in zip(grid.hashes, histograms, strict=True)
     ]
-    bins, regret_histogram = _dense(grid, histograms)
+    bins, regret_histogram = _densify(grid, histograms)
     low, high = summary.find_bin_edges(bins)
-    rounds, rounds_histogram = _dense(grid, count("rounds"))
-    numbers = [_moments_of(*numbers) for numbers in count("numbers_sent")]
+    rounds, rounds_histogram = _densify(grid, count("rounds"))
+    numbers = [_compute_moments(*numbers) for numbers in count("numbers_sent")]
     series |= {
         "numbers_sent_mean": (grid.dims, grid.table([mean for mean, _ in numbers])),
         "numbers_sent_variance": (grid.dims, grid.table([variance for _, variance in numbers])),
@@ -75,7 +75,9 @@ def summaries(results: Results, grid: Grid, stops: Mapping[str, int]) -> xr.Data
     return xr.Dataset(series, coords)
 
 
-def _usual(results: Results, grid: Grid, stops: Mapping[str, int], points: int) -> dict[str, Any]:
+def _label_moments(
+    results: Results, grid: Grid, stops: Mapping[str, int], points: int
+) -> dict[str, Any]:
     """Returns the moments of regret, rounds and links."""
     dims, per_time = grid.dims, [*grid.dims, "time"]
     regret = []
@@ -84,12 +86,15 @@ def _usual(results: Results, grid: Grid, stops: Mapping[str, int], points: int) 
         moments = summary.Moments(0, blank, blank, np.full((points, points), math.nan))
         if stops[cell]:
             columns = grid.columns(fact, points)
-            seeds, anchor, offset, scatter = results.moments(cell, "regret", stops[cell])
+            seeds, anchor, offset, scatter = results.merge_moments(cell, "regret", stops[cell])
             scatter = scatter[np.ix_(columns, columns)]
             moments = summary.Moments(seeds, anchor[columns], offset[columns], scatter)
         regret.append(moments)
-    waited, (mean, variance) = (
-        [grid.table(table) for table in _means(name, ("time",), results, grid, stops, points)]
+    waiting, (mean, variance) = (
+        [
+            grid.table(table)
+            for table in _compute_means(name, ("time",), results, grid, stops, points)
+        ]
         for name in ("waiting_regret", "rounds_by")
     )
     per_round = grid.table([grid.links(cell).astype(np.float64) for cell in grid.cells])
@@ -100,7 +105,7 @@ def _usual(results: Results, grid: Grid, stops: Mapping[str, int], points: int) 
             [*per_time, "time_2"],
             grid.table([moments.covariance for moments in regret]),
         ),
-        "waiting_regret_mean": (per_time, waited[0]),
+        "waiting_regret_mean": (per_time, waiting[0]),
         "links_mean": ([*per_time, "meter"], mean[..., None] * per_round),
         "links_variance": ([*per_time, "meter"], variance[..., None] * per_round**2),
         "rounds_made_mean": (dims, mean[..., -1]),
@@ -112,7 +117,7 @@ def _usual(results: Results, grid: Grid, stops: Mapping[str, int], points: int) 
     return series
 
 
-def _means(
+def _compute_means(
     name: str,
     dims: tuple[str, ...],
     results: Results,
@@ -124,27 +129,29 @@ def _means(
     sizes = grid.sizes(grid.cells, points)
     tables = np.full((2, len(grid.cells), *(sizes[dim] for dim in dims)), math.nan)
     for index, cell in enumerate(grid.hashes):
-        if not stops[cell]:  # of an unfinished sweep
+        if not stops[cell]:  # unfinished sweep
             continue
-        if name == "waiting_regret" and not results.has(cell, f"{name}_anchor"):  # nobody waits
+        if name == "waiting_regret" and not results.has_array(
+            cell, f"{name}_anchor"
+        ):  # nobody waits
             tables[:, index] = 0.0
             continue
         fact = grid.cells[index]
         shape = [grid.sizes([fact], fact["slots"])[dim] for dim in dims]
-        moments = results.moments(cell, name, stops[cell], shape)
-        for which, flat in enumerate((moments.mean, moments.covariance)):
+        moments = results.merge_moments(cell, name, stops[cell], shape)
+        for kind, flat in enumerate((moments.mean, moments.covariance)):
             values = flat.reshape(shape)
             if "time" in dims:  # a grid that is shorter repeats its last slot
                 values = np.take(values, np.minimum(np.arange(points), shape[0] - 1), axis=0)
-            where: Any = (which, index, *map(slice, values.shape))
-            tables[where] = values
+            target: tuple[int | slice, ...] = (kind, index, *map(slice, values.shape))
+            tables[target] = values
     return tables
 
 
-def _dense(
+def _densify(
     grid: Grid, sparse: list[tuple[np.ndarray, np.ndarray]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns every value that is counted, and how often each cell has it."""
+    """Returns all counted values, and the count of each in each cell."""
     values = np.unique(np.concatenate([present for present, _ in sparse]))
     rows = np.zeros((len(sparse), len(values)), np.int64)
     for row, (present, counts) in zip(rows, sparse, strict=True):
@@ -152,21 +159,23 @@ def _dense(
     return values, grid.table(rows)
 
 
-def _reduction_of(
+def _label_reduction(
     output: Reduce, results: Results, grid: Grid, stops: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Returns the result of a reduction that was asked for; NaN where there is no seed."""
+    """Returns the labelled result of a reduction; NaN for cells without seeds."""
     blank = np.full([len(values) for _, values in output.over], math.nan)
     values = [
-        finish_reduction(output, results.state(cell, output, stops[cell])) if stops[cell] else blank
+        finish_reduction(output, results.merge_state(cell, output, stops[cell]))
+        if stops[cell]
+        else blank
         for cell in grid.hashes
     ]
     dims = [*grid.dims, *(name for name, _ in output.over)]
     return {output.name: (dims, grid.table(values), output.attrs)}
 
 
-def _moments_of(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    """Returns mean and unbiased variance of counted whole numbers; NaN where there are too few."""
+def _compute_moments(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Returns mean and unbiased variance of counted whole numbers; NaN for too few."""
     seeds = int(counts.sum())
     if not seeds:
         return math.nan, math.nan

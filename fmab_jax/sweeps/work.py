@@ -1,4 +1,4 @@
-"""The loop of a sweep: plans what is missing, has each block computed, and writes its chunk."""
+"""The loop of a sweep: plans missing blocks, computes them, and writes their chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ from fmab_jax.sweeps.blocks import compute_block
 from fmab_jax.sweeps.chunks import Results
 from fmab_jax.sweeps.layout import Block, Layout, bytes_per_summary
 from fmab_jax.sweeps.progress import Plan, Progress
-from fmab_jax.sweeps.store import Entry
+from fmab_jax.sweeps.store import Entry, Record
 
 if TYPE_CHECKING:
     from fmab_jax.sweeps.cluster import Cluster
@@ -33,8 +33,8 @@ _Chunks = Generator[tuple[Block, Mapping[str, np.ndarray]], None, None]
 
 
 @dataclass
-class Work:
-    """The blocks of a study, and how they are computed."""
+class BlockRunner:
+    """Plans, computes and writes the blocks of a study."""
 
     layout: Layout
     devices: tuple[jax.Device, ...]
@@ -44,15 +44,15 @@ class Work:
     compile_s: float = 0.0
     result_bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
-    # The sizes that fit, by programs and the sizes that were wanted.
-    fitting: dict[tuple[Program, Sizes], Sizes] = field(default_factory=dict)
+    # Sizes that fit the memory, by program and preferred sizes.
+    fitted_sizes: dict[tuple[Program, Sizes], Sizes] = field(default_factory=dict)
 
     def plan(self, results: Results, store: Path | None) -> Plan:
-        """Returns what is to be done and what it takes, before anything is allocated."""
+        """Returns the plan and its memory and disk, before any allocation."""
         layout, study = self.layout, self.layout.study
-        todo, summary = layout.todo(results), study.keep == "summary"
-        # The products behind a scatter, and the chunk's bytes, are copies; one chunk is written
-        # while the next is computed. Curves without a store are kept as they come.
+        todo, summary = layout.list_missing(results), study.keep == "summary"
+        # A scatter and a chunk's bytes need copies, and one chunk is written while the next is
+        # computed. Without a store, curves are not copied.
         copies = 10 if summary else 4
         largest = 0
         for block in todo:
@@ -61,12 +61,14 @@ class Work:
             if summary or store is not None:
                 needed += block.trials * config.curve_bytes + copies * layout.chunk_bytes(block)
             largest = max(largest, needed)
-        everybody = todo if layout.worker is None else layout.alone().todo(results)
-        disk = sum(layout.chunk_bytes(block) + 2000 for block in everybody)
+        all_blocks = (
+            todo if layout.worker is None else layout.for_all_workers().list_missing(results)
+        )
+        disk = sum(layout.chunk_bytes(block) + 2000 for block in all_blocks)
         self.result_bytes = largest + disk * (store is None)
         if store is None and not summary:
-            whole = (b.trials * layout.points[b.cells[0]].config.result_bytes for b in todo)
-            self.result_bytes = max(self.result_bytes, sum(whole))
+            result_sizes = (b.trials * layout.points[b.cells[0]].config.result_bytes for b in todo)
+            self.result_bytes = max(self.result_bytes, sum(result_sizes))
         if summary:
             self.result_bytes += 4 * sum(bytes_per_summary(point.config) for point in study.points)
         return Plan(
@@ -86,39 +88,39 @@ class Work:
         )
 
     def compute(self, results: Results, progress: Progress) -> None:
-        """Computes what is missing; each block is written as soon as it is there."""
-        planned, misses = 0, compilation.compile_program.cache_info().misses
-        compute = self._compute_here if self.cluster is None else self._compute_there
-        while blocks := self.layout.todo(results):
-            planned += sum(block.trials for block in blocks)
-            progress.extended(planned)
-            left = {name: results.missing(name) for name in self.layout.hashes}
-            # Closed as soon as writing fails, so that nobody computes in vain.
+        """Computes missing blocks and writes each at once."""
+        total, misses = 0, compilation.compile_program.cache_info().misses
+        compute = self._compute_locally if self.cluster is None else self._compute_on_cluster
+        while blocks := self.layout.list_missing(results):
+            total += sum(block.trials for block in blocks)
+            progress.set_total(total)
+            seeds_left = {name: results.count_missing(name) for name in self.layout.hashes}
+            # After an error of writing, closing stops the computation.
             with (
                 closing(compute(blocks, progress)) as chunks,
-                closing(self._store(chunks, results)) as stored,
+                closing(self._write_chunks(chunks, results)) as entries,
             ):
-                for block, entry in stored:
+                for block, entry in entries:
                     results.add(entry)
                     for name in block.cells:
-                        left[name] -= block.stop - block.start
-                    progress.written(sum(rest <= 0 for rest in left.values()))
-        # Workers tell theirs, also those in this process.
+                        seeds_left[name] -= block.stop - block.start
+                    progress.report_chunk(sum(count <= 0 for count in seeds_left.values()))
+        # Workers of a cluster report their own compilations.
         if self.cluster is None:
             self.compilations += compilation.compile_program.cache_info().misses - misses
 
-    def facts(self) -> dict[str, Any]:
-        """Returns what a result says of how it was computed."""
-        facts: dict[str, Any] = {"elapsed_s": time.perf_counter() - self.started}
+    def facts(self) -> Record:
+        """Returns the attributes of a result about its computation."""
+        facts: Record = {"elapsed_s": time.perf_counter() - self.started}
         facts |= {"compilations": self.compilations, "compile_s": self.compile_s}
-        if used := self.devices:
-            facts["device"] = f"{len(used)} x {used[0].platform} ({used[0].device_kind})"
+        if devices := self.devices:
+            facts["device"] = f"{len(devices)} x {devices[0].platform} ({devices[0].device_kind})"
         return facts
 
-    def _store(
+    def _write_chunks(
         self, chunks: Iterable[tuple[Block, Mapping[str, np.ndarray]]], results: Results
     ) -> Generator[tuple[Block, Entry], None, None]:
-        """Writes each chunk, while the next is computed, and yields what is written."""
+        """Writes each chunk while the next is computed; yields written blocks."""
         with ThreadPoolExecutor(1) as pool:
             last: tuple[Block, Future[Entry]] | None = None
             for block, arrays in chunks:
@@ -135,44 +137,46 @@ class Work:
             if last is not None:
                 yield last[0], last[1].result()
 
-    def _compute_here(self, blocks: list[Block], progress: Progress) -> _Chunks:
-        """Yields blocks with their chunks, one after the other, as this process computes them."""
+    def _compute_locally(self, blocks: list[Block], progress: Progress) -> _Chunks:
+        """Computes blocks in order in this process; yields them with their arrays."""
         groups, cores = self.layout.jobs(blocks, self.batch), resources.cores()
-        # What may not fit is compiled first.
+        # The largest program first, since it may not fit.
         groups.sort(key=lambda jobs: -jobs[0][1].configs[0].elements)
         firsts = [jobs[0][1] for jobs in groups]
         programs = [(job.configs[0].program, job.sizes(self.devices)) for job in firsts]
         with compilation.compile_ahead(programs, self.devices, self.result_bytes) as wait_for:
             for place, jobs in enumerate(groups):
-                # Further looks run what the first has compiled.
-                if programs[place] not in self.fitting:
+                # Later looks reuse the compiled program.
+                if programs[place] not in self.fitted_sizes:
                     started = time.perf_counter()
-                    tell = functools.partial(progress.compiling, place + 1, len(groups))
-                    self.fitting[programs[place]] = wait_for(place, tell)
+                    on_compile = functools.partial(
+                        progress.report_compilation, place + 1, len(groups)
+                    )
+                    self.fitted_sizes[programs[place]] = wait_for(place, on_compile)
                     self.compile_s += time.perf_counter() - started
-                sizes = self.fitting[programs[place]]
+                sizes = self.fitted_sizes[programs[place]]
                 for block, job in jobs:
-                    yield block, compute_block(job, sizes, self.devices, progress.advanced, cores)
+                    yield block, compute_block(job, sizes, self.devices, progress.advance, cores)
 
-    def _compute_there(self, blocks: list[Block], progress: Progress) -> _Chunks:
-        """Yields blocks with their chunks, in any order, as the cluster's workers compute them."""
+    def _compute_on_cluster(self, blocks: list[Block], progress: Progress) -> _Chunks:
+        """Computes blocks on the cluster; yields them with their arrays, in any order."""
         assert self.cluster is not None
         pairs = [pair for jobs in self.layout.jobs(blocks, self.batch) for pair in jobs]
-        with closing(self.cluster.compute([job for _, job in pairs], progress)) as finished:
-            for number, arrays, compilations in finished:
+        with closing(self.cluster.compute([job for _, job in pairs], progress)) as chunks:
+            for number, arrays, compilations in chunks:
                 self.compilations += compilations
-                progress.advanced(pairs[number][0].trials)
+                progress.advance(pairs[number][0].trials)
                 yield pairs[number][0], arrays
                 del arrays
 
 
-def chunk_name(facts: Mapping[str, Any]) -> str:
+def chunk_name(facts: Record) -> str:
     """Returns the name of the chunk of these facts."""
     text = json.dumps([facts["cells"], facts["seeds"], facts["keep"]])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _free_bytes(store: Path) -> int:
-    """Returns the free space where a folder lies, or will."""
+    """Returns the free bytes of the disk of a folder, which need not exist."""
     path = store.absolute()
     return shutil.disk_usage(next(filter(Path.exists, (path, *path.parents)))).free

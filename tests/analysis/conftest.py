@@ -29,7 +29,7 @@ def uncomputed(monkeypatch):
 
     def swept(*given: Any, **options: Any) -> xr.Dataset:
         store: Any = options.pop("store", None)
-        header = grid.header_of(state(*given, **options), {"jax": "1"})
+        header = grid.build_header(state(*given, **options), {"jax": "1"})
         if store is not None:
             Store(store, create=True).write_header(header)
         return results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)

@@ -36,7 +36,7 @@ from fmab_jax.analysis import tables, theory
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import run as cli_run
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
@@ -45,7 +45,7 @@ from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.run import compilation, resources
 from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
-from fmab_jax.sweeps.subjects import Drawn
+from fmab_jax.sweeps.subjects import RandomProblem
 
 NAMES = sorted(base.collect_algorithms())
 COMMANDS = (
@@ -239,7 +239,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
     found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    own = {**parameters_of(base.collect_algorithms()[name]), **parameters_of(Drawn)}
+    own = {**parameters_of(base.collect_algorithms()[name]), **parameters_of(RandomProblem)}
     shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
     shared += "level band server-price peer-price out overwrite dry-run figure data"
     assert found == {each.replace("_", "-") for each in own} | set(shared.split())
@@ -281,12 +281,12 @@ def test_which_figure_a_run_has(shape, keep, drawn):
     band = "quantile" if keep == "quantile" else "simultaneous"
     keep = "summary" if keep == "quantile" else keep
     study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
-    assert cli_run._kind_of(SimpleNamespace(figure=False, band=band), study) == ""
+    assert cli_run._choose_kind(SimpleNamespace(figure=False, band=band), study) == ""
     if "=" not in drawn:
-        assert cli_run._kind_of(SimpleNamespace(figure=True, band=band), study) == drawn
+        assert cli_run._choose_kind(SimpleNamespace(figure=True, band=band), study) == drawn
         return
     given = SimpleNamespace(figure=True, band=band)
-    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, given, study)
+    refuses(f"^{re.escape(drawn)}", cli_run._choose_kind, given, study)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes):
     monkeypatch.setattr(tables, "final_table", lambda _, **how: asked.append(how) or table)
     monkeypatch.setattr(parameters, "plot_parameter", lambda _, x, hue: (x, hue))
     options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
-    assert cli_run._figure(table, options, "parameter") == tuple(axes)
+    assert cli_run._draw_figure(table, options, "parameter") == tuple(axes)
     assert asked == [{"level": 0.9, "server_price": 3, "peer_price": 2}]
 
 
@@ -809,8 +809,8 @@ def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
     options, typed = parse(command)
-    _, study = stated.study_of(options, command.subject, typed)
-    return str(module._paths(options, command.subject, study)[0])
+    _, study = study_options.build_study(options, command.subject, typed)
+    return str(module._choose_paths(options, command.subject, study)[0])
 
 
 def test_an_existing_file_is_refused_alike_everywhere(monkeypatch, capsys):

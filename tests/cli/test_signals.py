@@ -19,7 +19,7 @@ import pytest
 from spoken import said
 
 from fmab_jax.cli import signals
-from fmab_jax.cli.signals import Stopped, stoppable
+from fmab_jax.cli.signals import Stopped, handle_signals
 from fmab_jax.files import mark_write
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -122,7 +122,7 @@ def wait_for(ended: list[Any]) -> None:
 def test_what_is_being_written_becomes_whole(ended, monkeypatch):
     """Would catch a chunk that is computed, and lost because the process does not wait for it."""
     monkeypatch.setattr(signals, "_WRITE_S", math.inf)
-    with stoppable(lambda number: None):
+    with handle_signals(lambda number: None):
         with mark_write():
             with pytest.raises(Stopped):
                 signal.raise_signal(signal.SIGTERM)
@@ -147,7 +147,7 @@ def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeyp
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGINT)
 
-    with stoppable(told.append):
+    with handle_signals(told.append):
         Raises()
         wait_for(ended)
     assert set(ended) == {130} and set(told) == {signal.SIGINT}
@@ -159,7 +159,7 @@ def test_another_thread_is_told_of_no_signal():
     found: list[Any] = []
 
     def command() -> None:
-        with stoppable(found.append):
+        with handle_signals(found.append):
             found.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=command)
@@ -173,7 +173,7 @@ def test_what_a_process_did_with_signals_it_does_again():
     before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with stoppable(lambda number: None):
+        with handle_signals(lambda number: None):
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
             signal.raise_signal(signal.SIGINT)

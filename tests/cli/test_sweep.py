@@ -29,7 +29,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import collect_algorithms
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots import runs as plots
@@ -394,9 +394,9 @@ def test_a_saved_study_states_the_same(words, folder, capsys):
     assert out == "wrote st.toml\n"
     _, command = cli.find(shlex.split(words))
     options, typed = cli.parse(command)
-    _, expected = stated.study_of(options, command.subject, typed)
+    _, expected = study_options.build_study(options, command.subject, typed)
     document = study_file.read_study("st.toml")
-    assert study_file.study_of(document).hash == expected.hash
+    assert study_file.build_study(document).hash == expected.hash
     assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
 
 
@@ -417,7 +417,7 @@ def test_dimensions_follow_the_options(words, order, folder, capsys):
     """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
     said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
     document = study_file.read_study("st.toml")
-    assert [axis.name for axis in study_file.study_of(document).axes] == order
+    assert [axis.name for axis in study_file.build_study(document).axes] == order
     assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
 
 

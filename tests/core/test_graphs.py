@@ -18,7 +18,7 @@ import fmab_jax as fmab
 from fmab_jax.analysis.words import list_facts
 from fmab_jax.core import graphs
 from fmab_jax.core.networks import ComponentsOf, GraphOf
-from fmab_jax.sweeps.grid import attributes_of
+from fmab_jax.sweeps.grid import build_attributes
 from fmab_jax.sweeps.study import state
 
 Edges = set[tuple[int, int]]
@@ -265,7 +265,7 @@ def test_weights_that_are_ignored_are_said(tmp_path, monkeypatch):
 
     def told(maker, **given):
         study = state(maker, horizon=50, seeds=2, epsilon=1.0, agents=3, arms=2, **given)
-        return ", ".join(list_facts(xr.Dataset(attrs=attributes_of(study)), given))
+        return ", ".join(list_facts(xr.Dataset(attrs=build_attributes(study)), given))
 
     for name in (*weighted, "net.graphml", graph):
         assert told(fmab.ddp_mab, graph=name).endswith(", edge weights ignored")

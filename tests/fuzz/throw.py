@@ -313,7 +313,7 @@ def study(rng):
     path.write_bytes(data)
 
     def throw():
-        points = study_file.study_of(study_file.read_study(path)).points
+        points = study_file.build_study(study_file.read_study(path)).points
         wanted = tomllib.loads(data.decode("utf-8-sig"))
         for field, value in wanted.get("parameters", {}).items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -386,7 +386,7 @@ def parameters(rng):
         if isinstance(kind, Real) and (found := getattr(made, name)) is not None:
             low = kind.low < found if kind.open_low else kind.low <= found
             high = found < kind.high if kind.open_high else found <= kind.high
-            endless = kind.none is not None and found == math.inf
+            endless = kind.none_label is not None and found == math.inf
             same(type(found) is float and (endless or (low and high)), True, name)
             same(found == value or found == float(str(value)), True, f"{name} of {text}")
         if isinstance(kind, Whole) and (found := getattr(made, name)) is not None:

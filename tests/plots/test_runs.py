@@ -21,7 +21,7 @@ from fmab_jax.plots import captions, style
 from fmab_jax.plots import runs as plots
 from fmab_jax.plots.runs import plot_runs, save_figure, select_cells
 from fmab_jax.plots.style import COLOURS
-from fmab_jax.sweeps.grid import attributes_of
+from fmab_jax.sweeps.grid import build_attributes
 from fmab_jax.sweeps.study import state
 
 
@@ -190,7 +190,7 @@ def test_no_two_different_runs_carry_the_same_caption():
     """Would catch a setting that a run has and its caption does not tell."""
 
     def of(algorithm, problem, horizon, **more):
-        return attributes_of(state(algorithm, problem, horizon=horizon, seeds=2, **more))
+        return build_attributes(state(algorithm, problem, horizon=horizon, seeds=2, **more))
 
     found = {}
     for name, make in VARIANTS.items():

@@ -23,7 +23,7 @@ from fmab_jax.analysis.words import write_short
 from fmab_jax.cli.main import main
 from fmab_jax.reports import content, page
 from fmab_jax.sweeps import exports
-from fmab_jax.sweeps.study_file import read_study, study_of
+from fmab_jax.sweeps.study_file import build_study, read_study
 
 SMALL = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 20, "times": 8}
 
@@ -91,7 +91,7 @@ def study_in(text, folder):
     hashes = []
     for found in re.findall(r"<pre[^>]*><code>(.*?)</code>", text, re.S):
         (folder / "study.toml").write_text(html.unescape(found))
-        hashes.append(study_of(read_study(folder / "study.toml")).hash)
+        hashes.append(build_study(read_study(folder / "study.toml")).hash)
     return hashes
 
 
@@ -346,7 +346,7 @@ def test_a_report_counts_the_seeds_that_were_selected():
     assert row[heads.index("interval, 95 %")] == f"[{write_short(low)}, {write_short(high)}]"
     named = dict(zip(reader.listed["dt"], reader.listed["dd"], strict=True))
     assert named["seeds"] == "5, root seed 0"
-    assert [set(frame.seeds) for frame in exports.tidy(data)] == [{5}]
+    assert [set(frame.seeds) for frame in exports.tidy_tables(data)] == [{5}]
 
 
 def test_a_run_stands_at_its_own_value_of_what_others_sweep():

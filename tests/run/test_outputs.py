@@ -23,7 +23,7 @@ from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs, resources
 from fmab_jax.run.outputs.pulls import PULLS
-from fmab_jax.sweeps.exports import tidy
+from fmab_jax.sweeps.exports import tidy_tables
 
 ROOT = Path(__file__).parents[2]
 ALL = ["regret_by_agent", "pulls", "fairness", "bits_sent"]
@@ -173,7 +173,7 @@ def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
         arrays = dict(store.read(entry))
         name = "pulls" if keep == "curves" else "pulls_anchor"
         again = Store(tmp_path / f"c{number}", create=True)
-        with again.writing("main"):
+        with again.lock_writer("main"):
             again.write_header(store.header())
             others = {n: values for n, values in arrays.items() if n != name}
             again.put(entry.chunk, others, entry.facts)
@@ -228,7 +228,7 @@ def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
         mean = worst[:, : round(200 * share)].mean(1)
         np.testing.assert_allclose(found.values[:, place], mean, rtol=1e-3)
     whole = fmab.sweep("cdp", **asked)
-    rows = pd.concat(tidy(whole))
+    rows = pd.concat(tidy_tables(whole))
     for share in found.share.values:
         column = rows[rows.time == rows.time.max()][f"regret_at_risk_share_{share:g}"]
         np.testing.assert_array_equal(column, found.sel(share=share).values)
@@ -333,7 +333,7 @@ def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
         fmab.cdp_mab, ONE["problem"], epsilon=[0.5, 1.0], outputs=ALL, horizon=300, seeds=6
     )
     there = results.open_results(tmp_path / "s")
-    header = grid.header_of(stated, study.collect_provenance("cpu"))
+    header = grid.build_header(stated, study.collect_provenance("cpu"))
     entries, _ = there.source.entries()
     begun = chunks.Results(header, there.source, entries, outputs.resolve(asked))
     data = results.dataset(begun, "s", partial=True)
@@ -370,7 +370,7 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     data = fmab.sweep(fmab.ucb1, agents=[3, 5], store=store, **given).load()
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
-    arrays = there.chunk(entry)
+    arrays = there.load_chunk(entry)
     asked = outputs.resolve(ALL)
 
     def read(*ranges):
@@ -484,7 +484,7 @@ import functools
 
 import fmab_jax as fmab
 from fmab_jax.run.outputs.pulls import PULLS
-from fmab_jax.sweeps.exports import tidy
+from fmab_jax.sweeps.exports import tidy_tables
 
 TRIED = fmab.Output(
     "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),
@@ -686,7 +686,7 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     entries, _ = there.source.entries()
     given |= {"epsilon": [0.5, 1.0], "seeds": 11}
     del given["progress"]
-    header = grid.header_of(
+    header = grid.build_header(
         study.state(fmab.cdp_mab, DRAWN, **given), study.collect_provenance("cpu")
     )
 
@@ -710,7 +710,7 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
 
 def names_of_results():
     """Returns the names of variables, dimensions and columns of results and of their tables."""
-    from fmab_jax.sweeps.exports import tidy
+    from fmab_jax.sweeps.exports import tidy_tables
 
     given = dict(outputs=["fairness"], epsilon=[0.5, 1.0], **SHORT)
     curves = fmab.sweep(fmab.cdp_mab, DRAWN, **given)
@@ -719,7 +719,10 @@ def names_of_results():
     difference = fmab.paired_difference(*(curves.regret.isel(epsilon=i) for i in (0, 1)))
     tables = curves, summary, fmab.confidence_band(summary), difference
     tables = (*tables, *map(fmab.final_table, (curves, summary)))
-    columns = *fmab.overview(curves).records, *map(dict, map(next, map(tidy, (curves, summary))))
+    columns = (
+        *fmab.overview(curves).records,
+        *map(dict, map(next, map(tidy_tables, (curves, summary)))),
+    )
     found = {str(name) for each in tables for name in (*each.variables, *each.dims)}
     found |= {name for each in columns for name in each}
     return {name for name in found if not name.startswith("fairness")}

@@ -725,9 +725,9 @@ def test_a_result_is_not_copied_where_all_of_it_is_asked_for():
     """Would catch another 30 % of memory: a copy of links while a result is read."""
     values = np.arange(24.0).reshape(2, 3, 4)
     sizes = SimpleNamespace(sizes={"time": 3})
-    whole = results.Lazy._take(sizes, values, 1, "time", np.arange(3))
+    whole = results.ChunkArray._take(sizes, values, 1, "time", np.arange(3))
     assert whole is values
-    some = results.Lazy._take(sizes, values, 1, "time", np.array([2, 0]))
+    some = results.ChunkArray._take(sizes, values, 1, "time", np.array([2, 0]))
     np.testing.assert_array_equal(some, values[:, [2, 0]])
 
 

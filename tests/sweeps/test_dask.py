@@ -71,11 +71,11 @@ class Told(Counted):
         self.held = 0
         self.at, self.do, self.client = at, do, client
 
-    def workers(self, number, threads):
+    def report_workers(self, number, threads):
         self.told.append((number, threads))
 
-    def written(self, cells_done):
-        super().written(cells_done)
+    def report_chunk(self, cells_done):
+        super().report_chunk(cells_done)
         if self.client is not None:
             self.held = max(self.held, len(self.client.futures))
         if self.chunks == self.at:
@@ -247,7 +247,7 @@ def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch
     monkeypatch.setattr(client, "nthreads", nthreads)
     line = r"^the Dask scheduler tcp://\S+ is lost, or does not answer \(TimeoutError"
     with pytest.raises(ConnectionError, match=line):
-        cluster.agree(Told())
+        cluster.agree_on_versions(Told())
 
 
 def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkeypatch):
@@ -375,7 +375,7 @@ def test_a_port_that_is_none_and_a_worker_are_no_schedulers(client):
     """Would catch an OverflowError, an unknown way to connect, and a worker that is waited for."""
     worker = next(iter(client.nthreads()))
     for address in ("foo://127.0.0.1:80", "tls://127.0.0.1:80", worker):
-        said = refused(clusters.connected(address).__enter__)
+        said = refused(clusters.connect(address).__enter__)
         assert re.search("^scheduler='.*must be the address of a running", said), said
     assert "ValueError: a Worker answers there, and no scheduler" in said
 
@@ -388,12 +388,12 @@ def test_a_scheduler_file_of_other_content_is_refused(content, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("s.json").write_bytes(content)
     for name in ("s.json", "none.json"):
-        told = refused(clusters.connected(name).__enter__)
+        told = refused(clusters.connect(name).__enter__)
         assert told.startswith(f"scheduler='{name}': must be the address of a running"), told
     # The file of one that runs is one that is connected to.
     running = {"type": "Scheduler", "address": client.scheduler.address}
     Path("s.json").write_text(json.dumps(running))
-    with clusters.connected("s.json") as there:
+    with clusters.connect("s.json") as there:
         assert there.nthreads() == client.nthreads()
 
 
@@ -401,7 +401,7 @@ def test_lines_say_that_workers_are_waited_for(capsys):
     """Would catch a sweep that waits in silence."""
     lines = Progress("lines")
     for number, threads in ((0, 0), (1, 1), (3, 12)):
-        lines.workers(number, threads)
+        lines.report_workers(number, threads)
     assert capsys.readouterr().err.splitlines() == [
         "waiting for workers",
         "computing on 1 worker with 1 thread",
@@ -410,7 +410,7 @@ def test_lines_say_that_workers_are_waited_for(capsys):
     silent = Progress()
     with pytest.warns(UserWarning, match="waits for workers") as warned:
         for number, threads in ((0, 0), (1, 1), (0, 0)):
-            silent.workers(number, threads)
+            silent.report_workers(number, threads)
     assert len(warned) == 1 and capsys.readouterr().err == ""
 
 
@@ -489,8 +489,8 @@ def test_workers_join_before_and_during_a_sweep(tmp_path, whole):
     ):
 
         class Joined(Told):
-            def workers(self, number, threads):
-                super().workers(number, threads)
+            def report_workers(self, number, threads):
+                super().report_workers(number, threads)
                 if not number:
                     local.scale(1)
 

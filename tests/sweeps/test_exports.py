@@ -17,7 +17,7 @@ import fmab_jax as fmab
 from fmab_jax import files
 from fmab_jax.cli.main import main
 from fmab_jax.sweeps import exports
-from fmab_jax.sweeps.exports import export, tidy
+from fmab_jax.sweeps.exports import export, tidy_tables
 
 PARAMETERS = dict(agents=4, arms=3, horizon=20_000, times=10)
 SMALL = dict(chunk=8, batch=8, progress=False)
@@ -156,7 +156,7 @@ def test_tables_leave_out_seeds_that_a_cell_does_not_have(swept):
     """Would catch rows of NaN for the seeds of other cells."""
     data = swept["curves"].copy()
     data["seeds"] = data.seeds.copy(data=[[20, 3], [0, 1]])
-    frames = list(tidy(data))
+    frames = list(tidy_tables(data))
     assert [sorted(set(frame.seed)) for frame in frames] == [[*range(20)], [0, 1, 2], [], [0]]
     np.testing.assert_array_equal(frames[1].regret, data.regret.values[0, 1, :3].ravel())
 
@@ -232,14 +232,14 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
 
         monkeypatch.setattr(files.os, "replace", replace)
     else:
-        tables = exports.tidy
+        tables = exports.tidy_tables
 
         def some(data):
             yield next(tables(data))
             assert len(list(tmp_path.iterdir())) == 1
             raise full
 
-        monkeypatch.setattr(exports, "tidy", some)
+        monkeypatch.setattr(exports, "tidy_tables", some)
     with pytest.raises(OSError) as error:
         export(swept["curves"], tmp_path / f"x{ending}")
     assert error.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ def study(cells=5, **changes):
 
 def work(made, worker=None, chunk=None):
     sharers = 1 if worker is None else worker[1]
-    return work_module.Work(layout.Layout(made, "cpu", chunk, worker, sharers), (), 4, None)
+    return work_module.BlockRunner(layout.Layout(made, "cpu", chunk, worker, sharers), (), 4, None)
 
 
 # --- workers of a cluster ---
@@ -30,15 +30,15 @@ def work(made, worker=None, chunk=None):
 def test_workers_of_mixed_platforms_are_refused(others):
     """Would catch chunks of two kinds of device in one store, whose bits differ."""
     made = object.__new__(cluster.Cluster)
-    made.made_by = {}
-    made._count = lambda progress: None
+    made.versions = {}
+    made._count_threads = lambda progress: None
     asked = [(f"w{i}", collect_provenance(each)) for i, each in enumerate(others)]
-    made._ask = lambda: asked
+    made._collect_versions = lambda: asked
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; "
-    refuses(line, made.agree, progress.Progress())
-    made.made_by, asked = {}, asked[:-1]
-    assert made.agree(progress.Progress()) == collect_provenance(others[0])
+    refuses(line, made.agree_on_versions, progress.Progress())
+    made.versions, asked = {}, asked[:-1]
+    assert made.agree_on_versions(progress.Progress()) == collect_provenance(others[0])
 
 
 # --- who computes what ---
@@ -56,8 +56,8 @@ def test_workers_of_mixed_platforms_are_refused(others):
 def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     made = study(cells, seeds=seeds)
-    found = chunks.Results(grid.header_of(made, {}), chunks.Memory(), [])
-    blocks = [work(made, (i + 1, workers)).layout.todo(found) for i in range(workers)]
+    found = chunks.Results(grid.build_header(made, {}), chunks.Memory(), [])
+    blocks = [work(made, (i + 1, workers)).layout.list_missing(found) for i in range(workers)]
     every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
     trials = sum(stop - start for _, start, stop in every)
     assert len(every) == len(set(every)) and trials == cells * seeds
@@ -76,8 +76,8 @@ def test_a_share_is_rounded_up(cells, seeds, workers, most):
 def test_how_many_workers_have_something_to_do(changes, chunk, workers):
     """Would catch a plan that asks for workers that would idle, or for too few."""
     made = work(study(**changes), None, chunk)
-    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
-    assert made.layout.useful_workers(made.layout.todo(found)) == workers
+    found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
+    assert made.layout.useful_workers(made.layout.list_missing(found)) == workers
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_nine_tenths_of_what_is_free_may_be_taken(changes, refused):
     """Would catch a sweep that fills the disk or the memory, or one refused for the other."""
     plan = Plan(5, 5, False, 5, 1, 25, 25, 1, 100, 10**4, 100, 10**4)._replace(**changes)
     if refused is None:
-        return runner._refuse_what_does_not_fit(plan, study())
+        return runner._check_capacity(plan, study())
     with pytest.raises(Refusal, match=f"^{refused}=.*: must be at most 90 % of the 1 kB free"):
-        runner._refuse_what_does_not_fit(plan, study())
+        runner._check_capacity(plan, study())
 
 
 @pytest.mark.parametrize("worker", [None, (1, 3), (3, 3)])
@@ -114,7 +114,7 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
     made = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.
     made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
+    found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
     assert made.plan(found, tmp_path).disk_bytes == disk
 
 
@@ -131,7 +131,7 @@ def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, 
     """Would catch a plan that counts what is kept once, and memory that gives out in the middle."""
     made = work(study(keep=keep), None, chunk)
     made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
+    found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
     assert made.plan(found, tmp_path).memory_bytes == memory
 
 
@@ -140,17 +140,17 @@ def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
     changes = {"seeds": 4, "keep": "summary"}
     for until, cells in ((None, {5}), (until_precise(0.1, max_seeds=8), {1})):
         made = work(study(**changes, until=until))
-        found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
-        assert {len(block.cells) for block in made.layout.todo(found)} == cells
+        found = chunks.Results(grid.build_header(made.layout.study, {}), chunks.Memory(), [])
+        assert {len(block.cells) for block in made.layout.list_missing(found)} == cells
 
 
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
-    headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
+    headers = {n: grid.build_header(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
     wanted = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
     for seeds, alone, kept in wanted:
-        claims.claim(store, headers[seeds], (), alone=alone)
+        claims.register_study(store, headers[seeds], (), is_alone=alone)
         header = store.header()
         assert header is not None and header["seeds"] == kept
 
@@ -184,22 +184,22 @@ def test_a_plan_in_words(changes, text):
 @pytest.mark.parametrize(
     "written, text",
     [
-        (lambda: progress.duration(0.251), "0.25 s"),
-        (lambda: progress.duration(9.9), "9.9 s"),
-        (lambda: progress.duration(99.0), "99 s"),
-        (lambda: progress.duration(100.0), "2 min"),
-        (lambda: progress.duration(5990.0), "100 min"),
-        (lambda: progress.duration(6000.0), "1.7 h"),
-        (lambda: progress.duration(36_000.0), "10.0 h"),
-        (lambda: progress.size_text(999), "999 bytes"),
-        (lambda: progress.size_text(1000), "1 kB"),
-        (lambda: progress.size_text(2_340_000), "2.34 MB"),
-        (lambda: progress.size_text(5e12), "5,000 GB"),
-        (lambda: progress.quantity(0, "seed"), "0 seeds"),
-        (lambda: progress.quantity(1, "seed"), "1 seed"),
-        (lambda: progress.quantity(1234, "seed"), "1,234 seeds"),
-        (lambda: progress.workers_text(0, 0), "waiting for workers"),
-        (lambda: progress.workers_text(1, 8), "computing on 1 worker with 8 threads"),
+        (lambda: progress.format_duration(0.251), "0.25 s"),
+        (lambda: progress.format_duration(9.9), "9.9 s"),
+        (lambda: progress.format_duration(99.0), "99 s"),
+        (lambda: progress.format_duration(100.0), "2 min"),
+        (lambda: progress.format_duration(5990.0), "100 min"),
+        (lambda: progress.format_duration(6000.0), "1.7 h"),
+        (lambda: progress.format_duration(36_000.0), "10.0 h"),
+        (lambda: progress.format_size(999), "999 bytes"),
+        (lambda: progress.format_size(1000), "1 kB"),
+        (lambda: progress.format_size(2_340_000), "2.34 MB"),
+        (lambda: progress.format_size(5e12), "5,000 GB"),
+        (lambda: progress.format_quantity(0, "seed"), "0 seeds"),
+        (lambda: progress.format_quantity(1, "seed"), "1 seed"),
+        (lambda: progress.format_quantity(1234, "seed"), "1,234 seeds"),
+        (lambda: progress.describe_workers(0, 0), "waiting for workers"),
+        (lambda: progress.describe_workers(1, 8), "computing on 1 worker with 8 threads"),
     ],
 )
 def test_numbers_in_words(written, text):

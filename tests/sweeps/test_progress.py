@@ -13,7 +13,7 @@ from fmab_jax import Problem, simulate, ucb1
 from fmab_jax.errors import Refusal
 from fmab_jax.files import error_stream
 from fmab_jax.sweeps import progress
-from fmab_jax.sweeps.progress import Plan, Progress, place, progress_of
+from fmab_jax.sweeps.progress import Plan, Progress, choose_medium, resolve_progress
 
 PLAN = Plan(2, 3, False, 2, 1, 6, 6, 1, 100, 1000, 100, 1000)
 SMALL = "--agents 2 --arms 2 --horizon 50 --seeds 4 --times 5"
@@ -75,13 +75,13 @@ class Broken(io.StringIO):
 def everything(teller):
     """Tells all there is to tell."""
     with teller:
-        teller.planned(PLAN)
-        teller.damaged("x: damaged")
-        teller.extended(8)
-        teller.compiling(1, 1)
-        teller.advanced(4)
-        teller.written(1)
-        teller.advanced(2)
+        teller.report_plan(PLAN)
+        teller.report_damage("x: damaged")
+        teller.set_total(8)
+        teller.report_compilation(1, 1)
+        teller.advance(4)
+        teller.report_chunk(1)
+        teller.advance(2)
 
 
 @pytest.mark.parametrize("stream", [None, Broken(), "closed"], ids=["none", "broken", "closed"])
@@ -94,17 +94,17 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
     if terminal and isinstance(stream, Broken):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", stream)
-    teller = progress_of(True)
+    teller = resolve_progress(True)
     everything(teller)
     shown = "terminal" if terminal and isinstance(stream, Broken) else "lines"
-    assert teller._where == shown and teller._done == 6
+    assert teller._medium == shown and teller._done == 6
 
 
 def test_what_can_be_written_is_told(monkeypatch):
     """Would catch lines that are dropped although somebody listens."""
     heard = io.StringIO()
     monkeypatch.setattr(sys, "stderr", heard)
-    everything(progress_of(True))
+    everything(resolve_progress(True))
     lines = heard.getvalue().splitlines()
     assert lines[0].startswith("2 configurations x 3 seeds = 6 trials: 1 compilation, 1 chunk, ")
     assert lines[1:3] == ["x: damaged", "compiling program 1 of 1"]
@@ -122,11 +122,11 @@ def test_progress_is_true_false_or_somebody_who_is_told():
     """Would catch a text or a number taken for True."""
     for value in ("yes", 1, [], 0.0):
         with pytest.raises(Refusal, match="^progress=.*: must be True or False; "):
-            progress_of(value)
+            resolve_progress(value)
     mine = Progress()
-    assert progress_of(mine) is mine
+    assert resolve_progress(mine) is mine
     # A program without a terminal, and one that asks for silence.
-    assert [progress_of(given)._where for given in (None, False)] == ["", ""]
+    assert [resolve_progress(given)._medium for given in (None, False)] == ["", ""]
 
 
 class Terminal(io.StringIO):
@@ -149,15 +149,15 @@ def test_a_bar_tells_how_far_it_is(monkeypatch):
     heard = Terminal()
     monkeypatch.setattr(sys, "stderr", heard)
     monkeypatch.setenv("COLUMNS", "120")
-    with progress_of(None) as bar:
-        bar.planned(PLAN)
-        bar.extended(20)
-        bar.compiling(1, 1)
+    with resolve_progress(None) as bar:
+        bar.report_plan(PLAN)
+        bar.set_total(20)
+        bar.report_compilation(1, 1)
         bar._bar.refresh()
         assert re.match(r"compiling 1/1\s+0/20", last(heard.getvalue()))
-        bar.advanced(8)
-        bar.written(1)
-        bar.damaged("a line [b] of its own")
+        bar.advance(8)
+        bar.report_chunk(1)
+        bar.report_damage("a line [b] of its own")
         bar._bar.refresh()
         end = last(heard.getvalue())
         assert re.match(r"trials\s+8/20", end) and end.endswith("1 of 2 configurations done")
@@ -174,11 +174,11 @@ def test_lines_come_now_and_then(monkeypatch):
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(sys, "stderr", heard)
     with Progress("lines") as lines:
-        lines.extended(12)
+        lines.set_total(12)
         for seconds in (60, 2, 2, 2, 2, 2, 2):
             clock[0] += seconds
-            lines.advanced(1)
-        lines.written(3)
+            lines.advance(1)
+        lines.report_chunk(3)
     assert heard.getvalue().splitlines() == [
         "1 of 12 trials",
         "6 of 12 trials, 0.5 trials/s, 12 s left",
@@ -201,9 +201,9 @@ def test_nobody_who_does_not_look_is_told(monkeypatch):
     """Would catch a log that is filled unasked, and a terminal that stays empty."""
     for stream, shown in ((io.StringIO(), "lines"), (Terminal(), "terminal")):
         monkeypatch.setattr(sys, "stderr", stream)
-        asked = {wanted: place(wanted) for wanted in (None, False, True)}
+        asked = {wanted: choose_medium(wanted) for wanted in (None, False, True)}
         assert asked == {None: "" if shown == "lines" else shown, False: "", True: shown}
         with Progress() as bar:
-            bar.planned(PLAN)
-            bar.advanced(6)
+            bar.report_plan(PLAN)
+            bar.advance(6)
         assert stream.getvalue() == ""

@@ -9,7 +9,7 @@ from refusals import refused
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.sweeps import claims, grid
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Store
@@ -25,7 +25,7 @@ class Told(Progress):
     def __init__(self):
         self.lines = []
 
-    def damaged(self, line):
+    def report_damage(self, line):
         self.lines.append(line)
 
 
@@ -52,11 +52,11 @@ def stores(tmp_path_factory):
 def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
     """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
     owner = base.collect_algorithms()[name]
-    algorithm = owner(**stated.suggested(owner, {}))
+    algorithm = owner(**study_options.add_suggestions(owner, {}))
     how = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
     how |= {"until": until, "keep": "summary" if until else "curves"}
     study = state(algorithm, fixed_instance=[None, 7], **how)
-    header = grid.header_of(study, {"jax": "1"})
+    header = grid.build_header(study, {"jax": "1"})
     store = Store(tmp_path / "s", create=True)
     store.write_header(header)
     assert claims.header_in(store) == json.loads(json.dumps(header))

@@ -274,18 +274,18 @@ def test_curves_come_from_parts_of_chunks(parts, span):
     start, stop = span
     there = {seed for a, b in parts for seed in range(a, b)}
     leading = next(seed for seed in range(100) if seed not in there)
-    chain = found.chain("a", stop)
-    assert found.seeds("a", stop) == min(leading, stop)
+    chain = found.find_chain("a", stop)
+    assert found.count_seeds("a", stop) == min(leading, stop)
     seeds = [s for part in chain for s in range(part.start, part.stop)]
     assert seeds == [*range(min(leading, stop))]
     for part in chain:
         a, b = part.entry.facts["seeds"]
         assert a <= part.start < part.stop <= b and part.row == 1
     missing = [seed for seed in range(start, stop) if seed not in there]
-    assert [s for a, b in found.gaps("a", start, stop) for s in range(a, b)] == missing
-    gaps = found.gaps("a", start, stop)
+    assert [s for a, b in found.find_gaps("a", start, stop) for s in range(a, b)] == missing
+    gaps = found.find_gaps("a", start, stop)
     assert all(b < c for (_, b), (c, _) in zip(gaps, gaps[1:], strict=False))
-    assert (found.seeds("c", stop), found.gaps("c", start, stop)) == (0, [(start, stop)])
+    assert (found.count_seeds("c", stop), found.find_gaps("c", start, stop)) == (0, [(start, stop)])
 
 
 @given(PARTS, SPANS)
@@ -294,16 +294,16 @@ def test_summaries_come_from_whole_chunks(parts, span):
     """Would catch a way over the chunks that is missed, that overlaps, or that ends too late."""
     found = by_hand(parts, "summary")
     start, stop = span
-    chain = found.chain("a", stop)
-    assert found.seeds("a", stop) == max(reached(parts, 0, stop))
+    chain = found.find_chain("a", stop)
+    assert found.count_seeds("a", stop) == max(reached(parts, 0, stop))
     at = 0
     for part in chain:
         assert [part.start, part.stop] == part.entry.facts["seeds"] and part.start == at
         at = part.stop
-    gaps = found.gaps("a", 0, stop)
-    assert by_hand([*parts, *gaps], "summary").seeds("a", stop) == stop
+    gaps = found.find_gaps("a", 0, stop)
+    assert by_hand([*parts, *gaps], "summary").count_seeds("a", stop) == stop
     inside = ((max(a, start), min(b, stop)) for a, b in gaps)
-    assert found.gaps("a", start, stop, stop) == [(a, b) for a, b in inside if a < b]
+    assert found.find_gaps("a", start, stop, stop) == [(a, b) for a, b in inside if a < b]
     whole = [seed for a, b in parts if b <= stop for seed in range(a, b)]
     if len(whole) == len({*whole}):
         assert [s for a, b in gaps for s in range(a, b)] == sorted({*range(stop)} - {*whole})
@@ -318,30 +318,30 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
     there, stop = list(parts), edges[-1]
     for _ in range(len(parts) + 1):  # where chunks overlap, others may be used now
         for block in drawn.draw(st.permutations(blocks)):
-            there += by_hand(there, "summary").gaps("a", *block, stop)
-            assert by_hand(there, "summary").gaps("a", *block, stop) == []
+            there += by_hand(there, "summary").find_gaps("a", *block, stop)
+            assert by_hand(there, "summary").find_gaps("a", *block, stop) == []
     found = by_hand(there, "summary")
-    assert found.seeds("a", stop) == stop and found.gaps("a", 0, stop) == []
+    assert found.count_seeds("a", stop) == stop and found.find_gaps("a", 0, stop) == []
 
 
 def test_a_sealed_chunk_that_lacks_an_array_is_damaged(tmp_path):
     """Would catch a KeyError in place of the name of the file."""
     folder = Store(tmp_path / "s", create=True)
     facts = {"cells": ["a"], "seeds": [0, 2], "keep": "curves", "made_by": {}}
-    with folder.writing():
+    with folder.lock_writer():
         entry = folder.put("0" * 32, {"links": np.ones((1, 2))}, facts)
     found = Results({"keep": "curves"}, folder, [entry])
-    assert found.has("a", "links") and not found.has("a", "regret")
+    assert found.has_array("a", "links") and not found.has_array("a", "regret")
     with pytest.raises(Damaged, match="0.npz: it holds no regret"):
-        found.values("a", "regret", np.arange(2), float)
+        found.read_values("a", "regret", np.arange(2), float)
 
 
 def test_a_chunk_of_the_other_kind_is_not_used():
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
     facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
     entry = Entry("0" * 32, 0, "", facts)
-    assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
-    assert Results({"keep": "summary"}, Memory(), [entry]).seeds("a", 9) == 9
+    assert Results({"keep": "curves"}, Memory(), [entry]).count_seeds("a", 9) == 0
+    assert Results({"keep": "summary"}, Memory(), [entry]).count_seeds("a", 9) == 9
 
 
 class Counter(sweeps.Progress):
@@ -350,7 +350,7 @@ class Counter(sweeps.Progress):
     def __init__(self, most):
         self.trials, self.most = 0, most
 
-    def advanced(self, trials):
+    def advance(self, trials):
         self.trials += trials
         assert self.trials <= self.most
 
@@ -610,7 +610,7 @@ class Lines(Progress):
         super().__init__()
         self.compiled = []
 
-    def compiling(self, layout, layouts):
+    def report_compilation(self, layout, layouts):
         self.compiled.append((layout, layouts))
 
 
@@ -828,7 +828,7 @@ def test_a_band_reads_each_chunk_a_few_times(
     """Would catch a stream that reads whole curves for every block, and passes nobody told of."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     monkeypatch.setattr(bands, "_CHUNK", 80)  # as many as a chunk holds
-    monkeypatch.setattr(chunks, "_AT_HAND", 1)
+    monkeypatch.setattr(chunks, "_CACHE_SIZE", 1)
     data = open_sweep(stores / "curves", chunks="store")
     regret = data.regret.isel(epsilon=0, rounds=1)
     assert reads == []
@@ -872,10 +872,10 @@ from fmab_jax.sweeps.store import Store
 folder, seeds, size = sys.argv[1], 200_000, 5000
 study = runner.state("cdp", agents=4, arms=3, epsilon=[0.5, 1], horizon=20_000, seeds=seeds)
 made_by = {"fmab_jax": "test", "platform": "cpu"}
-header = grid.header_of(study, made_by)
+header = grid.build_header(study, made_by)
 draw = np.random.default_rng(0)
 store = Store(folder, create=True)
-with store.writing():
+with store.lock_writer():
     store.write_header(header)
     for cell in header["cells"]:
         for start in range(0, seeds, size):

@@ -45,7 +45,7 @@ def filled(path, chunks, writer="main"):
     """Returns the entries of a new folder with these chunks in it."""
     folder = Store(path, create=True)
     folder.write_header({"title": "old"})
-    with folder.writing(writer):
+    with folder.lock_writer(writer):
         return {chunk: folder.put(chunk, arrays_of(chunk), {"chunk": chunk}) for chunk in chunks}
 
 
@@ -129,7 +129,7 @@ def killed_at(what, path, at):
     if child == 0:
         try:
             folder = Store(path)
-            with folder.writing(), faulty("kill", at, path):
+            with folder.lock_writer(), faulty("kill", at, path):
                 act(what, folder)
         finally:
             os._exit(0)
@@ -150,7 +150,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
     old = filled(whole, CHUNKS[:2], "other" if what == "chunk in a new manifest" else "main")
     trace = tmp_path / "trace"
     shutil.copytree(whole, trace)
-    with Store(trace).writing(), faulty(None, 0, trace) as calls:
+    with Store(trace).lock_writer(), faulty(None, 0, trace) as calls:
         writer = Store(trace)
         writer._writer = "main"
         act(what, writer)
@@ -166,7 +166,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
             killed_at(what, path, at)
         else:
             folder = Store(path)
-            with folder.writing():
+            with folder.lock_writer():
                 with pytest.raises(OSError) as caught, faulty(fault, at, path):
                     act(what, folder)
                 assert caught.value.errno == getattr(errno, fault)
@@ -184,7 +184,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         assert_reads(folder, seen[CHUNKS[1]])
         if CHUNKS[2] in seen:
             assert_reads(folder, seen[CHUNKS[2]])
-        with folder.writing():
+        with folder.lock_writer():
             assert not list(path.rglob(".*.tmp")), calls[at - 1]
             again = folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {})
             folder.write_header({"title": "newer"})
@@ -292,7 +292,7 @@ def test_what_an_older_version_withdrew_is_no_damage(tmp_path):
     folder = Store(path)
     folder.file_of(entry.chunk).rename(path / "quarantine" / f"{entry.chunk}-1.npz")
     assert [one.chunk for one in folder.entries()[0]] == CHUNKS[1:2] and folder.entries()[1] == []
-    with folder.writing():
+    with folder.lock_writer():
         again = folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
     assert again == entry and len(folder.entries()[0]) == 2
 
@@ -307,7 +307,7 @@ def test_a_damaged_chunk_that_is_set_aside_is_absent(tmp_path):
         assert [one.chunk for one in folder.entries()[0]] == CHUNKS[1:2]
         kept = folder.file_of(entry.chunk).with_suffix(".damaged")
         assert kept.read_bytes() == b"x" * number
-        with folder.writing():
+        with folder.lock_writer():
             folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
         assert len(folder.entries()[0]) == 2
 
@@ -317,11 +317,11 @@ def test_the_last_put_of_a_chunk_wins(tmp_path, monkeypatch):
     folder = Store(tmp_path / "run", create=True)
     chunk = CHUNKS[0]
     for number, writer in enumerate(["bb", "aa", "cc", "aa"]):
-        with folder.writing(writer):
+        with folder.lock_writer(writer):
             last = folder.put(chunk, {"x": np.array(number)}, {"number": number})
         assert folder.entries() == ([last], [])
     now = time.time_ns()
-    with folder.writing("aa"):
+    with folder.lock_writer("aa"):
         for number in range(5, 8):
             monkeypatch.setattr(time, "time_ns", lambda late=number: now + 10**9 * (100 - late))
             last = folder.put(chunk, {"x": np.array(number)}, {"number": number})
@@ -342,7 +342,7 @@ def test_a_torn_line_is_neither_read_nor_glued_to(tmp_path):
         # Only the line's end is missing: nothing of it is in doubt.
         count = 3 if place == len(data) - 1 else 2
         assert folder.entries() == ([entries[chunk] for chunk in CHUNKS[:count]], [])
-        with folder.writing():
+        with folder.lock_writer():
             new = folder.put(CHUNKS[3], arrays_of(CHUNKS[3]), {})
         assert folder.entries() == ([*(entries[chunk] for chunk in CHUNKS[:count]), new], [])
 
@@ -405,7 +405,7 @@ def test_a_store_that_lost_its_chunks_folder_is_mended(tmp_path, what):
     for entry in store.entries()[0]:
         assert store.check(entry) == "missing"
     for again in (store, Store(path, create=True)):
-        with again.writing():
+        with again.lock_writer():
             assert_reads(again, again.put(CHUNKS[1], arrays_of(CHUNKS[1]), {}))
         shutil.rmtree(path / "chunks")
 
@@ -441,7 +441,7 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
     arrays |= {"zero": np.array(-0.0), "none": np.zeros((2, 0, 3)), "nan": np.array([np.nan])}
     other = {name: np.asfortranarray(array) for name, array in reversed(arrays.items())}
     other["zero"] = np.array(-0.0)  # asfortranarray gives it an axis
-    with folder.writing():
+    with folder.lock_writer():
         one = folder.put(CHUNKS[0], arrays, {})
         two = folder.put(CHUNKS[1], other, {"x": [1]})
         three = folder.put(CHUNKS[2], {**arrays, "zero": np.array(0.0)}, {})
@@ -459,7 +459,7 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
 HOLD = """
 import sys, time
 from fmab_jax.sweeps.store import Store
-with Store(sys.argv[1]).writing():
+with Store(sys.argv[1]).lock_writer():
     print("held", flush=True)
     time.sleep(600)
 """
@@ -480,16 +480,16 @@ def test_one_writer_at_a_time_and_a_dead_one_is_no_hindrance(tmp_path):
         folder = Store(path)
         for _ in range(3):
             said = rf"^store=.*'main'; process {holder.pid} on .* since 20\d\d-\d\d-\d\dT"
-            refuses(said, folder.writing().__enter__)
+            refuses(said, folder.lock_writer().__enter__)
         # Reading goes on, and so does writing under another name.
-        with folder.writing("worker-2-of-2"):
+        with folder.lock_writer("worker-2-of-2"):
             folder.put(CHUNKS[1], arrays_of(CHUNKS[1]), {})
         assert [entry.chunk for entry in folder.entries()[0]] == CHUNKS[:2]
     finally:
         holder.kill()
         holder.wait()
         holder.stdout.close()
-    with folder.writing():
+    with folder.lock_writer():
         folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {})
     assert [entry.chunk for entry in folder.entries()[0]] == CHUNKS[:3]
     assert not list(path.glob("lock-*"))
@@ -500,14 +500,14 @@ def test_locks_within_one_process(tmp_path):
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), one.writing():
-            refuses(rf"process {os.getpid()} ", two.writing().__enter__)
-            with two.writing("other"):
+        with pytest.raises(ZeroDivisionError), one.lock_writer():
+            refuses(rf"process {os.getpid()} ", two.lock_writer().__enter__)
+            with two.lock_writer("other"):
                 two.put(CHUNKS[0], {}, {})
             one.put(CHUNKS[1], {}, {})
             raise ZeroDivisionError
     # An error of the caller's own is not taken for one of the lock.
-    with pytest.raises(OSError) as caught, one.writing():
+    with pytest.raises(OSError) as caught, one.lock_writer():
         raise OSError(errno.EIO, "mine")
     assert caught.value.filename is None
     assert [entry.chunk for entry in two.entries()[0]] == CHUNKS[:2]
@@ -527,15 +527,15 @@ def test_a_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, numb
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
     said = rf"process {os.getpid()} on .*delete lock-main once"
-    with one.writing():
-        refuses(said, two.writing().__enter__)
+    with one.lock_writer():
+        refuses(said, two.lock_writer().__enter__)
     file = path / "lock-main"
     for holder in [f"{os.getpid()}\nelsewhere\n", "1\n", ""]:
         file.write_text(holder)
-        refuses("delete lock-main once", two.writing().__enter__)
+        refuses("delete lock-main once", two.lock_writer().__enter__)
         assert file.read_text() == holder
     file.unlink()
-    with two.writing():
+    with two.lock_writer():
         assert file.read_text().startswith(f"{os.getpid()}\n")
     assert sorted(os.listdir(path)) == ["chunks"]
 
@@ -547,7 +547,7 @@ def test_a_forked_child_that_ends_frees_nothing(tmp_path):
     """Would catch a child, forked while its parent writes, that takes the lock with it."""
     one = Store(tmp_path / "run", create=True)
     two = Store(one.path)
-    held = one.writing()
+    held = one.lock_writer()
     held.__enter__()
     child = os.fork()
     if child == 0:
@@ -558,9 +558,9 @@ def test_a_forked_child_that_ends_frees_nothing(tmp_path):
         finally:
             os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    refuses(rf"process {os.getpid()} on ", two.writing().__enter__)
+    refuses(rf"process {os.getpid()} on ", two.lock_writer().__enter__)
     held.__exit__(None, None, None)
-    with two.writing():
+    with two.lock_writer():
         pass
     assert sorted(os.listdir(one.path)) == ["chunks"]
 
@@ -579,7 +579,7 @@ while done < 40 and time.monotonic() < end:
     child = os.fork() if how == "dies" else 0
     try:
         if child == 0:
-            with folder.writing():
+            with folder.lock_writer():
                 mine = open(inside, "x")
                 mine.close()
                 done += 1
@@ -628,8 +628,8 @@ def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch
             (path / "lock-main").unlink()
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
-    with one.writing():
-        refuses(r"^store=", two.writing().__enter__)
+    with one.lock_writer():
+        refuses(r"^store=", two.lock_writer().__enter__)
 
 
 def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
@@ -646,7 +646,7 @@ def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
     for file in [*mine, *others, old]:
         file.write_text("")
     os.utime(old, (time.time() - 100_000,) * 2)
-    with folder.writing():
+    with folder.lock_writer():
         assert all(file.exists() for file in others)
         assert not any(file.exists() for file in [*mine, old])
 
@@ -658,7 +658,7 @@ from fmab_jax.sweeps.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path, size, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 folder = Store(path)
-with folder.writing():
+with folder.lock_writer():
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     try:
         if what == "chunk":
@@ -691,7 +691,7 @@ def test_a_full_disk_costs_only_what_was_being_written(tmp_path, what):
     assert folder.entries() == ([entries[chunk] for chunk in CHUNKS[:3]], [])
     for entry in entries.values():
         assert_reads(folder, entry)
-    with folder.writing():
+    with folder.lock_writer():
         folder.put("f" * 32, {"x": np.zeros(10_000)}, {})
     assert len(folder.entries()[0]) == 4
 
@@ -723,7 +723,7 @@ def test_everything_is_flushed_before_anything_leans_on_it(tmp_path):
     """Would catch a rename before its data, or a line before its chunk, once power is lost."""
     path = tmp_path / "run"
     folder = Store(path, create=True)
-    with folder.writing(), faulty(None, 0, path) as calls:
+    with folder.lock_writer(), faulty(None, 0, path) as calls:
         folder.put(CHUNKS[0], {}, {})
     name = rf"\.{CHUNKS[0]}\.npz\.main\.[0-9a-f]{{8}}\.tmp"
     file = r"manifest-main\.jsonl"

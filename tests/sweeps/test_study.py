@@ -14,7 +14,7 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import graphs as families
 from fmab_jax.cli import main as cli
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.run import cache, configs
 from fmab_jax.sweeps import study, study_file
@@ -100,7 +100,7 @@ def test_the_last_axis_is_the_fastest():
     assert told == {"algorithm": ["cdp", "single"], "epsilon": [0.1, 0.5, 1], "horizon": [10, 20]}
     assert made.shape == (2, 3, 2)
     found = [
-        tuple(point.described[name] for name in ("algorithm", "epsilon", "horizon"))
+        tuple(point.description[name] for name in ("algorithm", "epsilon", "horizon"))
         for point in made.points
     ]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
@@ -167,12 +167,12 @@ def test_options_toml_and_python_state_the_same_study(words, python, tmp_path):
     """Would catch a default, a type or an order that one of the three ways adds or drops."""
     _, command = cli.find(["sweep", *words.split()])
     options, typed = cli.parse(command)
-    document = stated.document(options, command.subject, typed)
+    document = study_options.build_document(options, command.subject, typed)
     path = study_file.write_study(document, tmp_path / "study.toml")
     algorithm, changes = python
     expected = small(algorithm, **changes)
     for found in (document, study_file.read_study(path)):
-        made = study_file.study_of(found)
+        made = study_file.build_study(found)
         assert (made.hash, made.shape) == (expected.hash, expected.shape)
         assert made.describe() == expected.describe()
 
@@ -236,9 +236,9 @@ def test_an_exchange_is_described_with_all_that_counts(changes):
     """Would catch chunks of another wait, another meter or other weights taken for these."""
     server = exchanges.server(4)
     other = dataclasses.replace(server, **changes)
-    told = [study._described_exchange(each) for each in (server, dataclasses.replace(server))]
+    told = [study._describe_exchange(each) for each in (server, dataclasses.replace(server))]
     assert told[0] == told[1]
-    assert study._described_exchange(other) != told[0]
+    assert study._describe_exchange(other) != told[0]
 
 
 def test_a_law_with_other_source_is_another(monkeypatch):
@@ -380,12 +380,12 @@ def test_a_description_survives_json():
 def test_each_gap_goes_where_its_name_says():
     """Would catch schedule_gap reaching the problem, or instance_gap the algorithm."""
     made = small(schedule_gap=0.25, instance_gap=0.125).points[0]
-    found = made.described["schedule_gap"], made.described["problem"]["instance_gap"]
+    found = made.description["schedule_gap"], made.description["problem"]["instance_gap"]
     assert found == (0.25, 0.125)
     arrays = made.config.trial.params["schedule_gap"], made.config.bound.values["instance_gap"]
     assert [float(value) for value in arrays] == [0.25, 0.125]
     own = small("cdp", fmab.Problem.with_gap(2, 2, 0.125), **ALONE).points[0]
-    found = own.described["schedule_gap"], own.described["problem"]["instance_gap"]
+    found = own.description["schedule_gap"], own.description["problem"]["instance_gap"]
     assert found == (None, 0.125)
     assert own.hash == small(instance_gap=0.125).points[0].hash
 
@@ -459,7 +459,7 @@ def test_configured_algorithms_are_run_as_they_are():
     one = fmab.cdp_mab(0.5, participation=0.5, rounds=3)
     made = small({"own": one, "class": "ucb1"}, epsilon=OUT, pooled=[True, False])
     assert [point.config.algorithm is one for point in made.points] == [True, True, False, False]
-    assert [point.described["participation"] for point in made.points[:2]] == [0.5, 0.5]
+    assert [point.description["participation"] for point in made.points[:2]] == [0.5, 0.5]
     assert small(one, epsilon=OUT).points[0].config.algorithm is one
 
 

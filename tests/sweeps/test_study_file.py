@@ -16,14 +16,14 @@ import pytest
 from refusals import refused
 
 from fmab_jax.cli import main as cli
-from fmab_jax.cli import stated
+from fmab_jax.cli import study_options
 from fmab_jax.cli.main import main
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.study import state
-from fmab_jax.sweeps.study_file import read_study, study_of, write_study
+from fmab_jax.sweeps.study_file import build_study, read_study, write_study
 
 TOP = 'algorithm = "cdp"\nhorizon = 50\nseeds = 2\ntimes = 5\n'
 PARAMETERS = "[parameters]\nepsilon = 1\n"
@@ -87,12 +87,14 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 def test_what_results_say_of_a_study_is_a_study_file(name: str, tmp_path: Path) -> None:
     """Would catch a key that is lost, a dimension in another place, and None as a text."""
     document = {"algorithm": "cdp", **SHARED, **DRAWN, **DESCRIBED[name]}
-    study = study_of(document)
+    study = build_study(document)
     # As results hold it.
     described = json.loads(json.dumps(study.describe()))
-    seeds = () if study.listed is None else study.listed
-    (tmp_path / "s.toml").write_text(study_file.text_of(study_file.document_of(described, seeds)))
-    again = study_of(read_study(tmp_path / "s.toml"))
+    seeds = () if study.seed_list is None else study.seed_list
+    (tmp_path / "s.toml").write_text(
+        study_file.format_document(study_file.build_document(described, seeds))
+    )
+    again = build_study(read_study(tmp_path / "s.toml"))
     assert again.hash == study.hash
     assert [axis.name for axis in again.axes] == [axis.name for axis in study.axes]
 
@@ -104,10 +106,10 @@ def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any
     problem = {"means": "FILE.npz", "agents": 4, "rewards": "gaussian:0.1"}
     parameters = {"epsilon": "none", "graph": ["ring", "star"]}
     given = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
-    study = study_of(given)
-    document = study_file.document_of(study.describe())
+    study = build_study(given)
+    document = study_file.build_document(study.describe())
     assert document["problem"]["means"] == "FILE.npz"
-    assert study_of(document).hash == study.hash
+    assert build_study(document).hash == study.hash
 
 
 # name: (the file, what `state` is given besides BASE).
@@ -163,7 +165,7 @@ def test_a_snippet_states_this_study(name, tmp_path):
     text, changes = ACCEPTED[name]
     path = tmp_path / "study.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    made, expected = study_of(read_study(path)), asked(changes)
+    made, expected = build_study(read_study(path)), asked(changes)
     assert [point.hash for point in made.points] == [point.hash for point in expected.points]
     assert made.hash == expected.hash
 
@@ -196,7 +198,7 @@ def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
     text, line = REFUSED[name]
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    said = refused(lambda: study_of(read_study("s.toml")).points)
+    said = refused(lambda: build_study(read_study("s.toml")).points)
     assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
     assert len(said) < 400 and said.isprintable()
 
@@ -242,7 +244,7 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     def asked_for(problem: str) -> Any:
         text = f"{TOP}{PARAMETERS}[problem]\n{problem}\n"
         Path("s.toml").write_text(text.replace("= 1", "= inf"))
-        (point,) = study_of(read_study("s.toml")).points
+        (point,) = build_study(read_study("s.toml")).points
         return point.config.problem
 
     gaussian = asked_for('means = "g.csv"\nagents = 4\nrewards = "gaussian:0.1"')
@@ -264,11 +266,11 @@ def test_one_row_of_means_asks_for_the_number_of_agents(tmp_path, monkeypatch):
     for name in ("row.csv", "row.npz", ["two.csv", "row.csv"]):
         asked = document | {"problem": {"means": name}}
         named = name if isinstance(name, str) else name[1]
-        assert f"agents=<not given>: must be given with {named}" in refused(study_of, asked)
+        assert f"agents=<not given>: must be given with {named}" in refused(build_study, asked)
         if isinstance(name, str):
             asked["problem"]["agents"] = 50
-            assert study_of(asked).points[0].config.problem.agents == 50
-    two = study_of(document | {"problem": {"means": "two.csv"}})
+            assert build_study(asked).points[0].config.problem.agents == 50
+    two = build_study(document | {"problem": {"means": "two.csv"}})
     assert two.points[0].config.problem.agents == 2
 
 
@@ -300,14 +302,14 @@ def test_a_value_is_the_same_in_a_file_and_after_a_flag(text, tmp_path):
         for other, value in BASE.items():
             if other != name:
                 words += [f"--{other}", str(value)]
-        assert study_of(read_study(path)).hash == of_options(words).hash
+        assert build_study(read_study(path)).hash == of_options(words).hash
 
 
 def of_options(words: list[str]) -> Any:
     """Returns the study that options state."""
     _, command = cli.find(words)
     options, typed = cli.parse(command)
-    return stated.study_of(options, command.subject, typed)[1]
+    return study_options.build_study(options, command.subject, typed)[1]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -435,7 +437,7 @@ def test_50_written_studies_read_back_the_same(tmp_path):
     for number in range(50):
         document = valid(rng)
         path = write_study(document, tmp_path / f"{number}.toml")
-        made, again = study_of(document), study_of(read_study(path))
+        made, again = build_study(document), build_study(read_study(path))
         assert (again.hash, again.describe()) == (made.hash, made.describe())
         assert of_options(["sweep", *words(document)]).hash == made.hash
         found.add(made.hash)
@@ -448,7 +450,7 @@ def test_labels_are_written_and_read_back(tmp_path):
     parameters = {"epsilon": labels}
     document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
     read = read_study(write_study(document, tmp_path / "s.toml"))
-    assert read == document and study_of(read).hash == study_of(document).hash
+    assert read == document and build_study(read).hash == build_study(document).hash
 
 
 @pytest.mark.parametrize(
@@ -483,7 +485,7 @@ def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, ca
             bad = spoil(document, rng)
         out = f"runs/{number}"
         if number % 2:
-            Path("s.toml").write_text(study_file.text_of(document))
+            Path("s.toml").write_text(study_file.format_document(document))
             status = main(["sweep", "s.toml", "--out", out])
         else:
             status = main(["sweep", *words(document), "--out", out])
@@ -501,7 +503,7 @@ def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, ca
             continue
         assert status == 0 and not told, what
         data = open_sweep(out)
-        expected = study_of(document)
+        expected = build_study(document)
         assert data.seeds.shape == expected.shape, what
         assert int(data.seeds.min()) >= 2 and "missing_trials" not in data.attrs, what
         for name in data.variables:

@@ -33,16 +33,16 @@ class Counted(sweeps.Progress):
         self.lines = []
         self.plan = None
 
-    def planned(self, plan):
+    def report_plan(self, plan):
         self.plan = plan
 
-    def advanced(self, trials):
+    def advance(self, trials):
         self.trials += trials
 
-    def damaged(self, line):
+    def report_damage(self, line):
         self.lines.append(line)
 
-    def written(self, cells_done):
+    def report_chunk(self, cells_done):
         self.chunks += 1
         if self.chunks >= self.stop_after:
             raise KeyboardInterrupt
@@ -176,7 +176,7 @@ def test_each_chunk_is_told_with_what_is_complete():
             super().__init__()
             self.told = []
 
-        def written(self, cells_done):
+        def report_chunk(self, cells_done):
             self.told.append(cells_done)
 
     teller = Notes()
@@ -198,10 +198,10 @@ def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_pa
         return real(program, *sizes)
 
     class Notes(Counted):
-        def compiling(self, place, programs):
+        def report_compilation(self, place, programs):
             told.append((place, programs))
 
-        def written(self, cells_done):
+        def report_chunk(self, cells_done):
             told.append(len(begun))
 
     compile_program.cache_info = real.cache_info
@@ -419,7 +419,7 @@ def test_a_summary_goes_on_with_another_number_of_workers(tmp_path):
 def test_a_second_writer_is_refused(tmp_path):
     """Would catch two processes writing the same chunks under one name."""
     folder = Store(tmp_path / "run", create=True)
-    with folder.writing(), pytest.raises(ValueError, match=rf"process {os.getpid()} on"):
+    with folder.lock_writer(), pytest.raises(ValueError, match=rf"process {os.getpid()} on"):
         swept(tmp_path / "run")
     assert swept(tmp_path / "run").sizes["seed"] == 20
 

@@ -310,8 +310,8 @@ class EliminationTrial:
         """Returns the trial with accumulators for outputs.
 
         Raises:
-            ValueError: If agents share the arms out and an accumulator is by agent, because the loop does
-                not compute the pulls of each agent.
+            ValueError: If agents share the arms out and an accumulator is by agent, because
+                the loop does not compute the pulls of each agent.
         """
         for accumulator in accumulators:
             if isinstance(self.draws, SplitArms) and accumulator.by_agent:

@@ -79,12 +79,12 @@ class OverComponents(Algorithm):
     weights = "agents"
 
     components: object = parameter(
-        ComponentsOf(none="five complete graphs"),
+        ComponentsOf(none_label="five complete graphs"),
         "Parts SIZExCOUNT:GRAPH joined by +, such as 20x5:star; the sizes sum to the agents.",
         default=None,
         keyword=False,
         symbol="",
-        shown="five complete graphs, equally large",
+        default_text="five complete graphs, equally large",
     )
 
     def exchange(self, agents: int) -> Exchange:

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange, alone
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import ArmPerRow, PerRow, PerRowArm, Truth, TruthPerRowArm
 from fmab_jax.errors import refuse
-from fmab_jax.later import nx
+from fmab_jax.lazy_imports import nx
 
 MAX_HORIZON = 10**8
 MAX_STEPS = 10**13

@@ -53,7 +53,7 @@ class LikelihoodElimination(NoisyMessages):
         GROWTH, "Factor by which the pulls of an arm grow each epoch.", default=2.0
     )
     first: int | None = parameter(
-        Whole(none="as long as noise asks for", low=1, high=10**9),
+        Whole(none_label="as long as noise asks for", low=1, high=10**9),
         "Pulls of an arm by each agent in the first epoch; of all together where they split.",
         default=None,
     )

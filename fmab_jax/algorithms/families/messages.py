@@ -27,7 +27,7 @@ def participation_parameter() -> Any:
 def rounds_parameter() -> Any:
     """Returns the parameter of a round budget."""
     # A run with arms that never separate has this many epochs.
-    kind = Whole(none="no round budget", low=1, high=10**5)
+    kind = Whole(none_label="no round budget", low=1, high=10**5)
     words, label = "Round budget R, or none.", "round budget R"
     return parameter(kind, words, default=None, symbol="R", label=label)
 

@@ -43,20 +43,20 @@ class PaperElimination(NoisyMessages):
     trusted = "nobody, up to the epsilon of a message"
 
     epsilon_message: Any = parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
         default=UNSET,
         symbol="Nε",
         label="privacy parameter of a message, Nε",
-        shown="not given",
+        default_text="not given",
     )
     rounds: int | None = rounds_parameter()
     schedule_gap: float | None = parameter(
-        Real(none="schedule for the instance's own gap", low=0.0, high=1.0, open_low=True),
+        Real(none_label="schedule for the instance's own gap", low=0.0, high=1.0, open_low=True),
         "Smallest gap that a round budget is spent on; without rounds it has no effect.",
         default=None,
         label="gap that the schedule is built for",
-        shown="the instance's own",
+        default_text="the instance's own",
     )
     scale: float = parameter(
         Real(low=0.0, high=100.0, open_low=True),

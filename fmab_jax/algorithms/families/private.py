@@ -27,7 +27,7 @@ MAX_EPSILON = 1e100
 def epsilon_parameter(default: Any, **options: Any) -> Any:
     """Returns the parameter epsilon."""
     return parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        Real(none_label="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "Privacy parameter > 0, or none for no noise.",
         default=default,
         keyword=False,
@@ -46,8 +46,8 @@ def secure_parameter(words: str) -> Any:
 
 def failure_parameter(words: str) -> Any:
     """Returns the parameter of a failure probability, by default 1 / T."""
-    kind = Real(none="1 / T", low=0.0, high=1.0, open_low=True)
-    return parameter(kind, words, default=None, shown="1 / T")
+    kind = Real(none_label="1 / T", low=0.0, high=1.0, open_low=True)
+    return parameter(kind, words, default=None, default_text="1 / T")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fmab_jax.algorithms.families.slots import Params, Slot, State
 from fmab_jax.core.exchanges import PEER, Exchange, alone, neighbours, pooled
 from fmab_jax.core.networks import network
 from fmab_jax.core.shapes import Integer, Truth, TruthPerRowArm
-from fmab_jax.later import nx
+from fmab_jax.lazy_imports import nx
 from fmab_jax.parameters import Flag, parameter
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View
-from fmab_jax.later import nx
+from fmab_jax.lazy_imports import nx
 
 Hops = Int[np.ndarray, "agent agent"]
 BOUND = Meter("bound", "peer", True, "diameter x edges")

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.table import SERVER, Exchange, Ledger, Meter, View
 from fmab_jax.errors import refuse
-from fmab_jax.later import nx
+from fmab_jax.lazy_imports import nx
 
 EDGES = Meter("edges", "peer", True, "edges of the components")
 SAC = Meter("sac", "peer", False, "hops to the sinks")

@@ -45,7 +45,8 @@ class View(NamedTuple):
         viewer: Who has it, such as "the server".
         over: Number of agents in the smallest sum of messages that the viewer sees; 1 if it sees
             single messages.
-        is_member: Whether the viewers viewer is an agent of that sum, and can subtract its own message.
+        is_member: Whether the viewer is an agent of that sum, and can subtract its own
+            message.
         observation: Description of what the viewer sees if ``over`` is 1.
     """
 

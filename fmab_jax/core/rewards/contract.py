@@ -18,7 +18,7 @@ from fmab_jax.core.plugins import foreign_refused
 from fmab_jax.core.rewards.base import Law
 from fmab_jax.core.rewards.finite import FiniteSupport, Ratings, checked_levels
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, Shown, refuse, whole_class
+from fmab_jax.errors import PlainText, Refusal, check_frozen_class, refuse
 from fmab_jax.resources import refuse_after_fork
 
 # Largest error of a sum of probabilities, and of a mean.
@@ -56,7 +56,7 @@ def check_law(law: Law, means: Any = None) -> None:
     name = type(law).__name__
     if not isinstance(getattr(law, "name", None), str):
         refuse(f"{name}.name", getattr(law, "name", None), "a text", "such as 'three-point'")
-    whole_class(type(law), law.name)
+    check_frozen_class(type(law), law.name)
     if isinstance(law, FiniteSupport):
         try:
             checked_levels(getattr(law, "levels", None))
@@ -131,7 +131,7 @@ def _check_at(law: Law, means: np.ndarray, uniforms: np.ndarray) -> None:
                 text = f"{prefix}{values[place]:g} at mean {means[place[-1]]:g}"
                 if function == "one" and len(place) == 2:
                     text += f" and u = {uniforms[place[0]]:.6g}"
-                refuse(f"{owner}.{function}", Shown(text), allowed, f"mend {function}")
+                refuse(f"{owner}.{function}", PlainText(text), allowed, f"mend {function}")
 
 
 def _list_rules(law: Law, means: np.ndarray, uniforms: np.ndarray) -> Iterator[_Rule]:

@@ -23,7 +23,7 @@ from jaxtyping import Array
 from fmab_jax.core.outputs import OF_RESULTS, Accumulator, Output, Record, Reduce
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse
+from fmab_jax.errors import PlainText, Refusal, did_you_mean, refuse
 from fmab_jax.run import contract, schema
 from fmab_jax.run.outputs.standard import STANDARD
 
@@ -223,7 +223,7 @@ def reduce_seeds(
         values = [np.asarray(x) for x in jax.tree.leaves(after)]
     shapes = [[(x.shape, x.dtype.kind) for x in arrays] for arrays in (values, before)]
     if shapes[0] != shapes[1]:
-        text = Shown(f"arrays {[x.shape for x in values]}")
+        text = PlainText(f"arrays {[x.shape for x in values]}")
         refuse(f"{output.name}.add", text, f"as init: {[x.shape for x in before]}", "mend it")
     return values
 
@@ -250,7 +250,7 @@ def finish_reduction(output: Reduce, arrays: Sequence[np.ndarray]) -> np.ndarray
     with contract.refuse_errors(output):
         result = np.asarray(output.finish(output.state(arrays)), np.float64)
     if result.shape != shape:
-        text = Shown(f"an array {result.shape}")
+        text = PlainText(f"an array {result.shape}")
         refuse(f"{output.name}.finish", text, f"an array {shape}", "mend it, or `over`")
     return result
 
@@ -296,10 +296,10 @@ def compute_output(
         shape = number, *sizes
         if values.shape != shape:
             allowed = f"[{', '.join(('seed', *output.dims))}], here {shape}"
-            refuse(field, Shown(f"an array {values.shape}"), allowed, "mend it")
+            refuse(field, PlainText(f"an array {values.shape}"), allowed, "mend it")
         if values.dtype.kind not in "biuf" or np.ma.is_masked(result):
             kind = "masked " * np.ma.is_masked(result) + f"values of type {values.dtype}"
-            refuse(field, Shown(kind), "real numbers; NaN for none", "mend it")
+            refuse(field, PlainText(kind), "real numbers; NaN for none", "mend it")
         return values.astype(np.float64, copy=False)
 
     values = compute_rows(slice(None), seeds)
@@ -312,7 +312,7 @@ def compute_output(
         if not _is_close(pair, values[seed : seed + 1]):
             allowed = "the same for a seed, whatever seeds are beside it"
             remedy = f"compare seeds in the result: data.{output.name} - data.{output.name}.mean()"
-            refuse(field, Shown("another value for a seed by itself"), allowed, remedy)
+            refuse(field, PlainText("another value for a seed by itself"), allowed, remedy)
     return values
 
 

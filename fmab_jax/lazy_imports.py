@@ -1,4 +1,4 @@
-"""A package that is imported when it is first used: most runs are over without it."""
+"""A package that is imported at first use, since most runs do not need it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 
-class _Later(ModuleType):
-    """Stands for a package until somebody asks it for something."""
+class _LazyModule(ModuleType):
+    """Imports a package when one of its attributes is read."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)
@@ -18,11 +18,11 @@ class _Later(ModuleType):
 if TYPE_CHECKING:
     import networkx as nx
 else:
-    nx = _Later("networkx")
+    nx = _LazyModule("networkx")
 
 __all__ = ["is_graph", "nx"]
 
 
-def is_graph(value: Any) -> bool:
-    """Tells whether it is a graph of networkx, which is not imported to find out."""
+def is_graph(value: object) -> bool:
+    """Returns whether a value is a networkx graph, without importing networkx."""
     return "networkx" in sys.modules and isinstance(value, nx.Graph)
