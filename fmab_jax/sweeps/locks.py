@@ -35,11 +35,12 @@ def hold_lock(folder: Path, writer: str) -> Iterator[None]:
     with name_errors(file):
         while (descriptor := _take_lock(file)) is None:
             pass
-        os.ftruncate(descriptor, 0)
-        write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
-    if fcntl is None:
-        os.close(descriptor)  # Windows removes no open file
     try:
+        with name_errors(file):
+            os.ftruncate(descriptor, 0)
+            write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
+        if fcntl is None:
+            os.close(descriptor)  # Windows removes no open file
         yield
     finally:
         if os.getpid() == owner:  # a forked child must not release it
