@@ -170,7 +170,7 @@ class Actions:
 @traced_here
 def _run_regret(
     trial: Any,
-    words: tuple[Array, Array, Array],
+    words: Any,
     data: _Data,
     grid: Int[Array, " time"],
     *,
