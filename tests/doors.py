@@ -380,7 +380,7 @@ def outcome(door, value):
 def main():
     """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
     compilation.compile_program = Executable()
-    auditing.exposed = Executable()
+    auditing.list_exposures = Executable()
     with contextlib.suppress(ImportError):
         import resource
 

@@ -141,14 +141,14 @@ class Audit:
 
 
 def audit(
-    algorithm: Algorithm,
-    agents: int | None = None,
+    algorithm: Any,
+    agents: Any = None,
     *,
-    view: str | None = None,
-    delta: float = 0.0,
-    runs: int = RUNS,
-    level: float = LEVEL,
-    root_seed: int = 0,
+    view: Any = None,
+    delta: Any = 0.0,
+    runs: Any = RUNS,
+    level: Any = LEVEL,
+    root_seed: Any = 0,
 ) -> Audit:
     """Looks for an event that tells neighbouring data apart better than the claim allows.
 

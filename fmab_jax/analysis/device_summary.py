@@ -1,4 +1,4 @@
-"""Moments of curves that lie on a device, with the bytes of `summary.moments`."""
+"""Moments of curves that lie on a device, with the bytes of `summary.compute_moments`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fmab_jax.core.scope import own_settings
 def compute_moments(curves: Array, *, full: bool = True) -> list[Moments]:
     """Returns the moments of ``curves`` [cell, seed, time] that lie on one device.
 
-    The bytes are those of `summary.moments`: rows are added one after the other, or exactly. At
-    least two recorded slots.
+    The bytes are those of `summary.compute_moments`: rows are added one after the other, or
+    exactly. At least two recorded slots.
     """
     cells, seeds, times = curves.shape
     # XLA would multiply by one over a divisor that is the same for several.

@@ -10,13 +10,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike
 
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.core.evidence import private_divergence
@@ -59,7 +58,7 @@ class Schedule:
 
 
 def epochs(
-    gaps: ArrayLike,
+    gaps: Any,
     reporting: int,
     horizon: int,
     epsilon: float | None,
@@ -204,12 +203,7 @@ def crossover_epsilon(
 
 
 def plan_epochs(
-    gaps: ArrayLike,
-    reporting: int,
-    horizon: int,
-    epsilon: float | None,
-    rounds: int | None,
-    schedule_gap: float | None,
+    gaps: Any, reporting: int, horizon: Any, epsilon: Any, rounds: Any, schedule_gap: Any
 ) -> Schedule:
     """Returns the schedule of checked arguments; these are as in `epochs`."""
     remedy = "subtract every global mean from the largest"
@@ -257,19 +251,17 @@ def plan_epochs(
 
 
 @partial(jax.jit, static_argnums=0)
-def _map_epochs(equation: Callable[..., Array], common: schedule.Setting, *rows: Array) -> Array:
+def _map_epochs(equation: Callable[..., Array], common: Any, *rows: Array) -> Array:
     """Returns an equation of `schedule` in every epoch."""
     return jax.vmap(partial(equation, setting=common))(*rows)
 
 
-def _grow_pulls(
-    pulls: ArrayLike, epoch: Float[np.ndarray, " epoch"]
-) -> Float[np.ndarray, " epoch"]:
+def _grow_pulls(pulls: Any, epoch: Float[np.ndarray, " epoch"]) -> Float[np.ndarray, " epoch"]:
     """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
     return np.maximum.accumulate(np.asarray(pulls) - epoch) + epoch
 
 
-def lai_robbins(means: ArrayLike, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
+def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
     """Returns what any algorithm that is good everywhere must lose, in the end, without privacy.
 
     The sum over worse arms of gap / kl(mean, best mean), times the logarithm of all pulls. "Good
@@ -306,7 +298,7 @@ def lai_robbins(means: ArrayLike, horizon: int, agents: int = 1, *, alone: bool 
 
 
 def private_lower_bound(
-    means: ArrayLike, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
+    means: Any, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
 ) -> float:
     """Returns what any algorithm whose actions are epsilon-private must lose, in the end.
 
@@ -352,7 +344,7 @@ def private_lower_bound(
     return float((gaps[worse] / divergence).sum()) * (M * math.log(T) if alone else math.log(M * T))
 
 
-def check_arm_values(noun: str, values: ArrayLike, remedy: str) -> Float[np.ndarray, " arm"]:
+def check_arm_values(noun: str, values: Any, remedy: str) -> Float[np.ndarray, " arm"]:
     """Returns a number in [0, 1] for each arm."""
     try:
         array = np.asarray(values, np.float64)

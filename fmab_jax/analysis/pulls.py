@@ -170,7 +170,7 @@ class Actions:
 @trace_by_default
 def _run_regret(
     trial: Any,
-    words: tuple[Array, Array, Array],
+    words: Any,
     data: _Data,
     grid: Int[Array, " time"],
     *,

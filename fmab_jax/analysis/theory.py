@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
 
 from fmab_jax.analysis.epochs import Epochs as Epochs
 from fmab_jax.analysis.epochs import Schedule, plan_epochs
@@ -90,8 +89,8 @@ class _Model(Schedule):
 
 
 def bounds(
-    gaps: ArrayLike,
-    exchange: Exchange,
+    gaps: Any,
+    exchange: Any,
     horizon: int,
     epsilon: float | None,
     *,
@@ -139,9 +138,9 @@ def bounds(
 
 
 def regret_curve(
-    times: ArrayLike,
-    gaps: ArrayLike,
-    exchange: Exchange,
+    times: Any,
+    gaps: Any,
+    exchange: Any,
     horizon: int,
     epsilon: float | None,
     **options: Any,
@@ -175,7 +174,7 @@ def regret_curve(
 
 
 def closed_form(
-    gaps: ArrayLike, exchange: Exchange, horizon: int, epsilon: float | None, **options: Any
+    gaps: Any, exchange: Any, horizon: int, epsilon: float | None, **options: Any
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
 
@@ -221,12 +220,12 @@ def closed_form(
 
 
 def _build_model(
-    gaps: ArrayLike,
-    exchange: Exchange,
-    horizon: int,
-    epsilon: float | None,
-    rounds: int | None = None,
-    schedule_gap: float | None = None,
+    gaps: Any,
+    exchange: Any,
+    horizon: Any,
+    epsilon: Any,
+    rounds: Any = None,
+    schedule_gap: Any = None,
     heterogeneous: bool = False,
 ) -> _Model:
     if not isinstance(exchange, Exchange):

@@ -15,7 +15,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
@@ -38,7 +37,7 @@ def plot_runs(
     kind: str = "simultaneous",
     server_price: float = 1.0,
     peer_price: float = 1.0,
-    bounds: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, Any] | None = None,
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
@@ -244,7 +243,7 @@ def _is_logarithmic(times: np.ndarray) -> bool:
     return bool(log.std() / log.mean() < linear.std() / linear.mean())
 
 
-def _prepend_zero(begin: bool, values: ArrayLike) -> np.ndarray:
+def _prepend_zero(begin: bool, values: Any) -> np.ndarray:
     """Prepends slot 0, at which every series is 0."""
     return np.append(0, values) if begin else np.asarray(values)
 

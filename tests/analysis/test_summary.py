@@ -130,7 +130,7 @@ assert "jax" not in sys.modules
 for seeds, times in ((2000, 100), (1025, 130), (3000, 37), (1500, 400), (4097, 3)):
     curves = 1e6 + np.random.default_rng(0).standard_normal((seeds, times)).cumsum(1)
     for full in (True, False):
-        found = summary.moments(curves, full=full, threads=int(sys.argv[1]))
+        found = summary.compute_moments(curves, full=full, threads=int(sys.argv[1]))
         print(hashlib.sha256(found.offset.tobytes() + found.scatter.tobytes()).hexdigest())
 """
 

@@ -178,8 +178,8 @@ grid = {"horizon": 20_000, "seeds": 300, "times": 10, "keep": "summary", "epsilo
 host = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
 resources.keeps_curves = lambda devices: True
 from fmab_jax.analysis import device_summary
-calls, real = [], device_summary.moments
-device_summary.moments = lambda *given, **named: calls.append(1) or real(*given, **named)
+calls, real = [], device_summary.compute_moments
+device_summary.compute_moments = lambda *given, **named: calls.append(1) or real(*given, **named)
 there = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
 print("summary", len(calls) > 0 and host.equals(there))
 """
