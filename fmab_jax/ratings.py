@@ -84,7 +84,7 @@ class ObservedRatings:
         """Rating points of one unit of reward: the highest level minus the lowest."""
         return self.levels[-1] - self.levels[0]
 
-    def named(self, arms: Any) -> np.ndarray:
+    def named(self, arms: np.typing.ArrayLike) -> np.ndarray:
         """Returns the labels of arms, such as those of a result's ``chosen_arm``.
 
         Args:
@@ -185,17 +185,17 @@ class ObservedRatings:
 
 
 def from_table(
-    path: Any,
+    path: str | os.PathLike[str] | pd.DataFrame,
     agent: str,
     arm: str,
     value: str = "rating",
     *,
-    items: Any = None,
-    users: Any = None,
+    items: str | os.PathLike[str] | pd.DataFrame | None = None,
+    users: str | os.PathLike[str] | pd.DataFrame | None = None,
     split: str | None = "|",
     groups: int | None = None,
     groups_seed: int = 0,
-    levels: Any = None,
+    levels: Sequence[float] | None = None,
     most_arms: int | None = None,
     least_per_agent: int = 1,
     least_per_arm: int = 1,

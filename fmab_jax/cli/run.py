@@ -16,7 +16,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from fmab_jax.algorithms.base import Algorithm
     from fmab_jax.sweeps.study import Study
 
 
@@ -133,7 +134,7 @@ def _draw_figure(data: xr.Dataset, options: Options, kind: str) -> Figure:
     return draw(kind, data, settings)
 
 
-def _choose_paths(options: Options, owner: Any, study: Study) -> tuple[Path, Path]:
+def _choose_paths(options: Options, owner: type[Algorithm], study: Study) -> tuple[Path, Path]:
     """Chooses and checks the paths of figure and results.
 
     Raises:

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import (
     Command,
@@ -23,6 +23,11 @@ from fmab_jax.cli.options import (
 )
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import UNSET, Choice, Parameter, Real, Whole, parameters_of
+
+if TYPE_CHECKING:
+    from fmab_jax.algorithms.base import Algorithm
+    from fmab_jax.sweeps.store import Record
+    from fmab_jax.sweeps.study import Study
 
 # Most letters of options in a file name.
 _LONGEST = 120
@@ -111,7 +116,7 @@ def _first_line(owner: type) -> str:
     return (inspect.getdoc(owner) or "").partition("\n")[0]
 
 
-def _describe_algorithm(owner: Any, name: str, examples: Sequence[str]) -> str:
+def _describe_algorithm(owner: type[Algorithm], name: str, examples: Sequence[str]) -> str:
     """Returns the help of an algorithm, with examples."""
     from fmab_jax.algorithms.base import read_statement
 
@@ -122,7 +127,7 @@ def _describe_algorithm(owner: Any, name: str, examples: Sequence[str]) -> str:
     return text + "\n\nExamples:\n" + "\n".join(f"  {name} {e}".rstrip() for e in examples)
 
 
-def build_document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
+def build_document(options: StudyOptions, owner: type[Algorithm], typed: Sequence[str]) -> Record:
     """Builds the study file that is equivalent to options.
 
     Args:
@@ -130,7 +135,7 @@ def build_document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, 
         owner: The algorithm's class.
         typed: Names of the typed options; dimensions have their order.
     """
-    study: dict[str, Any] = {
+    study: Record = {
         "algorithm": owner.name,
         "horizon": _unwrap_single(options.horizon) if options.horizon else 100_000,
         "seeds": options.seeds,
@@ -149,11 +154,11 @@ def build_document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, 
     return study
 
 
-def build_tables(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[str, Any]]:
+def build_tables(options: Any, owner: type[Algorithm], typed: Sequence[str]) -> dict[str, Record]:
     """Builds [parameters] and [problem] of a document; arguments as in `build_document`."""
     from fmab_jax.sweeps.subjects import RandomProblem
 
-    def collect(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    def collect(parameters: Mapping[str, Parameter]) -> Record:
         names = dict.fromkeys([*(name for name in typed if name in parameters), *parameters])
         values = {name: getattr(options, name) for name in names}
         return {n: _unwrap_single(v) for n, v in values.items() if v is not UNSET and v != ()}
@@ -171,7 +176,7 @@ def build_tables(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, di
     return {"parameters": add_suggestions(owner, collect(parameters_of(owner))), "problem": problem}
 
 
-def add_suggestions(owner: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def add_suggestions(owner: type[Algorithm], parameters: Record) -> Record:
     """Adds the suggested values of parameters that an algorithm requires."""
     complete = dict(parameters)
     for name, parameter in parameters_of(owner).items():
@@ -184,7 +189,9 @@ def add_suggestions(owner: Any, parameters: Mapping[str, Any]) -> dict[str, Any]
     return complete
 
 
-def build_study(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, Any], Any]:
+def build_study(
+    options: StudyOptions, owner: type[Algorithm], typed: Sequence[str]
+) -> tuple[Record, Study]:
     """Builds a document and its study; checks all combinations of values."""
     from fmab_jax.sweeps import study_file
 

@@ -22,11 +22,10 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fmab_jax.cli import study_options
 from fmab_jax.cli.options import Call, Command, option, rename_fields
@@ -39,6 +38,7 @@ from fmab_jax.sweeps.progress import Plan, Progress, describe_workers
 if TYPE_CHECKING:
     import xarray as xr
 
+    from fmab_jax.sweeps.store import Record
     from fmab_jax.sweeps.study import Study
 
 _MOST_ROWS = 40
@@ -91,7 +91,7 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import cluster, runner, study_file
 
     options = call.options
-    document: dict[str, Any] = {}
+    document: Record = {}
     with ExitStack() as stack:
         stack.enter_context(rename_fields(**study_options.FIELD_OPTIONS))
         if call.command.subject is None:
@@ -136,7 +136,7 @@ def execute(call: Call) -> None:
         _print(data, study, out, document)
 
 
-def _print(data: xr.Dataset, study: Study, out: str, document: Mapping[str, Any]) -> None:
+def _print(data: xr.Dataset, study: Study, out: str, document: Record) -> None:
     """Prints the table of a sweep, or the number of missing trials."""
     from fmab_jax.run.outputs import is_shipped
     from fmab_jax.sweeps.progress import format_quantity

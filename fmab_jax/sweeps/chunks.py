@@ -76,7 +76,7 @@ class Results:
         for entry in self.entries:
             self._list_parts(entry)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Another process starts with an empty cache and its own lock.
         return Results, (self.header, self.source, self.entries, self.outputs)
 

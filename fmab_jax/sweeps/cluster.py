@@ -22,6 +22,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
 from fmab_jax.errors import Refusal, describe_error, refuse
@@ -44,10 +45,10 @@ class _Call(NamedTuple):
     So a worker without this package fails inside the task, and the scheduler does not need it.
     """
 
-    function: Callable[[bytes], Any]
+    function: Callable[[bytes], object]
     payload: bytes
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return self.function, (self.payload,)
 
 
@@ -91,7 +92,7 @@ class Cluster:
 
     def compute(
         self, jobs: Sequence[Job], progress: Progress
-    ) -> Generator[tuple[int, Any, int], None, None]:
+    ) -> Generator[tuple[int, dict[str, np.ndarray], int], None, None]:
         """Yields (number of a job, arrays of its chunk, compilations) as tasks end.
 
         Closing the generator cancels the remaining tasks.
@@ -259,7 +260,7 @@ def _collect_worker_provenance() -> dict[str, str]:
     return collect_provenance(resources.checked_devices(None)[0].platform)
 
 
-def _compute_task(payload: bytes) -> tuple[Any, int]:
+def _compute_task(payload: bytes) -> tuple[dict[str, np.ndarray], int]:
     """Computes a block on the devices of this worker."""
     from distributed import get_worker
 

@@ -226,7 +226,7 @@ class Grid:
             [(cell["title"], place, cell["ledger"]) for cell, place in pairs]
         )
 
-    def _has_text_labels(self, name: str, labels: Sequence[Any]) -> bool:
+    def _has_text_labels(self, name: str, labels: Sequence[object]) -> bool:
         """Returns whether labels differ from the values of their axis."""
         if name in _TEXT_AXES:
             return True

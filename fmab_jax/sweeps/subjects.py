@@ -206,7 +206,7 @@ def axis_of(name: str, value: Any, parameter: Parameter) -> Axis | None:
     values = tuple(map(parameter.check, value.values() if has_labels else value))
     labels = [*map(str, value)] if has_labels else [kind.label(item) for item in values]
     labels = [f"{name}-{i}" if label in (None, "") else label for i, label in enumerate(labels)]
-    unique_labels: set[Any] = set()
+    unique_labels: set[object] = set()
     for label, item in zip(labels, values, strict=True):
         if label in unique_labels:
             remedy = "a repeated value repeats its configurations"
