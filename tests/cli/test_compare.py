@@ -142,22 +142,6 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
     assert told.endswith(" ".join(f"{each}." for each in (count, *sentences)))
 
 
-def test_lines_are_no_longer_than_a_hundred_letters(capsys):
-    """Would catch a table that goes on to the right, numbers that are folded, or lose their line
-    to names that are, and sentences that are one line."""
-    labels = {name: [f"{name} number {i} of many values" for i in range(3)] for name in "ab"}
-    fmab.save(swept(**labels), "long.nc")
-    out = said(capsys, "compare long.nc").out
-    assert 90 < max(map(len, out.split("\n"))) <= 100
-    table, _, rest = out.partition("Regret at T: ")
-    for each in fmab.compare_all(swept(**labels)):
-        cells = {name: re.escape(text) for name, text in each.cells().items()}
-        assert re.search(f"{cells['difference']} +{cells['per cent']} +{cells['p-value']}\n", table)
-        below = f"{cells['interval']} +{cells['interval of it']} +{cells['p-value, Holm']}\n"
-        assert re.search(below, table)
-        assert f"{each.sentence}." in " ".join(rest.split())
-
-
 @pytest.mark.parametrize(
     "words, line",
     {

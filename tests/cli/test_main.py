@@ -121,62 +121,6 @@ def asked(result, monkeypatch):
     return studies
 
 
-@pytest.mark.slow
-def test_table_and_figure_show_what_the_file_holds(folder, capsys):
-    """Would catch a wrong column, interval, level, price or label, and files of other runs."""
-    options = "--level 0.9 --server-price 25 --band pointwise --out eps"
-    out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
-    assert err == ""
-    assert sorted(path.name for path in folder.iterdir()) == ["eps.nc", "eps.png", "eps.txt"]
-    assert out.split("\n")[0] == "CDP-MAB, M = 4 agents, K = 3 arms, T = 10⁴ slots"
-    head, found = rows(out)
-    assert [row[0] for row in found] == ["0.5", "none"]
-    assert head[0].split()[-6:] == ["best", "arm", "lost", "worse", "arm", "played"]
-    assert "server" in head[1].split() and "90 %" in head[1]
-    told = [line for line in out.split("\n") if line.startswith("wrote")]
-    assert told == ["wrote eps.nc", "wrote eps.png", "wrote eps.txt"]
-    # The same run through Python.
-    grid = dict(epsilon=[0.5, None], horizon=10**4, seeds=16, times=5)
-    data = fmab.sweep(fmab.cdp_mab, fmab.Problem.uniform(4, 3), **grid)
-    check_rows(out, data, 0.9, (25.0, 1.0))
-    kept = fmab.load("eps.nc")
-    assert kept.epsilon.values.tolist() == [0.5, "none"]
-    np.testing.assert_array_equal(kept.regret.values, data.regret.values)
-    again = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
-    assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
-
-
-@pytest.mark.slow
-def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(folder, capsys):
-    """Would catch meters swapped, a server link in a graph, or the cost of the other meter."""
-    common = "--agents 6 --arms 4 --horizon 1e4 --seeds 16 --times 5 --no-figure --peer-price 2 "
-    out, _ = said(capsys, "run ddp --graph ring --epsilon-message 3 --out d " + common)
-    check_rows(out, fmab.load("d.nc"), 0.95, (1.0, 2.0))
-    assert rows(out)[0][1].split()[-9:-5] == ["rounds", "bound", "used", "cost"]
-    assert out.startswith("DDP-MAB, ε = 0.5 (3 per message), M = 6 agents,")
-    assert "ring" in out.split("\n")[0] and "2 per peer link (bound)." in out
-    # A triangle and a path of three agents: sinks collect without a wait, as a server would.
-    words = "run hdp --components 3:complete+3:path --server-price 50 --out h "
-    out, _ = said(capsys, words + common)
-    data = fmab.load("h.nc")
-    check_rows(out, data, 0.95, (50.0, 2.0))
-    assert data.meter.values.tolist() == ["server", "edges", "sac"]
-    ends = data.links.values[:, -1].mean(axis=0)
-    links = dict(zip(data.meter.values.tolist(), ends, strict=True))
-    assert links["edges"] == pytest.approx(5 / 2 * links["server"], rel=1e-3)
-    assert links["sac"] == pytest.approx(4 / 2 * links["server"], rel=1e-3)
-
-
-def test_a_run_alone_builds_no_links(folder, capsys):
-    """Would catch links, a cost or a leak of N epsilon in a run without messages to anybody."""
-    words = "--agents 3 --arms 1 --horizon 100 --seeds 2 --times 5 --no-data --no-figure"
-    out, _ = said(capsys, "run single --epsilon 0.5 " + words)
-    assert out.startswith("Single-agent MAB, ε = 0.5, M = 3 agents")
-    head, ((*_, cost, seeds, lost, worse),) = rows(out)
-    assert "links" not in " ".join(head) and (cost, seeds) == ("0", "2")
-    assert list(folder.iterdir()) == []
-
-
 def test_means_come_from_a_file(folder, asked, capsys):
     """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms; and a
     row that becomes a federation of one agent."""
@@ -266,30 +210,6 @@ def test_any_list_is_an_axis(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    "shape, keep, drawn",
-    [
-        ((), "curves", "curves"),
-        ((cli_run.MOST_CURVES,), "curves", "curves"),
-        ((cli_run.MOST_CURVES + 1,), "curves", "parameter"),
-        ((2, 2), "summary", "curves"),
-        ((5, 3, 2), "summary", "configurations=30: must be at most "),
-        ((), "quantile", "band='quantile': must be of means for a summary; "),
-    ],
-)
-def test_which_figure_a_run_has(shape, keep, drawn):
-    """Would catch the most curves that a figure can show drawn as points, and one that is empty."""
-    band = "quantile" if keep == "quantile" else "simultaneous"
-    keep = "summary" if keep == "quantile" else keep
-    study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
-    assert cli_run._kind_of(SimpleNamespace(figure=False, band=band), study) == ""
-    if "=" not in drawn:
-        assert cli_run._kind_of(SimpleNamespace(figure=True, band=band), study) == drawn
-        return
-    given = SimpleNamespace(figure=True, band=band)
-    refuses(f"^{re.escape(drawn)}", cli_run._kind_of, given, study)
-
-
-@pytest.mark.parametrize(
     "sizes, axes",
     [
         ({"epsilon": 3}, ["epsilon", None]),
@@ -307,29 +227,6 @@ def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes):
     options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
     assert cli_run._figure(table, options, "parameter") == tuple(axes)
     assert asked == [{"level": 0.9, "server_price": 3, "peer_price": 2}]
-
-
-@pytest.mark.slow
-def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
-    """Would catch 29 curves in one figure, a figure of one axis only, or four axes in one."""
-    many = " ".join(map(str, range(1, 16)))
-    small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
-    drawn: list[Any] = []
-    plots = import_module("fmab_jax.plots.parameters")
-    whole = plots.plot_parameter
-
-    def watched(table: Any, x: str, hue: str) -> Any:
-        drawn.append((table, x, hue))
-        return whole(table, x, hue)
-
-    monkeypatch.setattr(plots, "plot_parameter", watched)
-    said(capsys, f"run cdp --epsilon {many} --participation 0.5 1 {small} --out x")
-    (table, x, hue), *_ = drawn
-    assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
-    few = " ".join(map(str, range(1, 5)))
-    words = f"run cdp --epsilon {few} --rounds {few} --participation 0.5 1 {small}"
-    _, err = said(capsys, words, 2)
-    assert err.startswith("fmab: configurations=32: must be at most 28, or along at most two param")
 
 
 # Pairs that differ in one thing; and names that a reader can tell.
@@ -365,27 +262,6 @@ APART = [
     ("run ddp --agents 3 --graph a.txt", None),
     ("run ddp --agents 3 --graph ./a.txt", None),
 ]
-
-
-@pytest.mark.slow
-def test_no_two_different_runs_have_one_name(folder, asked, capsys):
-    """Would catch a setting that the name of a file forgets."""
-    for name in ("a.csv", "b.csv"):
-        Path(name).write_text("0.9,0.1\n0.8,0.2\n")
-    Path("a.txt").write_text("0 1\n1 2\n")
-    found = {}
-    for words, expected in APART:
-        out, _ = said(capsys, f"{words} --no-figure --overwrite")
-        (name,) = [x.removeprefix("wrote ") for x in out.split("\n") if x.startswith("wrote")]
-        assert Path(name).is_file() and name.endswith(".nc")
-        found[words] = name.removesuffix(".nc")
-        # Eight digits of a hash follow, where an option is given.
-        assert expected is None or found[words].startswith(expected)
-    assert found["run cdp"] == "fmab-cdp" and len(set(found.values())) == len(found)
-    # A file of the same name that holds something else.
-    Path("a.txt").write_text("0 1\n1 2\n0 2\n")
-    out, _ = said(capsys, "run ddp --agents 3 --graph a.txt --no-figure")
-    assert f"wrote {found['run ddp --agents 3 --graph a.txt']}.nc" not in out
 
 
 @pytest.mark.parametrize(
@@ -469,16 +345,6 @@ def test_defects_keep_their_traceback(monkeypatch):
         main(["run", "cdp"])
 
 
-@pytest.mark.slow
-def test_output_is_plain_where_there_is_no_terminal(monkeypatch, capsys):
-    """Would catch colours, or a table folded to the width of a terminal that is not there."""
-    monkeypatch.setenv("COLUMNS", "30")
-    words = "run hdp --components 2,3 --agents 5 --arms 2 --epsilon 0.1 1e-5 --horizon 1e3 "
-    out, _ = said(capsys, words + "--seeds 4 --no-data --no-figure")
-    assert "\x1b" not in out and len(rows(out)[1]) == 2
-    assert all(line == line.rstrip() for line in out.split("\n"))
-
-
 def test_algorithms_are_listed_with_plugins(folder, capsys):
     """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
     Path("mine.py").write_text(PLUGIN)
@@ -549,62 +415,6 @@ def test_what_is_no_plugin_is_refused(words, line, folder, capsys):
     assert "fixed_phase:" not in line or "did you mean fixed_phases?" in err
 
 
-@pytest.mark.slow
-def test_results_are_read_from_a_file_as_from_a_folder(folder, capsys):
-    """Would catch a file read with other labels or numbers than the folder that it is of."""
-    grid = f"--epsilon 0.5 none --rounds none 2 {SMALL}"
-    said(capsys, f"sweep cdp {grid} --out eps")
-    said(capsys, f"run cdp {grid} --no-figure --out run")
-    said(capsys, "export eps eps.nc")
-    shown = said(capsys, "show eps --sort rounds")[0]
-    for name in ("eps.nc", "run.nc"):
-        assert said(capsys, f"show {name} --sort rounds")[0] == shown
-        some = said(capsys, f"show {name} --select epsilon=.50 rounds=none")[0]
-        assert [row[:2] for row in rows(some)[1]] == [["0.5", "none"]]
-    for kind in ("--x epsilon --hue rounds", "--curves", "--pareto"):
-        for name in ("eps", "run.nc"):
-            said(capsys, f"plot {name} {kind} --out {name}{kind[2]}.png")
-        made = [Path(f"{name}{kind[2]}.png").read_bytes() for name in ("eps", "run.nc")]
-        assert made[0] == made[1]
-    said(capsys, "export eps a.csv")
-    said(capsys, "export eps.nc b.csv")
-    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
-
-
-def test_what_simulate_saved_is_read_as_well(folder, capsys):
-    """Would catch a file of Python refused, other numbers, and joined seeds as an axis."""
-    data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
-    fmab.save(data, "py.nc")
-    out, _ = said(capsys, "show py.nc")
-    check_rows(out, data.assign(seeds=((), 16)))
-    said(capsys, "plot py.nc --curves")
-    assert Path("py-curves.png").is_file()
-    _, err = said(capsys, "plot py.nc --curves", 2)
-    assert err.startswith("fmab: --out py-curves.png: must be") and err.count("\n") == 1
-    said(capsys, "plot py.nc --curves --overwrite")
-    fmab.save(data.isel(seed=[0]).assign(seeds=1), "one.nc")
-    _, err = said(capsys, "plot one.nc --pareto", 2)
-    line = "fmab: one.nc: finals.regret='1 not finite': must be finite in every configuration; "
-    assert err.startswith(line) and err.count("\n") == 1
-    parts = data.isel(seed=slice(7)), data.isel(seed=slice(7, 16))
-    other = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 9000, 16, times=5)
-    fmab.save(other, "short.nc")
-    _, err = said(capsys, "compare py.nc short.nc", 2)
-    assert err.startswith("fmab: short.nc: second.horizon=9000: must be 10000, the first's; ")
-    for name, joined in (("whole", parts), ("twice", parts[:1] * 2)):
-        fmab.save(xr.concat(joined, "seed", data_vars="all"), f"{name}.nc")
-    out, _ = said(capsys, "show whole.nc")
-    expected = data.assign(seeds=((), 16))
-    # Whose attributes they are, nobody knows.
-    expected.attrs = {n: value for n, value in data.attrs.items() if n != "epsilon_message"}
-    check_rows(out, expected)
-    _, err = said(capsys, "show twice.nc", 2)
-    assert err.startswith("fmab: twice.nc: data.seed='repeated': must be distinct; ")
-    fmab.save(data.assign_coords(seed=data.seed + 0.5), "half.nc")
-    _, err = said(capsys, "compare py.nc half.nc", 2)
-    assert err.startswith("fmab: half.nc: data.seed=0.5: must be whole numbers, 0 or more; ")
-
-
 def test_main_as_a_function_leaves_jax_as_it_is(capsys):
     """Would catch the compilation cache switched on in somebody else's process."""
     before = dict(jax.config.values)
@@ -621,17 +431,6 @@ def test_doctor_says_what_results_depend_on(capsys):
         assert re.search(rf"^{package} +{re.escape(version)}$", out, re.M)
     assert re.search(r"^precision +float64 in simulations, float32 elsewhere$", out, re.M)
     assert re.search(r"^memory available +\S+ GB$", out, re.M)
-
-
-def test_doctor_tells_how_much_of_a_gpu_is_for_jax(monkeypatch, capsys):
-    """Would catch memory of the host told for a GPU's, and the variable that changes it untold."""
-    stats = {"bytes_limit": 60 * 10**9}
-    gpu = mock.Mock(spec=jax.Device, platform="gpu", id=0, device_kind="H", process_index=0)
-    gpu.memory_stats = lambda: stats
-    monkeypatch.setattr("fmab_jax.resources.local_devices", lambda: [gpu])
-    out, _ = said(capsys, "doctor")
-    wanted = r"60 GB for JAX; XLA_PYTHON_CLIENT_MEM_FRACTION changes it"
-    assert re.search(rf"^device memory +{wanted}$", out, re.M)
 
 
 @pytest.mark.parametrize("fits", [True, False])
@@ -677,11 +476,6 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
             assert getattr(options, name) not in (None, (), False)
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
-
-
-def test_version(capsys):
-    """Would catch another version than the package's."""
-    assert said(capsys, "--version") == (f"fmab {fmab.__version__}\n", "")
 
 
 def test_help_version_and_wrong_words_need_no_jax():
@@ -770,39 +564,7 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
         assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
 
 
-def test_long_bounds_stand_apart(capsys):
-    """Would catch two numbers that are printed as one where they are as wide as their columns."""
-    words = "--agents 1000 --arms 3 --epsilon 1e-7 --horizon 1e9 --instance-gap 0.5"
-    out, _ = said(capsys, f"bounds single {words}")
-    capped = re.search(r"^regret +(\S+)(?: \(capped\))? {2,}(\S+) \(capped\)$", out, re.M)
-    assert capped and number(capped[2]) > number(capped[1]) > 1e11
-    assert len({len(line) for line in out.splitlines()[2:6]}) == 1
-
-
-def test_a_table_of_results_is_the_final_table(folder, capsys):
-    """Would catch a precision's band shown at another level than the one it was stopped at."""
-    words = "--keep summary --until 0.9 --max-seeds 32 --epsilon 1 2 --no-figure --out x"
-    with contextlib.redirect_stderr(io.StringIO()):
-        out, _ = said(capsys, f"run cdp {SMALL} {words}")
-    table = final_table(fmab.load("x.nc"))
-    for row, place in zip(rows(out)[1], range(2), strict=True):
-        half = float(table.regret_upper[place] - table.regret_lower[place]) / 2
-        assert number(row[3]) == pytest.approx(half, rel=5e-4)
-    assert "simultaneous band at T" in out
-
-
 TINY = "--agents 2 --arms 2 --horizon 50 --seeds 2 --times 3"
-
-
-def test_figures_that_differ_have_names_that_differ():
-    """Would catch a band or a price that a long default name has cut off, and a law as a hash."""
-    many = " ".join(f"0.{number}" for number in range(101, 125))
-    long = [f"--epsilon {many} {more}" for more in ("", "--band pointwise", "--server-price 25")]
-    found = [default_name(f"run cdp {TINY} {each}") for each in (*long, long[0] + "--overwrite")]
-    assert len(set(found)) == 3 and found[3] == found[0]
-    name = default_name(f"run ucb1 {TINY} --rewards gaussian:0.1")
-    start = "fmab-ucb1-agents-2-arms-2-rewards-gaussian-0.1-horizon-50-seeds-2-times-3-"
-    assert name.startswith(start)
 
 
 def default_name(words: str) -> str:
@@ -811,24 +573,6 @@ def default_name(words: str) -> str:
     options, typed = parse(command)
     _, study = stated.study_of(options, command.subject, typed)
     return str(module._paths(options, command.subject, study)[0])
-
-
-def test_an_existing_file_is_refused_alike_everywhere(monkeypatch, capsys):
-    """Would catch a remedy that the command line has not, or another wording of one command."""
-    said(capsys, f"run ucb1 {TINY} --out y")
-    told = "must be a new name; "
-    for words in (f"run ucb1 {TINY} --out y --no-figure", "export y.nc y.nc"):
-        err = said(capsys, words, 2)[1]
-        assert f"y.nc: {told}" in err and "overwrite" in err, words
-    err = said(capsys, "plot y.nc --curves --out y.png", 2)[1]
-    assert err.startswith(f"fmab: --out y.png: {told}") and "overwrite" in err
-    # A caption of somebody else's is found before anything is computed.
-    Path("z.txt").write_text("mine")
-    monkeypatch.setattr("fmab_jax.analysis.audit.audit", None)
-    err = said(capsys, "audit cdp --agents 5 --runs 1e4 --out z", 2)[1]
-    assert err.startswith(f"fmab: --out z.txt: {told}") and "overwrite" in err
-    for again in (fmab.save, fmab.export):
-        refuses(f"^path='y.nc': {told}.*overwrite", again, fmab.load("y.nc"), "y.nc")
 
 
 def test_the_heading_tells_a_root_seed(monkeypatch, capsys):

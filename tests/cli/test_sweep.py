@@ -82,25 +82,6 @@ def rows(out, dims=2):
     ]
 
 
-@pytest.mark.slow
-def test_a_sweep_prints_what_it_keeps(made, eps):
-    """Would catch a printed number of another cell or column, or other files than promised."""
-    check_rows(made[1], eps)
-    store = made[0] / "eps"
-    assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
-    assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
-    head = [line.split() for line in made[1].split("\n")[3:6]]
-    columns = ["single", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
-    assert head[:2] == [["leak", "ε", "of"], [*columns, "worse", "arm", "played"]]
-    columns = ["epsilon", "rounds", "messages", "at", "T", "95", "%", "of", "it", "made", "server"]
-    assert head[2] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
-    assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
-    assert len(files("eps")) == 12
-    grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
-    direct = fmab.sweep(fmab.cdp_mab, agents=4, arms=3, **grid)
-    np.testing.assert_array_equal(direct.regret, eps.regret)
-
-
 def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
     """Would catch what is there computed or written again, or another table of it."""
     before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
@@ -135,11 +116,6 @@ def test_show_sorts_and_selects(eps, capsys):
     check_rows(both, eps.isel(rounds=[1]))
 
 
-def test_show_reads_summaries(eps, capsys):
-    """Would catch a summary shown with other numbers than the curves it is of."""
-    check_rows(said(capsys, "show sum")[0], eps)
-
-
 def test_show_says_what_is_missing(eps, capsys):
     """Would catch an unfinished sweep refused, shown as complete, or sorted by what is missing."""
     partial = open_sweep("half", partial=True)
@@ -167,15 +143,6 @@ def test_show_says_what_is_missing(eps, capsys):
         assert "begun" not in out
 
 
-def test_labels_that_differ_look_different(folder, capsys):
-    """Would catch two values of a parameter rounded to one row label, or to one curve."""
-    words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
-    found = rows(said(capsys, words)[0], dims=1)
-    assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
-    told = list(plots.cells(open_sweep("near")))
-    assert told == ["ε = 0.12345", "ε = 0.12346"]
-
-
 @pytest.mark.parametrize(
     "words", ["--x epsilon --hue rounds", "--x rounds --y epsilon", "--pareto"]
 )
@@ -194,81 +161,6 @@ def test_figures_are_those_of_the_package(words, eps, capsys):
         figure = plot_pareto(table)
     expected = fmab.save_figure(figure, "direct.png").read_bytes()
     assert Path("fig.png").read_bytes() == expected
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Catches figures instead of writing them."""
-    caught: list[tuple[Any, Path]] = []
-
-    def save(figure: Any, path: Path, overwrite: bool) -> Path:
-        assert not overwrite
-        caught.append((figure, path))
-        return path
-
-    monkeypatch.setattr(plots, "save_figure", save)
-    return caught
-
-
-def test_curves_are_drawn_for_every_cell(eps, drawn, capsys):
-    """Would catch a cell's curve lost, repeated or under the name of another."""
-    said(capsys, "plot eps --curves --select rounds=none")
-    figure, path = drawn.pop()
-    assert path.name.startswith("eps-curves-select-")
-    lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
-    assert {"ε = 0.5", "no noise"} <= set(lines)
-    for label, place in (("ε = 0.5", 0), ("no noise", 1)):
-        slots, means = np.asarray(lines[label].get_xydata()).T
-        expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
-        kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
-        assert len(kept) == 10
-        for slot, mean in kept:
-            assert mean == pytest.approx(expected[slot], rel=1e-12)
-    said(capsys, "plot eps --curves --out x.pdf")
-    figure, path = drawn.pop()
-    labels = {line.get_label() for line in figure.axes[0].get_lines()}
-    wanted = {f"{e}, {r}" for e in ("ε = 0.5", "no noise") for r in ("no round budget", "R = 2")}
-    assert path == Path("x.pdf") and wanted <= labels
-
-
-@pytest.mark.parametrize(
-    "words, kind",
-    [
-        ("--curves", "curves"),
-        ("--pareto", "pareto"),
-        ("--pareto --hue epsilon", "pareto-epsilon"),
-        ("--x epsilon --select rounds=none", "epsilon-select-rounds-none-[0-9a-f]{8}"),
-        ("--x epsilon --hue rounds --metric cost", "epsilon-rounds-metric-cost-[0-9a-f]{8}"),
-        ("--pareto --server-price 3", "pareto-server-price-3-[0-9a-f]{8}"),
-        ("--curves --level 0.9", "curves-level-0.9-[0-9a-f]{8}"),
-        ("--x epsilon --hue rounds", "epsilon-rounds"),
-        ("--x rounds --y epsilon", "heat-rounds-epsilon"),
-    ],
-)
-def test_figures_of_a_sweep_have_names_of_their_own(words, kind, eps, drawn, capsys):
-    """Would catch one kind of figure that replaces another, or a slash that hides it inside."""
-    for name in ("eps", "eps/"):
-        out, err = said(capsys, f"plot {name} {words}")
-        path = str(drawn.pop()[1])
-        told = f"wrote {path}\nwrote {path.removesuffix('png')}txt\n"
-        assert (out, err) == (told, "") and re.fullmatch(f"eps-{kind}.png", path)
-
-
-def test_figures_of_too_many_or_no_parameters_are_refused(folder, drawn, capsys):
-    """Would catch an unreadable figure, one cell too few, or a remedy that does not help."""
-    values = " ".join(map(str, range(1, 30)))
-    said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
-    _, err = said(capsys, "plot many --curves", 2)
-    assert err.startswith("fmab: runs='29 configurations': must be at most 28; ")
-    some = " ".join(f"epsilon={value}" for value in range(1, 29))
-    said(capsys, f"plot many --curves --select {some}")
-    labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
-    assert {f"ε = {value}" for value in range(1, 29)} <= labels
-    assert not any(label.startswith("ε = 29") for label in labels)
-    said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
-    _, err = said(capsys, "plot one --x epsilon", 2)
-    assert err.startswith("fmab: --x epsilon: must be left out: nothing is swept; ")
-    assert drawn == []
 
 
 @pytest.mark.parametrize("ending", ["nc", "csv", "parquet"])

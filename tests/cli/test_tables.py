@@ -38,11 +38,6 @@ def shown(capsys, path, form):
     return said(capsys, f"show {path} --format {form}").out
 
 
-def test_zero_is_a_label(swept):
-    """Would catch a swept 0 that is told by its place in the list."""
-    assert swept.spread.values.tolist() == [0, 0.5]
-
-
 def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
     """Would catch rounded numbers, columns without a name, or ends that are swapped."""
     table = fmab.final_table(swept)
@@ -86,14 +81,6 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     assert {line.count("&") for line in rows} == {columns - 1}
     assert not [line for line in rows if "%" in line.replace(r"\%", "")]
     assert overviews._latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
-
-
-def test_markdown_and_other_words(written, capsys):
-    """Would catch a format that is not refused by name, or Markdown without its rule."""
-    lines = shown(capsys, written, "markdown").rstrip().split("\n")
-    assert set(lines[3]) == {"|", "-", " "} and lines[2].startswith("| spread |")
-    err = said(capsys, f"show {written} --format docx", 2).err
-    assert "must be 'text' or 'latex' or 'html' or 'markdown' or 'csv'; " in err
 
 
 def test_a_horizon_without_a_round_is_remarked(capsys):
@@ -156,29 +143,3 @@ def test_a_notebook_shows_an_overview(swept):
     assert str(found).startswith(found.title) and found.legend in str(found)
 
 
-@pytest.mark.parametrize(
-    "words", ["show -- -x.nc", "show --sort regret -- -x.nc", "show ./-x.nc --sort regret"]
-)
-def test_a_file_may_begin_with_a_dash(words, swept, capsys):
-    """Would catch "--" that is refused, and a file behind it as the value of an option."""
-    fmab.save(swept.assign_coords(epsilon=["1", "none"]), "./-x.nc")
-    found, plain = (said(capsys, each).out.splitlines() for each in (words, "show ./-x.nc"))
-    assert sorted(found) == sorted(plain)
-
-
-def test_a_narrow_terminal_folds_headings_and_no_number(written, capsys, monkeypatch):
-    """Would catch an interval that is cut off or goes on below, and a heading cut in a word."""
-    plain = said(capsys, f"show {written}").out.splitlines()
-    monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    narrow = re.sub(r"\x1b\[\d*m", "", said(capsys, f"show {written}").out).splitlines()
-    rows, folded = ([line.split() for line in lines if "[0, " in line] for lines in (plain, narrow))
-    assert rows == folded and len(rows) > 1
-    assert max(map(len, narrow)) < max(map(len, plain)) and any("epsilon" in x for x in narrow)
-
-
-def test_conditions_that_no_row_fulfils_are_refused(written, capsys):
-    """Would catch an empty table, which says neither that nor why nothing is in it."""
-    for form in ("text", "csv"):
-        out, err = said(capsys, f"show {written} --where 'regret<0' --format {form}", 2)
-        assert out == "" and err.startswith("fmab: --where regret<0: must be true of at least one ")

@@ -395,80 +395,8 @@ def parameters(rng):
     return [owner.name, name, text], throw
 
 
-def callables():
-    """Returns the parameters of every public callable that has some, but for algorithms."""
-    found = {}
-    every = {name: getattr(fmab, name) for name in fmab.__all__}
-    every["ratings.from_table"] = fmab.ratings.from_table
-    algorithms = {named(each["name"]) for each in fmab.list_algorithms()}
-    for name, owner in every.items():
-        if callable(owner) and owner not in algorithms:
-            kinds = inspect.signature(owner).parameters.values()
-            named_ = [each.name for each in kinds if each.kind not in (each.VAR_KEYWORD,)]
-            if named_:
-                found[name] = named_
-    return found
-
-
-# Of doors that take a second or more, rarely one.
-SLOW = {"write_report", "plot_runs", "plot_parameter", "plot_heat", "plot_pareto", "plot_audit"}
-# Of these, what would be accepted takes a compiled run or a figure, or changes the process.
-NO_BASE = {"open_sweep", "final_table", "overview", "save_figure", "use_compilation_cache"}
-SLOW |= {"audit", "check_algorithm", "sweep", "simulate", "compare_all"}
-
-
-def api(rng):
-    """A public callable with one or two arguments hostile; or none, which must be accepted."""
-    known = callables()
-    name = rng.choice([each for each in known if each not in SLOW or rng.random() < 0.3])
-    hostile = 0 if name not in SLOW | NO_BASE and rng.random() < 0.1 else rng.choice([1, 1, 2])
-    places = rng.sample(known[name], min(len(known[name]), hostile))
-    texts = {place: rng.choice(list(doors.VALUES)) for place in places}
-    changed = {place: doors.VALUES[text]() for place, text in texts.items()}
-    given = doors.bases()[name] | changed
-
-    def throw():
-        try:
-            doors.named(name)(**given)
-        except Exception as error:
-            if not hostile:
-                raise Wrong(f"{name} refuses what is none of these: {error}") from error
-            raise
-
-    return [name, texts], throw
-
-
 # --- What strangers write ---
 
-# Values of attributes and defaults, as a file has them.
-WRITTEN = (
-    *("5", "None", "''", "'x'", "'X y'", "()", "('a',)", "[1]", "{}", "True", "1.5", "object()"),
-    *("'a' * 10**5", "'\\n'", "float('nan')", "1 / 0", "print", "'fmab'", "-1", "'\\x00'", "..."),
-)
-PLUGIN = """from dataclasses import dataclass
-from typing import ClassVar
-
-import jax.numpy as jnp
-
-import fmab_jax as fmab
-from fmab_jax.core.exchanges import alone
-from fmab_jax.parameters import Real, parameter
-
-{before}
-@dataclass(frozen=True)
-class Mine(fmab.IndexPolicy):
-    name = {name}
-    title = {title}
-    source: ClassVar[str] = {source}
-    usual_agents = {usual_agents}
-    examples = {examples}
-    {field}: {annotation} = {default}
-
-    @staticmethod
-    def choose(state, slot, params):
-        return jnp.zeros(len(state.pulls), jnp.int32)
-{after}
-"""
 LAW = """from dataclasses import dataclass
 
 from fmab_jax.core.rewards import FiniteSupport
@@ -483,39 +411,6 @@ class Coin(FiniteSupport):
     def parameters(self, means, **traced):
         return {probabilities}
 """
-
-
-def plugin(rng):
-    """A file with an algorithm, some of whose attributes are hostile."""
-    label = f"thrown{rng.randrange(10**12)}"
-    fine = {"before": "", "after": "", "name": repr(label), "title": "'Mine'"}
-    fine |= {"source": "'nobody'", "usual_agents": "5", "examples": "()"}
-    fine |= {"field": "step", "annotation": "float"}
-    fine |= {"default": "parameter(Real(low=0.0), 'How far.', default=1.0)"}
-    hostile = {
-        "before": [
-            *("raise SystemExit(0)", "import nothing_of_that_name", "x = = 1", "1 / 0", "\t x")
-        ],
-        "after": ["Mine = 5", "class Mine: pass", "del Mine"],
-        "field": ["no_step", "time", "_x", "class", "algorithm", "name", "\u0445"],
-        "annotation": ["bool", "int", "Nobody", "'float'", "list[int]", "5", "fmab", "None"],
-        "default": ["parameter(5, 'x')", "parameter(Real(), 5)", "1.0", "parameter()", "[]"],
-    }
-    for place in rng.sample(list(fine), rng.choice([0, 0, 1, 1, 1, 2])):
-        fine[place] = rng.choice([*hostile.get(place, ()), *WRITTEN])
-    text = PLUGIN.format(**fine)
-    data = broken(text.encode(), rng) if rng.random() < 0.1 else text.encode()
-    path = Path(f"{label}.py")
-    path.write_bytes(data)
-
-    def throw():
-        for made in load_plugin(str(path)):
-            same(issubclass(made, fmab.IndexPolicy), True, "what it is")
-            same(type(made.name), str, "the type of the name")
-            same(named(made.name) is made, True, "who is known by its name")
-            made().describe()
-
-    return data.decode("utf-8", "replace"), throw
 
 
 def law(rng):
@@ -549,55 +444,6 @@ def law(rng):
         same(bool(law.low <= levels.min() and levels.max() <= law.high), True, "range")
 
     return fine, throw
-
-
-def exchange(rng):
-    """A table of an exchange with a hostile entry."""
-    agents = rng.choice([1, 2, 3, 7])
-    meter = Meter("server", "server", True, "links")
-    fine = {
-        "name": "x",
-        "agents": agents,
-        "reporting": rng.randint(1, agents),
-        "weights": np.full(agents, 1 / agents),
-        "alone": False,
-        "wait": rng.randrange(3),
-        "links": ((meter, rng.randrange(9)),),
-        "diameter": 0,
-        "vectors": rng.randrange(9),
-        "numbers": rng.randrange(9),
-        "views": (View("the server", rng.randint(1, agents)),),
-        "exact": True,
-    }
-    hostile = {
-        "weights": [[2.0, -0.5, -0.5], np.full(agents, np.nan), [1.0], np.full(agents, 0.3), "1"],
-        "agents": [agents + 0.0, 0, -1, 10**9, True],
-        "links": [((meter, 1), (meter, 2)), ((meter, -1),), ((5, 5),), meter, ((meter, 2.0),)],
-        "views": [(View("x", agents + 1),), (View("x", 0),), (View(5, 1),), View("x", 1)],
-        "reporting": [agents + 1, 0, 1.0],
-    }
-    texts = {}
-    among = hostile if rng.random() < 0.6 else fine
-    for place in rng.sample(list(among), rng.choice([0, 1, 1, 2])):
-        if place in hostile and rng.random() < 0.8:
-            fine[place], texts[place] = (each := rng.choice(hostile[place])), repr(each)[:60]
-        else:
-            texts[place] = rng.choice(list(doors.VALUES))
-            fine[place] = doors.VALUES[texts[place]]()
-
-    def throw():
-        found = fmab.Exchange(**fine)
-        same(type(found.agents) is int and found.agents >= 1, True, "agents")
-        weights = np.asarray(found.weights)
-        fits = weights.shape == (found.agents,) and weights.min() >= 0
-        same(bool(fits and abs(weights.sum() - 1) < 1e-6), True, "weights")
-        names = [meter.name for meter, _ in found.links]
-        same(len(set(names)) == len(names), True, "meters")
-        same(all(type(each) is int and each >= 0 for _, each in found.links), True, "links")
-        same(all(1 <= view.over <= found.agents for view in found.views), True, "views")
-        same(type(found.alone) is bool and type(found.exact) is bool, True, "flags")
-
-    return [agents, texts], throw
 
 
 EVERY = (means_csv, means_npz, ratings, netcdf, study, graph, parameters, api, plugin, law)

@@ -143,22 +143,6 @@ def test_nothing_temporary_is_left_by_an_error(tmp_path):
     assert os.listdir(tmp_path) == ["folder"]
 
 
-LEDGER = [{"who": "x", "what": "y", "leaks": [[1.0, 1]], "why": "z", "source": ""}]
-STUDY = {"axes": ["spread"], "spread": [0, 1], "algorithm": "cdp", "problem": "Drawn"}
-STUDY |= {"root_seed": 0, "horizon": 9, "until": None, "rewards": {"law": "bernoulli"}}
-GOOD = {"agents": 5, "epsilon": np.inf, "title": "CDP", "settings": '{"a": "b"}'}
-GOOD |= {"study": json.dumps(STUDY), "ledger": json.dumps(LEDGER)}
-GOOD |= {"labels": '{"spread": [0, 1]}'}
-
-
-def test_what_the_package_writes_is_read(tmp_path):
-    """Would catch a check that refuses what is right, such as no settings and a leak of 0."""
-    none = {"settings": "{}", "ledger": json.dumps([{**LEDGER[0], "leaks": [[0, 1], [None, 0]]}])}
-    for number, right in enumerate((GOOD, GOOD | none)):
-        path = fmab.save(result(**right), tmp_path / f"{number}.nc")
-        assert fmab.load(path).attrs["labels"] == GOOD["labels"]
-
-
 def changed(name=None, **attrs):
     """Returns something as small as a result with attributes of one variable, or its own."""
     data = result(**(attrs if name is None else {}))
@@ -197,19 +181,6 @@ def test_what_a_file_would_not_give_back_is_not_written(tmp_path, what):
 SMALL = {"horizon": 10, "seeds": 2, "agents": 2, "arms": 2}
 
 
-def heading(**told):
-    """Returns a run with an output of one's own that is called so."""
-    told = {"label": "regret", "units": "reward"} | told
-    own = fmab.Output("own", of=lambda record: record["regret"][:, -1], **told)
-    return lambda: fmab.sweep(fmab.ucb1, outputs=[own], **SMALL)
-
-
-def test_an_output_with_a_date_for_its_unit_is_refused():
-    """Would catch numbers that are read back as dates."""
-    with pytest.raises(ValueError, match="^units='days since 2000': must be a unit, without 'sin"):
-        heading(units="days since 2000")
-
-
 def test_labels_may_be_long_and_titles_many(tmp_path):
     """Would catch a limit on what files hold well, and on titles that are joined."""
 
@@ -238,13 +209,3 @@ def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path, place):
     assert found.epsilon.attrs == {"a": "b"} and found.epsilon.dims == data.epsilon.dims
 
 
-def test_what_an_algorithm_was_made_with_is_one_value():
-    """Would catch a tuple that an algorithm of one's own holds taken for values to sweep."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Two(fmab.cdp_mab):
-        name = "two"
-        pair: tuple[int, int] = fmab.parameter(Kind(), "Two numbers.", default=(1, 2))
-
-    data = fmab.simulate(Two(0.5, pair=(3, 4)), fmab.Problem.uniform(2, 2), 50, 2, times=2)
-    assert data.regret.dims == ("seed", "time") and '"pair": [3, 4]' in data.attrs["study"]

@@ -310,15 +310,6 @@ def test_one_configuration_and_short_horizons_are_summarised():
         np.testing.assert_allclose(summary[f"{name}_mean"], curves[name].mean("seed"), rtol=1e-12)
 
 
-def test_a_refusal_names_the_output_that_was_asked_for():
-    """Would catch the name of a gauge, which nobody asked for."""
-    stretch = page()["STRETCH"]
-    own = replace(stretch, name="mine", gauges=(stretch.gauges[0]._replace(name="inner"),))
-    algorithm, problem = fmab.kl_se(1.0, split=True), fmab.Problem(MEANS, AGENTS)
-    line = "^outputs='mine': must be left out with KL-SE, whose agents share the arms out; "
-    refuses(line, fmab.simulate, algorithm, problem, 100, 2, outputs=["pulls", own])
-
-
 def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     """Would catch an index of 1, or 0 arms tried, for seeds that nobody has run."""
     from fmab_jax.sweeps import chunks, grid, results, study
@@ -422,41 +413,6 @@ def test_memory_of_what_is_gauged_is_told():
     assert told == 8 * 52 * 100
 
 
-def named(name, dims=("arm",)):
-    """Returns a gauge of a name."""
-    return Gauge(name, dims, len, len, len)
-
-
-REFUSED = {
-    "a field": ([fmab.Output("x", "", "", len, gauges=(named("regret"),))], "Gauge.name"),
-    "two gauges": (["pulls", fmab.Output("x", "", "", len, gauges=(named("pulls"),))], "Gauge"),
-}
-
-
-def test_dimensions_have_an_order():
-    """Would catch values that are read along another dimension."""
-    gauges = (named("g", ("time", "arm")),)
-    refuses(
-        "some of .*agent.*arm.*time.*in this order", fmab.Output, "x", "", "", len, gauges=gauges
-    )
-    refuses("dims=.*in this order", fmab.Output, "x", "", "", len, ("arm", "time"))
-
-
-def test_an_output_names_the_gauges_that_it_uses():
-    """Would catch an output that works beside another one, and nowhere else."""
-    own = fmab.Output("x", "", "", lambda record: record["pulls"].sum(-1))
-    for asked in ([own], ["pulls", own]):
-        with pytest.raises(ValueError, match="record='pulls': must be among"):
-            fmab.simulate(fmab.cdp_mab(1.0), ONE["problem"], 100, 2, outputs=asked)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_output_is_refused(name):
-    """Would catch a run that goes on without what was asked for, or under a name that is taken."""
-    asked, line = REFUSED[name]
-    refuses(line, outputs.chosen, asked)
-
-
 def test_pulls_are_counted_where_agents_share_the_arms_out():
     """Would catch an output of zeros where the loop adds up one agent of all."""
     problem = fmab.Problem.uniform(**sizes.SMALL)
@@ -504,14 +460,6 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     path.write_text(PLUG.replace("arms_tried", "pulls"))
     load_plugin(str(path))
     refuses("plugin='pulls': must be the name of no other output", outputs.further)
-
-
-def test_a_report_has_the_outputs_in_its_study_file(tmp_path):
-    """Would catch a study file that leaves the outputs out."""
-    problem = fmab.Problem.uniform(3, 3)
-    run = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, [5, 7], outputs=["fairness"])
-    text = fmab.write_report(run, tmp_path / "x.html").read_text("utf-8")
-    assert "outputs = [&#34;fairness&#34;]" in text
 
 
 def test_the_index_is_one_where_nobody_has_regret():
@@ -623,13 +571,6 @@ def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch)
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=["own"], store=tmp_path / "s", **SHORT)
     assert not list((tmp_path / "s" / "chunks").iterdir())
-
-
-def test_an_output_of_one_seed_is_looked_at_too():
-    """Would catch one row for all seeds that passes where there is one."""
-    with pytest.raises(ValueError, match=r"^own.of=an array \(1,\): must be \[seed\]"):
-        asked = [own(lambda record: np.ones(1))]
-        fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, [3], times=7, outputs=asked)
 
 
 SOUND = {

@@ -254,38 +254,6 @@ def test_the_program_of_an_accelerator_has_few_loops(path, platform):
     assert ("reduce_precision" in text) == (platform == "gpu")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", PATHS)
-def test_loops_take_few_steps_however_large_the_batch(path, monkeypatch):
-    """Would catch a loop over seeds, or over elements: an accelerator waits for the host each time.
-
-    Of the loops inside an epoch, those that fill chunks take at most one step a chunk.
-    """
-    steps = collections.Counter()
-    real = jax.lax.while_loop
-
-    def counted(condition, body, start):
-        where = sys._getframe(1).f_code.co_name
-
-        def and_counted(state):
-            jax.debug.callback(lambda: steps.update([where]))
-            return body(state)
-
-        return real(condition, and_counted, start)
-
-    monkeypatch.setattr(jax.lax, "while_loop", counted)
-    monkeypatch.setattr(compilation, "traced_for", lambda _: traced_for("gpu"))
-    # A program that calls Python cannot be kept.
-    monkeypatch.setattr(cache, "_file", lambda _: None)
-    compilation.compile_program.cache_clear()
-    data = fmab.simulate(PATHS[path], PROBLEM, 20_000, 512, times=1, batch=512)
-    jax.effects_barrier()
-    compilation.compile_program.cache_clear()
-    rounds = int(data.rounds_made.max())
-    assert 2 <= steps["loop"] <= rounds + 3
-    assert sum(steps.values()) <= 150 * (rounds + 1)
-
-
 def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program; a
     second tracing of the loop inside one compilation, or one per batch."""
@@ -379,12 +347,6 @@ def test_the_result_says_how_to_run_it_again():
     assert data.attrs["epsilon"] == 1.5 and data.attrs["jax_version"] == jax.__version__
 
 
-def test_seeds_are_accepted_only_where_they_stay_distinct():
-    """Would catch seeds that wrap to another seed's stream, which narrows every band."""
-    kept = fmab.simulate(PATHS["pooled"], PROBLEM, 1000, [0, 1, 2**31, 2**32 - 1], batch=4)
-    assert len(set(digests(kept))) == 4
-
-
 def test_seeds_are_independent_and_unbiased_over_batches():
     """Would catch correlated neighbours: regret of consecutive seeds must not correlate."""
     data = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 20_000, times=1)
@@ -455,24 +417,6 @@ def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
     refuses("memory=.*GB.* use fewer agents or arms", fit, least / 4, 1)
 
 
-def test_a_program_that_the_compiler_has_no_memory_for_is_halved(monkeypatch):
-    """Would catch a run that ends where a smaller batch would be compiled, and an end to halving
-    that never comes."""
-    asked = []
-
-    def small(program, batch, *rest):
-        asked.append(batch)
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
-
-    monkeypatch.setattr(compilation, "compile_program", small)
-    # Of a shape that nobody else measures.
-    config = configs.bind(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 13), 999, times=7)
-    program, device = config.program, (jax.devices()[0],)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        compilation.fit_sizes(program, compilation.Sizes(16), device)
-    assert asked == [16, 8, 4, 2]
-
-
 def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
     """Would catch rewards that are counted in 48 bits, of one configuration of many; and a GPU that
     is refused as well."""
@@ -514,34 +458,6 @@ def test_a_configuration_alone_has_the_bits_that_it_has_among_others(name):
     jax.tree.map(np.testing.assert_array_equal, one, eight)
 
 
-def test_arguments_of_a_trial_are_two_numbers():
-    """Would catch a configuration that is repeated for each of its seeds on the way to a device."""
-    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
-    device = (jax.devices("cpu")[0],)
-    sizes = [
-        compilation.compile_program(config.program, batch, device)
-        .memory_analysis()
-        .argument_size_in_bytes
-        for batch in (64, 128)
-    ]
-    assert sizes[1] - sizes[0] == 64 * 8
-
-
-def test_a_batch_that_fits_nowhere_ends_the_run(monkeypatch):
-    """Would catch halving without end, or results of a run that did not fit."""
-    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-
-    def full(*given):
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-
-    monkeypatch.setattr(compilation, "compile_program", lambda *given: full)
-    monkeypatch.setattr(compilation, "_LARGEST", {})
-    work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        list(batches.run_trials(work, 128, (jax.devices()[0],), 2))
-    assert list(compilation._LARGEST.values()) == [2]
-
-
 def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
     at another's place: of the first batches, one is there before the other fails."""
@@ -580,17 +496,6 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     assert (collected.gather()["regret"] == whole.regret.values).all()
 
 
-def test_nearby_sizes_share_a_program():
-    """Would catch fewer rows than agents, a size of its own for each number, or fourfold memory
-    for large problems."""
-    agents = (1, 4, 5, 9, 15, 16, 17, 50, 100, 1000)
-    assert [configs._snug(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
-    rooms = [configs.room_for(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
-    assert rooms == [4, 4, 16, 16, 64, 64, 256, 256, 512, 1024]
-    points = [configs._padded_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
-    assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
-
-
 @pytest.mark.parametrize(
     ("algorithm", "each"),
     [
@@ -605,39 +510,6 @@ def test_the_memory_of_results_is_that_computed_by_hand(algorithm, each):
     """Would catch a series or a meter that is left out: results of many seeds would not fit."""
     config = configs.bind(algorithm, fmab.Problem.uniform(20, 4), 1000, times=30)
     assert config.result_bytes == 30 * each + 40
-
-
-def test_a_result_tells_facts_of_its_configuration():
-    """Would catch M told for N, a wait that is not told, or a setting without its words."""
-    for algorithm, wanted in (
-        (
-            fmab.cdp_mab(0.5, participation=0.4),
-            dict(title="CDP-MAB", epsilon=0.5, epsilon_message=1.0, reporting=2, wait=0),
-        ),
-        (
-            fmab.ddp_mab(None, "path"),
-            dict(title="DDP-MAB", epsilon=math.inf, epsilon_message=math.inf, reporting=5, wait=3),
-        ),
-    ):
-        config = configs.bind(algorithm, fmab.Problem.uniform(5, 4), 1000)
-        for together in (True, False):
-            told = facts.facts(config, sum_agents=together)
-            more = dict(algorithm=algorithm.name, agents=5, arms=4, horizon=1000)
-            assert {key: told[key] for key in wanted | more} == wanted | more
-            words = told["settings"]
-            assert ("sum agents" in words) is not together
-            assert not {"epsilon", "epsilon_message"} & set(words)
-            rows = told["ledger"]
-            assert rows and all(
-                row["fixed"] and row["waits"] == (wanted["wait"] > 0) for row in rows
-            )
-
-
-def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
-    """Would catch a run that allocates until the machine kills it."""
-    monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
-    with pytest.raises(ValueError, match=r"^memory='\d+ GB': must be at most 90 % of the 1 GB"):
-        fmab.simulate(PATHS["pooled"], PROBLEM, 10**6, 10**8, times=400)
 
 
 def test_files_keep_everything_and_no_damage_is_read(tmp_path):
@@ -721,25 +593,3 @@ def test_a_trial_may_be_larger_than_a_file(monkeypatch):
     np.testing.assert_array_equal(small.regret, usual.regret)
 
 
-def test_a_result_is_not_copied_where_all_of_it_is_asked_for():
-    """Would catch another 30 % of memory: a copy of links while a result is read."""
-    values = np.arange(24.0).reshape(2, 3, 4)
-    sizes = SimpleNamespace(sizes={"time": 3})
-    whole = results.Lazy._take(sizes, values, 1, "time", np.arange(3))
-    assert whole is values
-    some = results.Lazy._take(sizes, values, 1, "time", np.array([2, 0]))
-    np.testing.assert_array_equal(some, values[:, [2, 0]])
-
-
-def test_a_failed_rename_leaves_the_old_file(tmp_path):
-    """Would catch a temporary file left behind, or an old result lost, when writing breaks off."""
-    target = tmp_path / "kept.txt"
-    target.write_text("old")
-    with pytest.raises(RuntimeError):
-        with store.whole_file(target) as temporary:
-            temporary.write_text("new, half of it")
-            raise RuntimeError
-    assert target.read_text() == "old" and os.listdir(tmp_path) == ["kept.txt"]
-    with store.whole_file(target) as temporary:
-        temporary.write_text("new")
-    assert target.read_text() == "new" and os.listdir(tmp_path) == ["kept.txt"]

@@ -149,21 +149,6 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path, whole, client):
     client.wait_for_workers(2)
 
 
-def test_a_client_that_is_closed_meanwhile_costs_nothing(tmp_path, whole, client):
-    """Would catch a traceback of a client that is gone, and a line that names no scheduler.
-
-    Mutants: the address asked of the client when it is closed; RuntimeError not caught.
-    """
-    address = client.scheduler.address
-    other = distributed.Client(address, set_as_default=False)
-    line = rf"^the Dask scheduler {address} is lost, or does not answer"
-    with pytest.raises(ConnectionError, match=line):
-        swept(tmp_path / "run", teller=Told(3, other.close), chunk=4, client=other)
-    assert len(files(tmp_path / "run")) >= 3 and idle(client)
-    swept(tmp_path / "run", chunk=4)
-    assert files(tmp_path / "run") == files(whole)
-
-
 def test_an_interruption_leaves_a_whole_store_and_idle_workers(tmp_path, whole, client):
     """Would catch tasks that go on computing for nobody, and a half-written store."""
 
@@ -230,26 +215,6 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
     refuses("unfinished|finished; at least", fmab.open_sweep, tmp_path / "run")
 
 
-def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch):
-    """Would catch a traceback of Dask's own time limits, and a task's error told as another's."""
-    cluster = clusters.Cluster(client)
-    study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=4, **GRID)
-    task = Job((study.points[0].config,), range(4), 0, "curves", 4, None)
-    future = client.submit(exec, "raise TimeoutError('of the disk')", pure=False)
-    while not cluster._wait([future]):
-        pass
-    with pytest.raises(TimeoutError, match=r"^of the disk$"):
-        cluster._result(future, task)
-
-    def nthreads():
-        raise TimeoutError
-
-    monkeypatch.setattr(client, "nthreads", nthreads)
-    line = r"^the Dask scheduler tcp://\S+ is lost, or does not answer \(TimeoutError"
-    with pytest.raises(ConnectionError, match=line):
-        cluster.agree(Told())
-
-
 def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkeypatch):
     """Would catch chunks of two engines in one store, labelled as one."""
     real = clusters.collect_provenance
@@ -266,29 +231,6 @@ def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkey
     order = pickle.dumps((real("cpu"), False, [], lacking))
     line = r"cannot import no_such_module; "
     refuses(line, client.submit(clusters._compute_task, order).result)
-
-
-def test_what_does_not_go_with_a_client_is_refused(tmp_path, client, monkeypatch):
-    """Would catch arguments that are silently left out, and a traceback where Dask is missing."""
-    cases = {
-        r"^worker=\(1, 2\): must be left out with a client": dict(worker=(1, 2)),
-        r"^devices=.*: must be left out with a client": dict(devices=sweeps.jax.devices()),
-        r"^client='tcp://here:1': must be a dask.distributed.Client": dict(client="tcp://here:1"),
-    }
-    for line, changes in cases.items():
-        refuses(line, swept, tmp_path / "run", **{"client": client, **changes})
-    closed = distributed.Client(client.scheduler.address, set_as_default=False)
-    closed.close()
-    refuses(
-        r"^client=.*: must be a dask.distributed.Client, connected",
-        swept,
-        tmp_path / "run",
-        client=closed,
-    )
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    line = r'^client=.* Dask is installed; pip install "fmab_jax\['
-    refuses(line, swept, tmp_path / "run", client=client)
-    assert not (tmp_path / "run").exists()
 
 
 def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monkeypatch):
@@ -369,49 +311,6 @@ def test_who_is_no_scheduler_is_not_waited_for(answer, monkeypatch, capsys, tmp_
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
     assert sorted(os.listdir()) == ["s.json"]
-
-
-def test_a_port_that_is_none_and_a_worker_are_no_schedulers(client):
-    """Would catch an OverflowError, an unknown way to connect, and a worker that is waited for."""
-    worker = next(iter(client.nthreads()))
-    for address in ("foo://127.0.0.1:80", "tls://127.0.0.1:80", worker):
-        said = refused(clusters.connected(address).__enter__)
-        assert re.search("^scheduler='.*must be the address of a running", said), said
-    assert "ValueError: a Worker answers there, and no scheduler" in said
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"tcp://127.0.0.1:8786", b"[1]", b"{}", bytes(range(256))]
-)
-def test_a_scheduler_file_of_other_content_is_refused(content, tmp_path, monkeypatch, client):
-    """Would catch a traceback, or a wait for nobody, over a file that no scheduler wrote."""
-    monkeypatch.chdir(tmp_path)
-    Path("s.json").write_bytes(content)
-    for name in ("s.json", "none.json"):
-        told = refused(clusters.connected(name).__enter__)
-        assert told.startswith(f"scheduler='{name}': must be the address of a running"), told
-    # The file of one that runs is one that is connected to.
-    running = {"type": "Scheduler", "address": client.scheduler.address}
-    Path("s.json").write_text(json.dumps(running))
-    with clusters.connected("s.json") as there:
-        assert there.nthreads() == client.nthreads()
-
-
-def test_lines_say_that_workers_are_waited_for(capsys):
-    """Would catch a sweep that waits in silence."""
-    lines = Progress("lines")
-    for number, threads in ((0, 0), (1, 1), (3, 12)):
-        lines.workers(number, threads)
-    assert capsys.readouterr().err.splitlines() == [
-        "waiting for workers",
-        "computing on 1 worker with 1 thread",
-        "computing on 3 workers with 12 threads",
-    ]
-    silent = Progress()
-    with pytest.warns(UserWarning, match="waits for workers") as warned:
-        for number, threads in ((0, 0), (1, 1), (0, 0)):
-            silent.workers(number, threads)
-    assert len(warned) == 1 and capsys.readouterr().err == ""
 
 
 def example(name):
@@ -517,19 +416,6 @@ def joins_late(stack, client, folder):
     stack.callback(late.terminate)
     client.wait_for_workers(3)
     time.sleep(2 * clusters._POLL_S)
-
-
-@pytest.mark.slow
-def test_a_late_worker_without_the_package_is_named(tmp_path, client):
-    """Would catch a worker that dies of every task, and takes its colleagues' chunks with it."""
-    (tmp_path / "fmab_jax.py").write_text("raise ImportError('none here')\n")
-    with contextlib.ExitStack() as stack:
-        join = functools.partial(joins_late, stack, client, tmp_path)
-        with pytest.raises(ValueError, match=r"^worker tcp://.*: cannot run this package .*none"):
-            swept(tmp_path / "run", teller=Told(2, join), chunk=4, client=client)
-    assert len(files(tmp_path / "run")) >= 2
-    while len(client.nthreads()) > 2:
-        time.sleep(0.1)
 
 
 @pytest.mark.slow

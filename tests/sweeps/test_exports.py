@@ -203,23 +203,6 @@ def test_a_folder_of_other_things_is_never_replaced(swept, ending, tmp_path):
     assert [found.name for found in tmp_path.rglob("*")] == [path.name, "thesis.tex"]
 
 
-@pytest.mark.parametrize(
-    "name, words",
-    [
-        ("x.txt", "must be a name ending in .nc, .csv, .parquet"),
-        ("x", "must be a name ending in"),
-        ("x.NC", "must be a name ending in"),
-        ("missing/x.csv", "must be in an existing folder"),
-        ("x.zarr", "must be a name ending in"),
-    ],
-)
-def test_other_names_are_refused_in_one_line(swept, name, words, tmp_path):
-    """Would catch a guessed format, or folders that are made by the way."""
-    said = refused(export, swept["summary"], tmp_path / name)
-    assert said.startswith("path=") and words in said and "\n" not in said
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkeypatch):
     """Would catch half a file under the name, or a temporary one left beside it."""
@@ -243,17 +226,6 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
     with pytest.raises(OSError) as error:
         export(swept["curves"], tmp_path / f"x{ending}")
     assert error.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
-
-
-def test_a_missing_package_is_named(swept, tmp_path, monkeypatch):
-    """Would catch a traceback where an optional package is not installed, and a line that names no
-    file."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.chdir(tmp_path)
-    line = refused(export, swept["summary"], "x.parquet")
-    start = "path='x.parquet': must be a .nc or .csv file, since pyarrow is not installed; "
-    assert line.startswith(start) and 'pip install "fmab_jax[export]"' in line
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_export_left_is_removed_a_day_later(swept, tmp_path, capsys):

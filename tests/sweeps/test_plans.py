@@ -181,27 +181,3 @@ def test_a_plan_in_words(changes, text):
     assert progress.describe_plan(PLAN._replace(**changes)) == text
 
 
-@pytest.mark.parametrize(
-    "written, text",
-    [
-        (lambda: progress.duration(0.251), "0.25 s"),
-        (lambda: progress.duration(9.9), "9.9 s"),
-        (lambda: progress.duration(99.0), "99 s"),
-        (lambda: progress.duration(100.0), "2 min"),
-        (lambda: progress.duration(5990.0), "100 min"),
-        (lambda: progress.duration(6000.0), "1.7 h"),
-        (lambda: progress.duration(36_000.0), "10.0 h"),
-        (lambda: progress.size_text(999), "999 bytes"),
-        (lambda: progress.size_text(1000), "1 kB"),
-        (lambda: progress.size_text(2_340_000), "2.34 MB"),
-        (lambda: progress.size_text(5e12), "5,000 GB"),
-        (lambda: progress.quantity(0, "seed"), "0 seeds"),
-        (lambda: progress.quantity(1, "seed"), "1 seed"),
-        (lambda: progress.quantity(1234, "seed"), "1,234 seeds"),
-        (lambda: progress.workers_text(0, 0), "waiting for workers"),
-        (lambda: progress.workers_text(1, 8), "computing on 1 worker with 8 threads"),
-    ],
-)
-def test_numbers_in_words(written, text):
-    """Would catch a unit of another size, and hours that are minutes."""
-    assert written() == text

@@ -35,21 +35,6 @@ NOWHERE = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_sweep_that_cannot_tell_goes_on(redirection, tmp_path):
-    """Would catch a sweep that ends for want of standard error, or says 120 at its end."""
-    done = fmab(f"{SWEEP} --out kept", redirection, tmp_path)
-    assert done.returncode == 0
-    assert "2 configurations, 1 compilation" in done.stdout
-    # Lines of progress went neither into the table nor into a file that got the closed number.
-    assert "trials/s" not in done.stdout
-    kept = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
-    assert len(kept) == 3 and not any(b"compiling" in path.read_bytes() for path in kept)
-    again = fmab("show kept", "", tmp_path)
-    assert again.returncode == 0 and not again.stderr
-
-
 @pytest.mark.parametrize("redirection", NOWHERE)
 def test_a_run_that_cannot_tell_writes_its_result(redirection, tmp_path):
     """Would catch a run whose result is lost because nobody hears of it."""
@@ -112,23 +97,6 @@ def test_what_can_be_written_is_told(monkeypatch):
     assert lines[3].endswith(" left, 1 of 2 configurations done") and len(lines) == 4
 
 
-def test_a_descriptor_gets_the_text_at_once(capfd):
-    """Would catch text that waits in a buffer, or letters that the encoding lacks raising."""
-    error_stream().write("half a \udcff line\n")
-    assert capfd.readouterr().err.startswith("half a ")
-
-
-def test_progress_is_true_false_or_somebody_who_is_told():
-    """Would catch a text or a number taken for True."""
-    for value in ("yes", 1, [], 0.0):
-        with pytest.raises(Refusal, match="^progress=.*: must be True or False; "):
-            progress_of(value)
-    mine = Progress()
-    assert progress_of(mine) is mine
-    # A program without a terminal, and one that asks for silence.
-    assert [progress_of(given)._where for given in (None, False)] == ["", ""]
-
-
 class Terminal(io.StringIO):
     """A terminal, in memory."""
 
@@ -184,17 +152,6 @@ def test_lines_come_now_and_then(monkeypatch):
         "6 of 12 trials, 0.5 trials/s, 12 s left",
         "7 of 12 trials, 0.5 trials/s, 10 s left, 3 of 0 configurations done",
     ]
-
-
-@pytest.mark.parametrize("batch, lines", [(8, ["24 of 24 seeds"]), (32, [])])
-def test_a_run_tells_in_lines_where_there_is_no_terminal(batch, lines, monkeypatch):
-    """Would catch a run of several batches that is silent though asked, or one of a single batch
-    that is not."""
-    heard = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", heard)
-    problem = Problem.uniform(agents=2, arms=2)
-    simulate(ucb1(), problem, 50, 24, times=5, batch=batch, progress=True)
-    assert heard.getvalue().splitlines() == lines
 
 
 def test_nobody_who_does_not_look_is_told(monkeypatch):

@@ -324,52 +324,12 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
     assert found.seeds("a", stop) == stop and found.gaps("a", 0, stop) == []
 
 
-def test_a_sealed_chunk_that_lacks_an_array_is_damaged(tmp_path):
-    """Would catch a KeyError in place of the name of the file."""
-    folder = Store(tmp_path / "s", create=True)
-    facts = {"cells": ["a"], "seeds": [0, 2], "keep": "curves", "made_by": {}}
-    with folder.writing():
-        entry = folder.put("0" * 32, {"links": np.ones((1, 2))}, facts)
-    found = Results({"keep": "curves"}, folder, [entry])
-    assert found.has("a", "links") and not found.has("a", "regret")
-    with pytest.raises(Damaged, match="0.npz: it holds no regret"):
-        found.values("a", "regret", np.arange(2), float)
-
-
 def test_a_chunk_of_the_other_kind_is_not_used():
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
     facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
     entry = Entry("0" * 32, 0, "", facts)
     assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
     assert Results({"keep": "summary"}, Memory(), [entry]).seeds("a", 9) == 9
-
-
-class Counter(sweeps.Progress):
-    """Counts the trials; ends a sweep that never ends."""
-
-    def __init__(self, most):
-        self.trials, self.most = 0, most
-
-    def advanced(self, trials):
-        self.trials += trials
-        assert self.trials <= self.most
-
-
-def test_a_worker_of_a_summary_ends_without_the_others(tmp_path, stores):
-    """Would catch a worker that waits for, or computes again and again, what others have to do."""
-    chosen = {**PARAMETERS, **GRID, **SMALL, "keep": "summary", "seeds": 20}
-    trials = []
-    for place in (2, 1):
-        chosen["progress"] = counter = Counter(80)
-        data = fmab.sweep("cdp", store=tmp_path / "s", worker=(place, 2), **chosen)
-        trials.append(counter.trials)
-        if place == 2:
-            assert data.attrs["missing_trials"] > 0
-    # 12 chunks in turn: each cell has 8, 8 and 4 seeds.
-    assert (sum(trials), max(trials)) == (80, 40)
-    for name in sorted(path.name for path in (stores / "summary" / "chunks").iterdir()):
-        mine, other = (folder / "chunks" / name for folder in (tmp_path / "s", stores / "summary"))
-        assert mine.read_bytes() == other.read_bytes()
 
 
 def subset(stores, keep, wanted):
@@ -443,38 +403,6 @@ def test_unfinished_summaries_are_of_the_seeds_they_have(stores, curves):
     assert np.isnan(table.cost.values).tolist() == [[False, False], [False, True]]
     nothing = results.dataset(subset(stores, "summary", {}), "here", partial=True)
     assert np.isnan(nothing.regret_mean.values).all() and nothing.sizes["bin"] == 0
-
-
-def test_an_unfinished_store_is_opened_only_on_request(tmp_path, curves):
-    """Would catch half a sweep taken for a whole one."""
-    store = tmp_path / "s"
-    fmab.sweep("cdp", store=store, seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL)
-    refuses("must be finished; .*partial=True", open_sweep, store)
-    data = open_sweep(store, partial=True)
-    # Blocks 0, 2, 4 ... of 12, three to a cell: the second of every other cell is missing.
-    assert data.seeds.values.tolist() == [[8, 0], [8, 0]]
-    np.testing.assert_array_equal(data.regret[:, 0, :8], curves.regret[:, 0, :8])
-    with pytest.raises(ValueError, match="must be a store with a study in it"):
-        Store(tmp_path / "empty", create=True)
-        open_sweep(tmp_path / "empty")
-
-
-def test_a_damaged_chunk_is_named_when_it_is_read(stores, tmp_path, curves):
-    """Would catch a flipped bit that becomes a number, or spoils what is intact."""
-    shutil.copytree(stores / "curves", tmp_path / "s")
-    found = open_results(tmp_path / "s")
-    cell = found.header["cells"][3]["hash"]
-    part = next(part for part in found.parts[cell] if part.start == 8)
-    path = tmp_path / "s" / "chunks" / f"{part.entry.chunk}.npz"
-    data = open_sweep(tmp_path / "s")
-    raw = bytearray(path.read_bytes())
-    raw[len(raw) // 2] ^= 1
-    path.write_bytes(raw)
-    intact = data.regret.isel(epsilon=1, rounds=1, seed=slice(0, 8))
-    np.testing.assert_array_equal(intact, curves.regret[1, 1, :8])
-    with pytest.raises(Damaged) as error:
-        data.regret.isel(epsilon=1, rounds=1, seed=9).load()
-    assert error.value.path == path and str(path) in str(error.value)
 
 
 @pytest.mark.parametrize("case", ["", "waiting-"])
@@ -649,70 +577,6 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     assert int(data.seeds.min()) < int(data.seeds.max())
 
 
-X = {"long_name": "an x", "symbol": "x", "none": "no x"}
-
-
-def header(**facts):
-    """Returns a header of hand-made cells, over x and y."""
-    plain = dict(algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0)
-    plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings={})
-    plain |= dict(vectors=4, numbers=0, ledger=[], grid=0)
-    cells = [
-        {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
-        for i in range(4)
-    ]
-    return {
-        **{"format": 4, "hash": "h", "study": {"root_seed": 3}, "made_by": {"numpy": "2"}},
-        "dims": [["x", [1, "none"], X], ["y", [0.5, 2], X]],
-        "meters": [["server", "server", True, "links"], ["bound", "peer", True, "links"]],
-        **{"keep": "curves", "seeds": 1, "until": None, "look_level": None},
-        **{"cells": cells, "grids": [[5, 10], [1, 2]]},
-    }
-
-
-def test_facts_lie_over_the_dimensions_that_change_them():
-    """Would catch a fact dropped where it changes, or spread over dimensions that it ignores."""
-    made = header(
-        epsilon=[1.0, 1.0, None, None],
-        epsilon_message=[4.0, 8.0, 4.0, 8.0],
-        wait=[1, 2, 3, 4],
-        algorithm=["cdp", "ddp", "cdp", "ddp"],
-        title=["CDP-MAB", "DDP-MAB"] * 2,
-        links=[{"server": 4}, {"bound": 6}] * 2,
-        settings=[{"a": "1", "b": "2"}, {"a": "1"}] * 2,
-    )
-    data = results.dataset(Results(made, Memory(), []), "here", partial=True)
-    assert data.epsilon.dims == ("x",) and data.epsilon.values.tolist() == [1.0, math.inf]
-    assert data.epsilon_message.dims == ("y",) and data.epsilon_message.values.tolist() == [4, 8]
-    assert data.wait.values.tolist() == [[1, 2], [3, 4]] and "reporting" not in data.coords
-    assert data.x.values.tolist() == [1, "none"] and data.y.values.tolist() == [0.5, 2.0]
-    assert data.attrs["algorithm"] == "cdp, ddp" and "epsilon" not in data.attrs
-    assert data.attrs["title"] == "CDP-MAB, DDP-MAB"
-    assert json.loads(data.attrs["settings"]) == {"a": "1"}
-    assert data.x.attrs == X and data.links.dims == ("x", "y", "seed", "time", "meter")
-    assert data.meter.values.tolist() == ["server", "bound"]
-    assert data.side.values.tolist() == ["server", "peer"]
-    assert (data.attrs["root_seed"], data.attrs["numpy_version"]) == (3, "2")
-    assert data.time.values.tolist() == [5, 10]
-    mixed = header(grid=[0, 1, 0, 1])
-    data = results.dataset(Results(mixed, Memory(), []), "here", partial=True)
-    assert data.slot.dims == ("y", "time") and data.slot.values.tolist() == [[5, 10], [1, 2]]
-
-
-@pytest.mark.parametrize(
-    "options, start",
-    [
-        ({"level": 95}, "level=95: must be a number in (0, 1)"),
-        ({"level": math.nan}, "level=nan: must be"),
-        ({"server_price": -1}, "server_price=-1: must be"),
-        ({"peer_price": math.inf}, "peer_price=inf: must be"),
-    ],
-)
-def test_bad_options_of_the_table_are_refused(curves, options, start):
-    """Would catch a level in per cent, or a price that becomes NaN."""
-    assert refused(final_table, curves, **options).startswith(start)
-
-
 def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path):
     """Would catch a run refused in Python of which the command line makes a table."""
     data = alone(fmab.cdp_mab(0.5), 20_000)
@@ -724,11 +588,6 @@ def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path):
         fmab.final_table(data.drop_vars("rounds_made"))
 
 
-def told(figure):
-    """Returns a figure's caption in one line."""
-    return figure.get_label()
-
-
 def test_what_has_an_attribute_of_its_own_is_no_setting():
     """Would catch title and epsilon told twice, once among the settings."""
     problem = fmab.Problem.uniform(2, 2)
@@ -736,37 +595,6 @@ def test_what_has_an_attribute_of_its_own_is_no_setting():
     assert json.loads(plain.attrs["settings"]) == {}
     assert [*json.loads(other.attrs["settings"])] == ["scale"]
     assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
-
-
-def test_what_one_algorithm_takes_is_told_with_its_name():
-    """Would catch a setting dropped since another algorithm lacks it, or told of all."""
-    how = dict(agents=4, arms=3, horizon=400, seeds=2, times=3)
-    found = {}
-    for graph in ("ring", "star"):
-        data = fmab.sweep(["cdp", "ddp"], epsilon=1.0, graph=graph, **how)
-        table = fmab.final_table(data)
-        assert f"DDP-MAB ({graph})" in told(fmab.plot_parameter(table, "algorithm"))
-        assert f"ddp: DDP-MAB, {graph}." in told(fmab.plot_runs(data))
-        for one in (data.isel(algorithm=1), data.isel(algorithm=[1]), table.isel(algorithm=1)):
-            said = words.facts(one)
-            assert said[0] == "DDP-MAB" and graph in said, said
-        assert graph not in words.facts(data.isel(algorithm=0))
-        found[graph] = words.facts(table)
-    assert found["ring"] != found["star"]
-    data = fmab.sweep(["cdp", "ucb1"], epsilon=1.0, pooled=True, alpha=3, **how)
-    own = "UCB1 (no noise, alpha = 3, pooled = yes)"
-    assert words.facts(data)[0] == f"CDP-MAB (ε = 1), {own}"
-    assert words.facts(fmab.final_table(data).isel(algorithm=0))[:2] == ["CDP-MAB", "ε = 1"]
-    assert words.facts(data.isel(algorithm=1))[-2:] == ["alpha = 3", "pooled = yes"]
-
-
-def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike():
-    """Would catch a sweep whose caption is that of the default, where `simulate`'s is not."""
-    how = dict(horizon=400, seeds=2, times=3, root_seed=5, sum_agents=False)
-    data = fmab.sweep("cdp", epsilon=1.0, agents=4, arms=3, **how)
-    run = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), **how)
-    assert words.facts(data) == words.facts(run)
-    assert words.facts(data)[-2:] == ["agents drawn one by one", "root seed 5"]
 
 
 @pytest.fixture(params=["store", "sizes", "unread"])
@@ -858,77 +686,3 @@ def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatc
         open_sweep(stores / "curves", chunks="store")
 
 
-LARGE = r"""
-import json, re, sys
-from pathlib import Path
-import numpy as np
-import fmab_jax as fmab
-from fmab_jax.analysis import bands
-from fmab_jax.sweeps import grid, results, runner, work
-from fmab_jax.sweeps.store import Store
-
-folder, seeds, size = sys.argv[1], 200_000, 5000
-study = runner.state("cdp", agents=4, arms=3, epsilon=[0.5, 1], horizon=20_000, seeds=seeds)
-made_by = {"fmab_jax": "test", "platform": "cpu"}
-header = grid.header_of(study, made_by)
-draw = np.random.default_rng(0)
-store = Store(folder, create=True)
-with store.writing():
-    store.write_header(header)
-    for cell in header["cells"]:
-        for start in range(0, seeds, size):
-            regret = draw.exponential(size=(1, size, 100)).cumsum(-1)
-            rounds = np.ones((1, size), np.int32)
-            arrays = {"regret": regret, "rounds_by": np.ones((1, size, 100), np.uint8)}
-            for name, (dtype, _) in results.schema.FIELDS.items():
-                if name not in ("regret", "rounds_by", "waiting_regret"):
-                    arrays[name] = np.ones((1, size), dtype)
-            facts = {"cells": [cell["hash"]], "seeds": [start, start + size]}
-            facts |= {"keep": "curves", "made_by": made_by}
-            store.put(work.chunk_name(facts), arrays, facts)
-bands._CHUNK = 1 << 20
-
-
-def memory(name):
-    return 1024 * int(re.search(name + r":\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
-
-
-data = fmab.open_sweep(folder, chunks="store")
-fmab.confidence_band(data.regret.isel(seed=slice(100), epsilon=0).load())  # imports
-del arrays, regret
-Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
-before = memory("VmRSS")
-band = fmab.confidence_band(data.regret)
-pair = fmab.paired_difference(data.regret.isel(epsilon=0), data.regret.isel(epsilon=1))
-table = fmab.final_table(data)
-print(json.dumps({
-    "bytes": data.regret.nbytes, "grown": memory("VmHWM") - before,
-    "mean": band["mean"].values[:, -1].tolist(), "final": table.regret.values.tolist(),
-    "zero": bool((pair["lower"] <= 0).all() and (pair["upper"] >= 0).all()),
-}))
-"""
-
-
-@pytest.mark.slow
-def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path):
-    """Would catch a band, a difference or a table that holds all curves at once."""
-    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    if not Path("/proc/self/clear_refs").exists():
-        pytest.skip("this system does not tell the peak of a process's memory")
-    found = json.loads(fresh.script(LARGE, tmp_path / "large", DASK_NUM_WORKERS="2"))
-    assert found["bytes"] == 2 * 200_000 * 100 * 8
-    assert found["grown"] < found["bytes"] / 3
-    # Sums of 100 exponential numbers of mean 1: the mean of 200,000 is 100 within 6 x 0.0224.
-    np.testing.assert_allclose(found["mean"], 100, atol=0.135)
-    np.testing.assert_allclose(found["mean"], found["final"], rtol=1e-12)
-    assert found["zero"]
-
-
-def test_reading_again_gives_the_same_bytes(stores):
-    """Would catch a value that depends on what was read before."""
-    data = open_sweep(stores / "curves")
-    digests = {
-        hashlib.sha256(np.ascontiguousarray(data.regret.isel(seed=order)).tobytes()).hexdigest()
-        for order in (slice(None), list(range(20)), np.arange(-20, 0))
-    }
-    assert len(digests) == 1

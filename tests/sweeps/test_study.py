@@ -390,47 +390,6 @@ def test_each_gap_goes_where_its_name_says():
     assert own.hash == small(instance_gap=0.125).points[0].hash
 
 
-def test_hops_are_worked_out_and_graphs_read_once(monkeypatch, tmp_path):
-    """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
-    calls = {"distances": 0, "validated": 0, "flooding": 0, "read": 0}
-
-    def counting(module, name):
-        original = getattr(module, name)
-
-        def counted(*arguments, **named):
-            calls[name] += arguments[0] is not None
-            return original(*arguments, **named)
-
-        monkeypatch.setattr(module, name, counted)
-
-    edges = tmp_path / "path.txt"
-    edges.write_text("".join(f"{i} {i + 1}\n" for i in range(10)))
-    families._table.cache_clear()
-    configs.exchange_of.cache_clear()
-    counting(graphs, "distances")
-    counting(graphs, "validated")
-    counting(exchanges, "flooding")
-    counting(graphs, "read")
-
-    def made(epsilons):
-        return small(
-            "ddp", graph=["ring", nx.path_graph(11), edges], epsilon=epsilons, agents=11,
-            horizon=[10, 20, 30],
-        )  # fmt: skip
-
-    one = len(made([0.3]).points), dict(calls)
-    # A path of 11 is the same graph, whether networkx or a file says so.
-    assert one[0] == 9 and (one[1]["distances"], one[1]["flooding"]) == (2, 2)
-    calls.update(dict.fromkeys(calls, 0))
-    study = made([0.1, 0.5, 1, None])
-    points = study.points
-    # The same graphs at other values of epsilon: their tables are at hand.
-    assert calls == {**one[1], "distances": 0, "flooding": 0, "validated": calls["validated"]}
-    assert calls["validated"] <= one[1]["validated"]
-    assert len(points) == 36 and len({id(point.config.exchange) for point in points}) == 2
-    assert study.points is points
-
-
 @pytest.mark.parametrize("root_seed", [0, 9])
 def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed):
     """Would catch root seed 0 for the one that is stated, or another seed than the instance's."""
@@ -469,22 +428,6 @@ def test_what_a_configured_algorithm_has_is_given_to_none(given):
     for algorithms in (["cdp", fmab.ddp_mab(1.0)], fmab.ddp_mab(1.0)):
         with pytest.raises(ValueError, match="must be left out with a configured algorithm"):
             small(algorithms, **({"epsilon": OUT} | given))
-
-
-def test_configured_algorithms_are_described_with_their_parameters():
-    """Would catch a store of one study that takes another's chunks as its own."""
-    found = [
-        small(made, epsilon=OUT).describe()["algorithm"]
-        for made in ({"w": fmab.cdp_mab(0.1)}, [fmab.cdp_mab(3)], {"w": "ucb1"}, fmab.cdp_mab(3))
-    ]
-    assert [each["epsilon"] for (each,) in found[:2]] == [0.1, 3.0]
-    assert found[2:] == [["ucb1"], "cdp"]
-
-
-def test_a_hundred_thousand_cells_are_accepted():
-    """Would catch a bound off by one, or labels compared each with each (10^10 comparisons)."""
-    made = small(epsilon=np.arange(1, 100_001) / 7)
-    assert made.shape == (100_000,) and made.axes[0].labels[:2] == (1 / 7, 2 / 7)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -253,35 +253,6 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
             asked_for(f'means = "r.npz"\nrewards = "{law}"')
 
 
-def test_one_row_of_means_asks_for_the_number_of_agents(tmp_path, monkeypatch):
-    """Would catch a federation of one agent where the command line says that 50 is the default."""
-    monkeypatch.chdir(tmp_path)
-    rows = [[0.9, 0.2]]
-    Path("row.csv").write_text("0.9,0.2\n")
-    np.savez("row.npz", means=rows)
-    Path("two.csv").write_text("0.9,0.2\n0.9,0.2\n")
-    document = tomllib.loads(TOP + PARAMETERS)
-    for name in ("row.csv", "row.npz", ["two.csv", "row.csv"]):
-        asked = document | {"problem": {"means": name}}
-        named = name if isinstance(name, str) else name[1]
-        assert f"agents=<not given>: must be given with {named}" in refused(study_of, asked)
-        if isinstance(name, str):
-            asked["problem"]["agents"] = 50
-            assert study_of(asked).points[0].config.problem.agents == 50
-    two = study_of(document | {"problem": {"means": "two.csv"}})
-    assert two.points[0].config.problem.agents == 2
-
-
-def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(tmp_path, monkeypatch):
-    """Would catch the dots of numbers counted as those of a key, and links refused."""
-    monkeypatch.chdir(tmp_path)
-    numbers = [f"{sign}{i}.5{end}" for i in range(300) for sign in "+-" for end in ("", "e-3")]
-    Path("s.toml").write_text(epsilon(f"[{', '.join(numbers)}]") + "# " + 300 * "a.")
-    Path("link.toml").symlink_to("s.toml")
-    document = read_study("link.toml")
-    assert document["parameters"]["epsilon"] == [float(number) for number in numbers]
-
-
 @pytest.mark.parametrize("text", ["1e6", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
 def test_a_value_is_the_same_in_a_file_and_after_a_flag(text, tmp_path):
     """Would catch 1e3 or none read in two ways: the same sweep kept twice."""
@@ -369,43 +340,6 @@ def cells(document: dict[str, Any]) -> int:
     return math.prod(len(value) for value in values if isinstance(value, list))
 
 
-# (table, key, bad values); a text for numbers, numbers for texts, and what lies outside a range.
-SPOILT: list[tuple[str | None, str, list[Any]]] = [
-    (None, "horizon", [0, -5, 1.5, math.nan, math.inf, 10**13, "x", [50, 50], [50, 0]]),
-    (None, "seeds", [0, -1, 2.5, 10**9, "many"]),
-    (None, "times", [0, 10**6, 0.5, "x", [3, 2], [-1, 1]]),
-    (None, "root_seed", [-1, 2**32, 0.5, "x"]),
-    (None, "keep", ["all", "Curves"]),
-    ("parameters", "rounds", [0, 2.5, -3, "x", math.nan, [1, 1]]),
-    ("parameters", "schedule_gap", [0, 1.5, -0.1, "x", math.nan]),
-    ("problem", "agents", [0, 1.5, 10**8, "x", math.nan]),
-    ("problem", "arms", [0, 2.5, 10**7, "x"]),
-    ("problem", "instance_gap", [0, 1, "x", math.nan]),
-    ("problem", "spread", [-0.1, 1.5, "x", math.nan]),
-    ("problem", "fixed_instance", [-1, 2**32, 0.5, "x"]),
-    ("until", "relative", [0, 1, -1, "x", math.nan]),
-    ("until", "max_seeds", [1, 0, 2.5, "x"]),
-]
-OWN: dict[str, tuple[str, list[Any]]] = {
-    "cdp": ("participation", [0, 1.1, "x", math.nan, [1, 1]]),
-    "ddp": ("graph", ["rng", "regular-9", "nowhere.txt", ["ring", "ring"], "preferential-9"]),
-    "hdp": ("components", ["3", "x", "1x", "2:rng", "1+", "999999999x9"]),
-}
-
-
-def spoil(document: dict[str, Any], rng: random.Random) -> str:
-    """Puts one bad value into a document; returns its key."""
-    choices = [*SPOILT, ("parameters", *OWN[document["algorithm"]])]
-    epsilons = [key for key in document["parameters"] if key.startswith("epsilon")]
-    choices += [("parameters", key, [0, -1, math.nan, "x", [1, 1]]) for key in epsilons]
-    table, key, values = rng.choice(choices)
-    if table == "until":
-        document["keep"] = "summary"
-        document.setdefault("until", {"relative": 0.5})
-    (document if table is None else document[table])[key] = rng.choice(values)
-    return key
-
-
 def words(document: dict[str, Any]) -> list[str]:
     """Spells a document as options."""
     spelt = [document["algorithm"]]
@@ -449,23 +383,6 @@ def test_labels_are_written_and_read_back(tmp_path):
     document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
     read = read_study(write_study(document, tmp_path / "s.toml"))
     assert read == document and study_of(read).hash == study_of(document).hash
-
-
-@pytest.mark.parametrize(
-    ("path", "document", "start"),
-    [
-        ("s.txt", {}, "save_study='s.txt': must be a file name ending in .toml; "),
-        ("s", {}, "save_study='s': must be a file name ending in .toml; "),
-    ],
-)
-def test_what_cannot_be_written_is_refused(path, document, start, tmp_path, monkeypatch):
-    """Would catch a study written under a name that `fmab sweep` does not take, or half a file."""
-    monkeypatch.chdir(tmp_path)
-    assert refused(write_study, document, path).startswith(start)
-    assert list(tmp_path.iterdir()) == []
-
-
-PROGRESS = re.compile(r"[\d,]+ (configurations?\b|of ).*|compiling program .*|expected to take .*")
 
 
 @pytest.mark.parametrize("number_of_studies", [20, pytest.param(300, marks=pytest.mark.slow)])
