@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
-import io
 import json
-import math
 import os
 import re
 import shlex
@@ -15,9 +12,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import jax
 import numpy as np
@@ -27,15 +22,13 @@ import xarray as xr
 from fresh import python as process
 from fresh import script as printed
 from fresh import surroundings
-from refusals import refuses
-from spoken import check_rows, number, rows, said
+from matplotlib.figure import Figure
+from spoken import number, said
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import tables, theory
-from fmab_jax.analysis.tables import final_table
+from fmab_jax.analysis import theory
 from fmab_jax.cli import main as cli
-from fmab_jax.cli import run as cli_run
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
@@ -121,6 +114,26 @@ def asked(result, monkeypatch):
     return studies
 
 
+def test_a_run_writes_what_python_computes(folder, capsys):
+    """Would catch a list that is no axis, a file of another run, and options that do not arrive."""
+    options = "--level 0.9 --server-price 25 --band pointwise --out eps"
+    out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
+    names = ["eps.nc", "eps.png", "eps.txt"]
+    assert err == "" and sorted(path.name for path in folder.iterdir()) == names
+    assert [line for line in out.split("\n") if line.startswith("wrote")] == [
+        f"wrote {name}" for name in names
+    ]
+    grid = dict(epsilon=[0.5, None], horizon=10**4, seeds=16, times=5)
+    data = fmab.sweep(fmab.cdp_mab, fmab.Problem.uniform(4, 3), **grid)
+    written = fmab.load("eps.nc")
+    assert written.epsilon.values.tolist() == [0.5, "none"]
+    np.testing.assert_array_equal(written.regret.values, data.regret.values)
+    table = fmab.overview(written, level=0.9, server_price=25)
+    assert all(text in out for text in table.rows[1]) and table.title in out
+    again = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
+    assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
+
+
 def test_means_come_from_a_file(folder, asked, capsys):
     """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms; and a
     row that becomes a federation of one agent."""
@@ -195,41 +208,31 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     assert found - sweep == set("level band server-price peer-price overwrite figure data".split())
 
 
-@pytest.mark.slow
-def test_any_list_is_an_axis(folder, capsys):
-    """Would catch a list refused, an axis lost, or numbers that those of a sweep are not."""
-    words = "--agents 3 5 --arms 4 --rounds 2 none --horizon 1e3 1e4 --seeds 8 --times 5"
-    out, _ = said(capsys, f"run cdp {words} --out x")
-    data = fmab.load("x.nc")
-    assert dict(data.seeds.sizes) == {"agents": 2, "rounds": 2, "horizon": 2}
-    told = [row[:3] for row in rows(out)[1]]
-    assert told == [[m, r, t] for m in ("3", "5") for r in ("2", "none") for t in ("1000", "10000")]
-    alone = fmab.simulate(fmab.cdp_mab(1, rounds=2), fmab.Problem.uniform(5, 4), 10**3, 8, times=5)
-    found = data.regret.sel(agents=5, rounds=2, horizon=1000)
-    np.testing.assert_array_equal(found.values, alone.regret.values)
+def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
+    """Would catch 30 curves in one figure, more colours than places, or four axes in one."""
+    small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
+    drawn: list[Any] = []
+    monkeypatch.setattr(
+        parameters,
+        "plot_parameter",
+        lambda table, x, hue: drawn.append((table, x, hue)) or Figure(),
+    )
+    many, few = (" ".join(map(str, range(1, end))) for end in (16, 5))
+    for words in (
+        f"--epsilon {many} --participation 0.5 1",
+        f"--participation 0.5 1 --epsilon {many}",
+    ):
+        said(capsys, f"run cdp {words} {small} --out x --level 0.9 --overwrite")
+        (table, x, hue), *_ = [drawn.pop()]
+        assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
+        assert table.attrs["level"] == 0.9
+    words = f"run cdp --epsilon {few} --rounds {few} --participation 0.5 1 {small}"
+    _, err = said(capsys, words, 2)
+    assert err.startswith("fmab: configurations=32: must be at most 28, or along at most two param")
 
 
-@pytest.mark.parametrize(
-    "sizes, axes",
-    [
-        ({"epsilon": 3}, ["epsilon", None]),
-        ({"epsilon": 3, "rounds": 2}, ["epsilon", "rounds"]),
-        ({"epsilon": 2, "rounds": 5}, ["rounds", "epsilon"]),
-        ({"epsilon": 2, "rounds": 2}, ["epsilon", "rounds"]),
-    ],
-)
-def test_the_longer_axis_has_more_room(monkeypatch, sizes, axes):
-    """Would catch more colours than places, and a level that is lost."""
-    table = xr.Dataset({"seeds": (tuple(sizes), np.ones(tuple(sizes.values())))})
-    asked: list[Any] = []
-    monkeypatch.setattr(tables, "final_table", lambda _, **how: asked.append(how) or table)
-    monkeypatch.setattr(parameters, "plot_parameter", lambda _, x, hue: (x, hue))
-    options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
-    assert cli_run._figure(table, options, "parameter") == tuple(axes)
-    assert asked == [{"level": 0.9, "server_price": 3, "peer_price": 2}]
-
-
-# Pairs that differ in one thing; and names that a reader can tell.
+LONG = " ".join(f"0.{number}" for number in range(101, 125))
+# Runs that differ in one option, and the start of the name of their files.
 APART = [
     ("run cdp", "fmab-cdp"),
     ("run cdp --participation 0.4 --rounds 3", "fmab-cdp-participation-0.4-rounds-3-"),
@@ -238,21 +241,20 @@ APART = [
     ("run cdp --epsilon-message 5", "fmab-cdp-epsilon-message-5-"),
     ("run cdp --epsilon none", "fmab-cdp-epsilon-None-"),
     ("run cdp --schedule-gap 0.5", None),
-    ("run cdp --instance-gap 0.5", None),
     ("run cdp --rewards gaussian:0.1 --epsilon none", None),
     ("run cdp --rewards gaussian:0.2 --epsilon none", None),
     ("run cdp --seeds 20", None),
     ("run cdp --root-seed 20", None),
     ("run cdp --times 20", None),
     ("run cdp --log-time", "fmab-cdp-log-time-True-"),
+    (f"run cdp --epsilon {LONG}", None),
+    (f"run cdp --epsilon {LONG} --band pointwise", None),
+    (f"run cdp --epsilon {LONG} --server-price 25", None),
     ("run cdp --level 0.9", None),
-    ("run cdp --band pointwise", None),
-    ("run cdp --server-price 2", None),
     ("run cdp --peer-price 2", None),
     ("run ddp --graph ring", "fmab-ddp-graph-ring-"),
     ("run ddp --graph regular-4", "fmab-ddp-graph-regular-4-"),
     ("run hdp", "fmab-hdp"),
-    ("run hdp --components 20x5:star", "fmab-hdp-components-20x5-star-"),
     ("run hdp --components 20x5:star 50x2", "fmab-hdp-components-20x5-star-50x2-"),
     ("run hdp --weights components", None),
     ("run cdp --fixed-instance 1", None),
@@ -264,16 +266,38 @@ APART = [
 ]
 
 
+def default_name(words: str) -> str:
+    """Returns the name of the figure that a run without --out would write."""
+    module, command = cli.find(shlex.split(words))
+    options, typed = parse(command)
+    _, study = stated.study_of(options, command.subject, typed)
+    return module._paths(options, command.subject, study)[0].name
+
+
+def test_no_two_different_runs_have_one_name(folder):
+    """Would catch a setting that the name of a file forgets."""
+    Path("a.csv").write_text("0.9,0.1\n0.8,0.2\n")
+    Path("b.csv").write_text("0.9,0.1\n0.8,0.3\n")
+    Path("a.txt").write_text("0 1\n1 2\n")
+    names = {words: default_name(words) for words, _ in APART}
+    for words, start in APART:
+        # Eight digits of a hash follow, where an option is given.
+        assert start is None or names[words].startswith(start), words
+    assert len(set(names.values())) == len(names)
+    assert default_name("run cdp --overwrite") == names["run cdp"]
+    # A file of the same name that holds something else.
+    Path("a.txt").write_text("0 1\n1 2\n0 2\n")
+    words = "run ddp --agents 3 --graph a.txt"
+    assert default_name(words) != names[words]
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [
         ("run cdp", ["fmab-cdp.nc", "fmab-cdp.png", "fmab-cdp.txt"]),
         ("run hdp --no-data", ["fmab-hdp.png", "fmab-hdp.txt"]),
-        ("run cdp --out a.b", ["a.b.nc", "a.b.png", "a.b.txt"]),
         ("run cdp --out figure.png", ["figure.nc", "figure.png", "figure.txt"]),
-        ("run cdp --out figure.txt", ["figure.nc", "figure.png", "figure.txt"]),
         ("run cdp --out into", [f"into/fmab-cdp.{e}" for e in ("nc", "png", "txt")]),
-        ("run cdp --out into/x --no-figure", ["into/x.nc"]),
         ("run cdp --out in.pdf --no-figure", ["in.pdf/fmab-cdp.nc"]),
     ],
 )
@@ -349,39 +373,25 @@ def test_algorithms_are_listed_with_plugins(folder, capsys):
     """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, "algorithms --plugin mine.py")
-    table, _, laws = out.partition("Reward laws, for --rewards: ")
-    assert laws == "bernoulli, gaussian:SD\n"
-    lines = table.split("\n")
-    places = [found.start() for found in re.finditer(r"\S+( \S+)*", lines[1])]
-    ends = zip(places, [*places[1:], None], strict=True)
-    columns = [[line[a:b].strip() for line in lines] for a, b in ends]
-    seen = [column[1] for column in columns]
-    assert seen == ["name", "source", "who is heard", "who is trusted", "parameters"]
-    assert [name for name in columns[0][3:] if name] == sorted([*NAMES, "fixed_phases"])
-    told = " ".join(columns[4])
-    for owner in base.known().values():
-        # A long list is folded, after a comma.
-        assert ", ".join(parameters_of(owner)) in told
+    first = [line.split(" ")[0] for line in out.split("\n")]
+    assert [word for word in first if word in base.known()] == sorted([*NAMES, "fixed_phases"])
+    assert "Reward laws, for --rewards: bernoulli, gaussian:SD\n" in out
     # Loaded by what named it, and by nothing before.
     base._loaded.clear()
     assert "fixed_phases" not in said(capsys, "algorithms")[0]
 
 
-@pytest.mark.parametrize(
-    "spelling", ["--plugin mine.py", pytest.param("--plugin=mine.py", marks=pytest.mark.slow)]
-)
-def test_a_plugin_is_run_as_the_others_are(spelling, folder, capsys):
+def test_a_plugin_is_run_as_the_others_are(folder, capsys):
     """Would catch an algorithm of one's own without options, an axis, a label or a name."""
     Path("mine.py").write_text(PLUGIN)
+    spelling = "--plugin mine.py"
     out, _ = said(capsys, f"run fixed_phases {spelling} --help")
     assert "--width X" in out and "Of the radius. (default: 1)" in out and "--pulls N" in out
     words = f"run fixed_phases --width 0.5 1 {SMALL} {spelling}"
     out, err = said(capsys, words)
     assert err == "" and out.startswith("Fixed phases, no noise, M = 4 agents")
-    assert [row[0] for row in rows(out)[1]] == ["0.5", "1"]
     (name,) = folder.glob("fmab-fixed_phases-width-0.5-1-agents-4-*.nc")
     assert fmab.load(name).width.attrs["symbol"] == "w"
-    said(capsys, f"show {name}")
     Path("s.toml").write_text(
         'algorithm = "fixed_phases"\nhorizon = 1e4\nseeds = 16\ntimes = 5\n[parameters]\n'
         "width = [0.5, 1]\n[problem]\nagents = 4\narms = 3\n"
@@ -575,27 +585,11 @@ def default_name(words: str) -> str:
     return str(module._paths(options, command.subject, study)[0])
 
 
-def test_the_heading_tells_a_root_seed(monkeypatch, capsys):
-    """Would catch two experiments under one heading, of a run or of bounds, or bounds of the means
-    of root seed 0 under another's."""
-    run = f"run cdp --epsilon 1 {TINY} --no-figure --no-data"
-    start = "CDP-MAB, ε = 1 (2 per message), M = 2 agents, K = 2 arms, T = 50 slots"
-    heads = [" ".join(said(capsys, f"{run}{more}")[0].split()) for more in ("", " --root-seed 5")]
-    assert heads[0].startswith(f"{start} leak") and heads[1].startswith(f"{start}, root seed 5 ")
-    bounds = "bounds cdp --epsilon 1 --agents 2 --arms 2 --root-seed 5"
+def test_bounds_are_of_the_means_of_a_root_seed(capsys):
+    """Would catch bounds of the means of root seed 0 under another's heading."""
     gap = np.ptp(fmab.Problem.uniform(2, 2).fixed(0, root_seed=5).means)
-    assert f", root seed 5, smallest gap {gap:.4g}\n" in said(capsys, bounds)[0]
-
-
-def test_a_file_that_is_something_else_is_named(capsys):
-    """Would catch an error number, or means that are named without their file."""
-    Path("g.csv").write_text("a,b\n")
-    Path("far.csv").write_text("0.9,0.5\n1.4,0.1\n")
-    for words, line in {
-        "run cdp --means far.csv": "far.csv: means[1, 0]=1.4: must be in [0, 1]; ",
-        "show g.csv": "g.csv: must be a folder of results or a .nc file; ",
-    }.items():
-        assert said(capsys, words, 2)[1].startswith(f"fmab: {line}"), words
+    out, _ = said(capsys, "bounds cdp --epsilon 1 --agents 2 --arms 2 --root-seed 5")
+    assert f", root seed 5, smallest gap {gap:.4g}\n" in out
 
 
 def test_a_dry_run_computes_and_writes_nothing(folder, capsys, monkeypatch):

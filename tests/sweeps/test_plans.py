@@ -65,22 +65,6 @@ def test_a_share_is_rounded_up(cells, seeds, workers, most):
 
 
 @pytest.mark.parametrize(
-    "changes, chunk, workers",
-    [
-        ({"seeds": 5}, None, 4),  # 25 trials, 8 or more each
-        ({"seeds": 5}, 5, 5),
-        ({"seeds": 5}, 10, 3),
-        ({"seeds": 4, "keep": "summary", "until": until_precise(0.1, max_seeds=8)}, None, 5),
-    ],
-)
-def test_how_many_workers_have_something_to_do(changes, chunk, workers):
-    """Would catch a plan that asks for workers that would idle, or for too few."""
-    made = work(study(**changes), None, chunk)
-    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
-    assert made.layout.useful_workers(made.layout.todo(found)) == workers
-
-
-@pytest.mark.parametrize(
     "changes, refused",
     [
         ({"disk_bytes": 900, "free_bytes": 1000}, None),
@@ -156,28 +140,3 @@ def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
 
 
 # --- what is told ---
-
-
-PLAN = Plan(8, 5, False, 6, 2, 30, 20, 4, 1500, 10**9, 2_000_000, 4 * 10**9)
-
-
-@pytest.mark.parametrize(
-    "changes, text",
-    [
-        (
-            {},
-            "8 configurations (6 different) x 5 seeds = 30 trials, 20 of them to do: "
-            "2 compilations, 4 chunks, 1.5 kB of 1 GB free disk, 2 MB of 4 GB free memory",
-        ),
-        (
-            {"cells": 6, "missing": 30, "until": True, "free_bytes": 0, "layouts": 1, "blocks": 1},
-            "6 configurations x at least 5 seeds = 30 trials: "
-            "1 compilation, 1 chunk, 2 MB of 4 GB free memory",
-        ),
-    ],
-)
-def test_a_plan_in_words(changes, text):
-    """Would catch disk told as memory, what is there told as to do, and "1 chunks"."""
-    assert progress.describe_plan(PLAN._replace(**changes)) == text
-
-

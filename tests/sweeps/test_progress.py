@@ -9,15 +9,11 @@ from pathlib import Path
 import fresh
 import pytest
 
-from fmab_jax import Problem, simulate, ucb1
-from fmab_jax.errors import Refusal
-from fmab_jax.files import error_stream
 from fmab_jax.sweeps import progress
-from fmab_jax.sweeps.progress import Plan, Progress, place, progress_of
+from fmab_jax.sweeps.progress import Plan, Progress, progress_of
 
 PLAN = Plan(2, 3, False, 2, 1, 6, 6, 1, 100, 1000, 100, 1000)
 SMALL = "--agents 2 --arms 2 --horizon 50 --seeds 4 --times 5"
-SWEEP = f"sweep cdp --epsilon 0.5 1 {SMALL}"
 RUN = f"run cdp --epsilon 0.5 --no-figure {SMALL}"
 
 
@@ -41,13 +37,6 @@ def test_a_run_that_cannot_tell_writes_its_result(redirection, tmp_path):
     done = fmab(f"{RUN} --out x", redirection, tmp_path)
     assert done.returncode == 0 and "wrote x.nc" in done.stdout
     assert (tmp_path / "x.nc").stat().st_size > 1000
-
-
-@pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_refusal_that_nobody_hears_keeps_its_status(redirection, tmp_path):
-    """Would catch a refusal that ends as another error, or is printed among the results."""
-    done = fmab("run cdp --horizon 0", redirection, tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
 
 
 class Broken(io.StringIO):
@@ -83,18 +72,6 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
     everything(teller)
     shown = "terminal" if terminal and isinstance(stream, Broken) else "lines"
     assert teller._where == shown and teller._done == 6
-
-
-def test_what_can_be_written_is_told(monkeypatch):
-    """Would catch lines that are dropped although somebody listens."""
-    heard = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", heard)
-    everything(progress_of(True))
-    lines = heard.getvalue().splitlines()
-    assert lines[0].startswith("2 configurations x 3 seeds = 6 trials: 1 compilation, 1 chunk, ")
-    assert lines[1:3] == ["x: damaged", "compiling program 1 of 1"]
-    assert lines[3].startswith("6 of 8 trials, ")
-    assert lines[3].endswith(" left, 1 of 2 configurations done") and len(lines) == 4
 
 
 class Terminal(io.StringIO):
@@ -152,15 +129,3 @@ def test_lines_come_now_and_then(monkeypatch):
         "6 of 12 trials, 0.5 trials/s, 12 s left",
         "7 of 12 trials, 0.5 trials/s, 10 s left, 3 of 0 configurations done",
     ]
-
-
-def test_nobody_who_does_not_look_is_told(monkeypatch):
-    """Would catch a log that is filled unasked, and a terminal that stays empty."""
-    for stream, shown in ((io.StringIO(), "lines"), (Terminal(), "terminal")):
-        monkeypatch.setattr(sys, "stderr", stream)
-        asked = {wanted: place(wanted) for wanted in (None, False, True)}
-        assert asked == {None: "" if shown == "lines" else shown, False: "", True: shown}
-        with Progress() as bar:
-            bar.planned(PLAN)
-            bar.advanced(6)
-        assert stream.getvalue() == ""

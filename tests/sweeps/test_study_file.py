@@ -6,7 +6,6 @@ import json
 import math
 import os
 import random
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ from refusals import refused
 
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
-from fmab_jax.cli.main import main
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.study import state
 from fmab_jax.sweeps.study_file import read_study, study_of, write_study
 
@@ -123,13 +120,8 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "list with none and inf apart": (epsilon('[0.5, "none"]'), {"epsilon": [0.5, math.inf]}),
     "mixed kinds of numbers": (epsilon("[0.5, 1, 2e0]"), {"epsilon": [0.5, 1, 2]}),
     "labels": (epsilon('{low = 0.5, off = "none"}'), {"epsilon": {"low": 0.5, "off": None}}),
-    "dotted keys": (TOP + "parameters.epsilon = 1\n" + PROBLEM, {}),
     "inline table": (TOP + "parameters = {epsilon = 1}\nproblem = {agents = 2, arms = 2}", {}),
-    "comments and blanks": (PLAIN.replace("\n", "  # a word\n\n"), {}),
-    "BOM": (b"\xef\xbb\xbf" + PLAIN.encode(), {}),
-    "CRLF": (PLAIN.replace("\n", "\r\n"), {}),
     "BOM and CRLF": (b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode(), {}),
-    "no line feed at the end": (PLAIN.rstrip(), {}),
     "root seed 1e3": (changed("root_seed = 1e3"), {"root_seed": 1000}),
     "instance 1e1": (changed(problem="fixed_instance = 1e1"), {"fixed_instance": 10}),
     "instance none": (changed(problem='fixed_instance = "none"'), {}),
@@ -169,24 +161,18 @@ def test_a_snippet_states_this_study(name, tmp_path):
 
 
 NO_KEY = "must be left out: there is no such key; "
-NOT_TOML = "must be TOML; "
 
 # Files that are too large for tests/refusals.json, or in the words of the TOML reader: (the file,
 # what its line begins with; STUDY is the file's name).
 REFUSED: dict[str, tuple[str | bytes, str]] = {
-    "a number of 5000 digits": (horizon("9" * 5000), f"STUDY {NOT_TOML}Exceeds the limit"),
     "a key of 1000 letters": (changed(1000 * "x" + " = 3"), f"'{76 * 'x'}...=3: {NO_KEY}"),
-    "a repeated key": (changed("times = 6"), f"STUDY {NOT_TOML}Cannot overwrite a value (at line "),
-    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 5, column 7)"),
-    "JSON": ('{"horizon": 50}', f"STUDY {NOT_TOML}Invalid statement"),
-    "NUL": (changed('keep = "\0"'), f"STUDY {NOT_TOML}Illegal character '\\x00'"),
-    "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), f"STUDY {NOT_TOML}'utf-8' codec can't"),
+    "a repeated key": (changed("times = 6"), "STUDY must be TOML; Cannot overwrite a value"),
+    "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), "STUDY must be TOML; 'utf-8' codec can"),
     "1e999": (epsilon("1e999"), "epsilon=1e999: must be a number in (0, "),
     "1e-999": (changed(problem="spread = 1e-999"), "spread=1e-999: must be a number in [0, 1]"),
     "no means": (TOP + "[problem]\nmeans = []", "means=[]: must be not empty"),
     "means twice": (TOP + '[problem]\nmeans = ["m", "m"]', "means='m': must be distinct values"),
     "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 bytes"),
-    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be a TOML file of at"),
 }  # fmt: skip
 
 
@@ -204,18 +190,10 @@ def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("nowhere.toml", "a readable TOML file; "),
         ("folder.toml", "a TOML file; "),
-        ("a\0b.toml", "a path; "),
         ("s.toml/x.toml", "a readable TOML file; "),
-        (
-            300 * "x" + ".toml",
-            "a path of at most 4,000 bytes, at most 255 from / to /; ",
-        ),
         ("pipe.toml", "a TOML file; "),
         ("device.toml", "a TOML file; "),
-        (3, "a path, as text or pathlib.Path; "),
-        (b"s.toml", "a path, as text or pathlib.Path; "),
     ],
 )
 def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
@@ -281,12 +259,7 @@ def of_options(words: list[str]) -> Any:
     return stated.study_of(options, command.subject, typed)[1]
 
 
-# ---------------------------------------------------------------------------------------------
-# Generated studies. Two agents or more that sum out, two arms, five slots and at most eight trials:
-# all of them share three compilations.
-
-
-def valid(rng: random.Random) -> dict[str, Any]:
+def draw_document(rng: random.Random) -> dict[str, Any]:
     """Returns a document that can be run, in the shape that options have."""
 
     def some(values: list[Any], most: int = 2) -> Any:
@@ -326,18 +299,8 @@ def valid(rng: random.Random) -> dict[str, Any]:
         problem["instance_gap"] = rng.choice([0.1, 0.5])
     document |= {"parameters": parameters, "problem": problem}
     if document["keep"] == "summary" and rng.random() < 0.3:
-        document["until"] = {"relative": rng.choice([0.01, 0.9])}
-        document["until"]["max_seeds"] = 2 if cells(document) > 2 else 4
-    while cells(document) > 4:
-        document["horizon"] = 50
-        if "graph" in parameters:
-            parameters["graph"] = "ring"
+        document["until"] = {"relative": rng.choice([0.01, 0.9]), "max_seeds": 4}
     return document
-
-
-def cells(document: dict[str, Any]) -> int:
-    values = [document["horizon"], *document["parameters"].values()]
-    return math.prod(len(value) for value in values if isinstance(value, list))
 
 
 def words(document: dict[str, Any]) -> list[str]:
@@ -365,15 +328,15 @@ def words(document: dict[str, Any]) -> list[str]:
 def test_50_written_studies_read_back_the_same(tmp_path):
     """Would catch a number that loses digits, None that is lost, or a table written in another."""
     rng = random.Random(1)
-    found = set()
+    hashes = set()
     for number in range(50):
-        document = valid(rng)
+        document = draw_document(rng)
         path = write_study(document, tmp_path / f"{number}.toml")
-        made, again = study_of(document), study_of(read_study(path))
-        assert (again.hash, again.describe()) == (made.hash, made.describe())
-        assert of_options(["sweep", *words(document)]).hash == made.hash
-        found.add(made.hash)
-    assert len(found) > 40
+        study, again = study_of(document), study_of(read_study(path))
+        assert (again.hash, again.describe()) == (study.hash, study.describe())
+        assert of_options(["sweep", *words(document)]).hash == study.hash
+        hashes.add(study.hash)
+    assert len(hashes) > 40
 
 
 def test_labels_are_written_and_read_back(tmp_path):
@@ -383,51 +346,3 @@ def test_labels_are_written_and_read_back(tmp_path):
     document = {**BASE_DOCUMENT, "algorithm": {"the first": "cdp"}, "parameters": parameters}
     read = read_study(write_study(document, tmp_path / "s.toml"))
     assert read == document and study_of(read).hash == study_of(document).hash
-
-
-@pytest.mark.parametrize("number_of_studies", [20, pytest.param(300, marks=pytest.mark.slow)])
-def test_generated_studies_end_well(number_of_studies, tmp_path, monkeypatch, capsys):
-    """Would catch a traceback, a bad value that runs, NaN, or a refusal of something else.
-
-    Half of the studies have one bad value; every second one is a file, the others are options.
-    """
-    monkeypatch.chdir(tmp_path)
-    rng = random.Random(2)
-    ran = {"curves": 0, "summary": 0}
-    for number in range(number_of_studies):
-        document, bad = valid(rng), ""
-        if number % 4 >= 2:
-            bad = spoil(document, rng)
-        out = f"runs/{number}"
-        if number % 2:
-            Path("s.toml").write_text(study_file.text_of(document))
-            status = main(["sweep", "s.toml", "--out", out])
-        else:
-            status = main(["sweep", *words(document), "--out", out])
-        said = capsys.readouterr()
-        told = [line for line in said.err.splitlines() if not PROGRESS.fullmatch(line)]
-        what = f"{number}, {bad}: {document}\n{said.err}"
-        assert "Traceback" not in said.err and len(told) <= 3, what
-        if bad:
-            assert status == 2 and len(told) == 1 and told[0].startswith("fmab: "), what
-            field = re.match(r"fmab: (?:--|\[[a-z]+\] )?([a-z-_]+)", told[0])
-            assert field is not None and not Path(out).exists(), what
-            option = field[1].replace("-", "_")
-            spelt = {"relative": "until"}.get(bad, bad)
-            assert option == (bad if number % 2 else spelt), what
-            continue
-        assert status == 0 and not told, what
-        data = open_sweep(out)
-        expected = study_of(document)
-        assert data.seeds.shape == expected.shape, what
-        assert int(data.seeds.min()) >= 2 and "missing_trials" not in data.attrs, what
-        for name in data.variables:
-            values = data[name].values
-            if values.dtype.kind == "f":
-                finite = np.isfinite(values) if "epsilon" not in str(name) else ~np.isnan(values)
-                assert finite.all(), f"{name}: {what}"
-        regret = data["regret"] if document["keep"] == "curves" else data["regret_mean"]
-        assert (regret.values >= 0).all() and (np.diff(regret.values, axis=-1) >= 0).all(), what
-        ran[document["keep"]] += 1
-    assert sum(ran.values()) == number_of_studies // 2
-    assert min(ran.values()) > number_of_studies // 8
