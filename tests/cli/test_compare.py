@@ -87,26 +87,17 @@ def test_words_name_two_runs(capsys, words, first, second):
     found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out
     cells = found.cells()
-    lines = out.split("\n")
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[6:8]]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")[6:8]]
     named = [("regret, first", "difference", "per cent", "p-value")]
     named += [("regret, second", "interval", "interval of it")]
-    for row, each, names in zip(rows, (first, second), named, strict=True):
-        assert row[1:] == [f"{5 * each['epsilon']:g}", *(cells[name] for name in names)]
+    for row, run, names in zip(rows, (first, second), named, strict=True):
+        assert row[1:] == [f"{5 * run['epsilon']:g}", *(cells[name] for name in names)]
     numbers = [float(row[2]) for row in rows]
-    numbers += [float(each.removesuffix(" %").replace(",", "")) for each in rows[0][3:5]]
+    numbers += [float(text.removesuffix(" %").replace(",", "")) for text in rows[0][3:5]]
     expected = [*(run.mean for run in found.participants), found.difference, found.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
-    assert [line.split() for line in lines[2:5]] == [
-        "leak ε of".split(),
-        "first single difference per cent".split(),
-        "second messages regret interval 80 % interval 80 % p-value".split(),
-    ]
     assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
-    assert "(single messages)" in found.sentence
-    tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
-    assert tail in " ".join(out.split("\n\n")[-1].split())
 
 
 def test_leaks_in_unlike_views_are_told_with_them(capsys):
@@ -129,40 +120,20 @@ def test_other_root_seeds_are_not_paired(capsys):
     assert "Independent seeds: Welch's t; 12 seeds each." in out
 
 
-def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
-    """Would catch a missing adjustment, and comparisons other than those of a report."""
-    out = said(capsys, "compare grid.nc --level 0.9").out
-    assert "p-values of all 3 together are adjusted by Holm's method." in out
-    told = "One parameter varies at a time; the others stay at the reference, ε = 1, p = 1."
-    assert told in out
-    sentences = [each.sentence for each in fmab.compare_all(swept(), level=0.9)]
-    assert len(sentences) == 3 and sentences[0].startswith("With p = 1: ε = 0.1 costs ")
-    count = "3 comparisons: more regret 0, less 3, no difference shown 0"
-    told = " ".join(out.split())
-    assert told.endswith(" ".join(f"{each}." for each in (count, *sentences)))
-
-
 @pytest.mark.parametrize(
     "words, line",
     {
         "one.nc one.nc": "one.nc: must be another result than one.nc; ",
-        "one.nc ./one.nc": "./one.nc: must be another result than one.nc; ",
         "one.nc": "one.nc: must hold two configurations; ",
         "sizes.nc": "sizes.nc: must hold two runs of one horizon and problem with seeds; ",
         "two.nc --where epsilon=1": "--where epsilon=1: must be given with --against; ",
         "grid.nc --where epsilon=0.1 --against epsilon=1": "--where: must leave no parameter open, "
         "but participation (3 values); ... --where participation=0.4",
-        "grid.nc --against epsilon=1 participation=0.4": "--where: must leave no parameter open, "
-        "but epsilon (2 values), participation (3 values); ... epsilon=0.1 participation=0.4",
         "two.nc --where epsilon=1 --against epsilon=2": "--against epsilon=2: must be one of 0.1",
         "two.nc --where epsilon=1 --against epsilon=1.0": "--against epsilon=1.0: must name "
         "another run than --where; ",
         "two.nc --where p=1 --against epsilon=1": "--where p=1: must be one of epsilon; ",
-        "two.nc --level 0": "--level 0: must be a number in (0, 1); ",
         "one.nc alone.nc": "alone.nc: second.seeds=1: must be at least 2; ",
-        "alone.nc one.nc": "alone.nc: first.seeds=1: must be at least 2; ",
-        "two.nc --where epsilon=1 --against epsilon=0.1 --level 2": "--level 2: must be a number "
-        "in (0, 1); ",
     }.items(),
 )
 def test_bad_words_end_in_one_line(capsys, words, line):

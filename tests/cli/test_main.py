@@ -574,17 +574,6 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
         assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
 
 
-TINY = "--agents 2 --arms 2 --horizon 50 --seeds 2 --times 3"
-
-
-def default_name(words: str) -> str:
-    """Returns the name of the figure that a run without --out would write."""
-    module, command = cli.find(shlex.split(words))
-    options, typed = parse(command)
-    _, study = stated.study_of(options, command.subject, typed)
-    return str(module._paths(options, command.subject, study)[0])
-
-
 def test_bounds_are_of_the_means_of_a_root_seed(capsys):
     """Would catch bounds of the means of root seed 0 under another's heading."""
     gap = np.ptp(fmab.Problem.uniform(2, 2).fixed(0, root_seed=5).means)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import io
 import json
@@ -21,20 +22,16 @@ import fresh
 import numpy as np
 import pytest
 import sizes
-import spoken
 import xarray as xr
-from spoken import check_rows, number, said
+from spoken import said
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
-from fmab_jax.plots import runs as plots
 from fmab_jax.plots.pareto import plot_pareto
-from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps import study_file, work
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.store import Store
@@ -42,7 +39,6 @@ from fmab_jax.sweeps.store import Store
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
 
-NAMES = ", ".join(sorted(known()))
 SMALL = f"{sizes.words(sizes.SMALL)} --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
@@ -74,73 +70,87 @@ def files(store: Path | str) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
-def rows(out, dims=2):
-    """Returns what is looked at of each row of a table that tells what a message leaks."""
-    return [
-        {"labels": row[:dims], "regret": row[dims + 1], "cost": row[-4], "seeds": int(row[-3])}
-        for row in spoken.rows(out)[1]
-    ]
+def shown(capsys, words):
+    """Returns the rows that `fmab show` writes as CSV, which has all digits."""
+    return list(csv.DictReader(io.StringIO(said(capsys, f"show {words} --format csv").out)))
+
+
+def labels(rows):
+    return [(row["epsilon"], row["rounds"]) for row in rows]
+
+
+def assert_rows(rows, data, **how):
+    """Asserts that rows hold the final table of results."""
+    table = final_table(data, **how)
+    assert len(rows) == table.seeds.size
+    for row in rows:
+        cell = table.sel(epsilon=as_label(row["epsilon"]), rounds=as_label(row["rounds"]))
+        names = ("regret", "regret_lower", "regret_upper", "cost", "rounds_made", "seeds")
+        for name in (*names, "best_arm_lost", "best_arm_lost_upper", "worse_arm_played"):
+            assert float(row[name]) == pytest.approx(float(cell[name]), rel=1e-12), name
+        assert float(row["links_server"]) == float(cell.links.sel(meter="server"))
+
+
+def as_label(text):
+    return text if text == "none" else float(text)
+
+
+def test_a_sweep_keeps_what_python_computes(made, eps):
+    """Would catch a chunk of another cell, and an option that does not arrive."""
+    grid = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=20_000, times=10, seeds=20)
+    direct = fmab.sweep(fmab.cdp_mab, agents=4, arms=3, **grid)
+    np.testing.assert_array_equal(direct.regret, eps.regret)
+    assert len(files("eps")) == 12 and made[1].startswith(f"{made[0] / 'eps'}: 4 configurations, ")
 
 
 def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
-    """Would catch what is there computed or written again, or another table of it."""
+    """Would catch what is there computed or written again."""
     before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
-
-    def never(*_: Any, **__: Any) -> None:
-        raise AssertionError("computed")
-
-    monkeypatch.setattr(work, "compute_block", never)
-    out, err = said(capsys, f"{GRID} --out eps")
-    check_rows(out, eps)
-    assert "0 of them to do" in err
+    monkeypatch.setattr(work, "compute_block", None)
+    assert "0 of them to do" in said(capsys, f"{GRID} --out eps").err
     assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
 
 
 def test_show_sorts_and_selects(eps, capsys):
     """Would catch rows in another order, cells left out or added, or another level or price."""
-    options = "--level 0.9 --server-price 3 --peer-price 2"
-    out, err = said(capsys, f"show eps {options}")
-    check_rows(out, eps, 0.9, (3, 2))
-    assert err == "" and "90 %" in out
-    assert "3 per server link, 2 per peer link." in " ".join(out.split())
-    regret = [number(row["regret"]) for row in rows(said(capsys, "show eps --sort regret")[0])]
-    assert regret == sorted(regret) and len(set(regret)) > 2
-    down = rows(said(capsys, "show eps --sort cost --descending")[0])
-    cost = [number(row["cost"]) for row in down]
-    assert cost == sorted(cost, reverse=True)
-    labels = [row["labels"] for row in rows(said(capsys, "show eps --sort rounds")[0])]
-    assert labels == [["0.5", "2"], ["none", "2"], ["0.5", "none"], ["none", "none"]]
-    some = said(capsys, "show eps --select epsilon=0.50 rounds=none")[0]
-    check_rows(some, eps.isel(epsilon=[0], rounds=[0]))
-    both = said(capsys, "show eps --select rounds=2 epsilon=None epsilon=.5")[0]
-    check_rows(both, eps.isel(rounds=[1]))
+    prices = {"level": 0.9, "server_price": 3, "peer_price": 2}
+    rows = shown(capsys, "eps --level 0.9 --server-price 3 --peer-price 2")
+    assert_rows(rows, eps, **prices)
+    assert_rows(shown(capsys, "sum"), eps)
+    for order, reverse in (("regret", False), ("cost --descending", True)):
+        rows = shown(capsys, f"eps --sort {order}")
+        values = [float(row[order.split()[0]]) for row in rows]
+        assert values == sorted(values, reverse=reverse) and len(set(values)) > 1
+    rows = shown(capsys, "eps --sort rounds")
+    assert labels(rows) == [("0.5", "2"), ("none", "2"), ("0.5", "none"), ("none", "none")]
+    rows = shown(capsys, "eps --select epsilon=0.50 rounds=none")
+    assert labels(rows) == [("0.5", "none")]
+    assert_rows(rows, eps.isel(epsilon=[0], rounds=[0]))
+    rows = shown(capsys, "eps --select rounds=2 epsilon=None epsilon=.5")
+    assert_rows(rows, eps.isel(rounds=[1]))
+
+
+def test_the_table_as_text_is_the_overview_of_the_results(eps, capsys):
+    """Would catch a printed table of other results than those that lie in the store."""
+    out = said(capsys, "show eps").out
+    assert out.rstrip() == str(fmab.overview(open_sweep("eps"))).rstrip()
 
 
 def test_show_says_what_is_missing(eps, capsys):
     """Would catch an unfinished sweep refused, shown as complete, or sorted by what is missing."""
-    partial = open_sweep("half", partial=True)
-    assert partial.seeds.values.tolist() == [[8, 0], [8, 0]]
-    out, _ = said(capsys, "show half")
-    found = rows(out)
-    assert [row["seeds"] for row in found] == [8, 8]
-    assert [row["labels"] for row in found] == [["0.5", "none"], ["none", "none"]]
+    assert open_sweep("half", partial=True).seeds.values.tolist() == [[8, 0], [8, 0]]
+    rows = shown(capsys, "half")
+    assert [int(float(row["seeds"])) for row in rows] == [8, 8]
+    assert labels(rows) == [("0.5", "none"), ("none", "none")]
     expected = eps.regret.values[1, 0, :8, -1].mean()
-    assert number(found[1]["regret"]) == pytest.approx(expected, rel=6e-4)
+    assert float(rows[1]["regret"]) == pytest.approx(expected, rel=1e-12)
+    out = said(capsys, "show half").out
     assert "2 configurations not begun yet: run the sweep's command again." in out
     for order, first in (("", 1), ("--descending", 0)):
-        last = rows(said(capsys, f"show half --sort regret {order}")[0])
-        assert last == [found[first], found[1 - first]]
-    assert "begun" not in said(capsys, "show eps")[0]
-    # One seed has a regret, but no interval.
-    for worker in (1, 4, 5):
-        words = f"sweep cdp {SMALL.replace('--chunk 8', '--chunk 1')} --epsilon 1 2 --seeds 3"
-        said(capsys, f"{words} --out few --worker {worker}/6")
-    assert open_sweep("few", partial=True).seeds.values.tolist() == [1, 2]
-    assert [row["seeds"] for row in rows(said(capsys, "show few")[0], dims=1)] == [1, 2]
-    for order in ("regret", "regret --descending"):
-        out, _ = said(capsys, f"show few --sort {order}")
-        assert [row["labels"] for row in rows(out, dims=1)] == [["2"], ["1"]]
-        assert "begun" not in out
+        ordered = shown(capsys, f"half --sort regret {order}")
+        assert ordered == [rows[first], rows[1 - first]]
+    assert said(capsys, "export half x.csv", 2).err.startswith("fmab: half: must be finished; ")
+    assert not Path("x.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -188,39 +198,19 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
     {
         "plot eps": "fmab plot: must be given one of --x, --curves, --pareto; ",
         "plot eps --x epsilon --pareto": "fmab plot: must be given one of",
-        "plot eps --curves --pareto": "fmab plot: must be given one of",
         "plot eps --curves --y epsilon": "--y epsilon: must be left out with --curves; drop one",
-        "plot eps --curves --hue rounds": "--hue rounds: must be left out with --curves",
         "plot eps --x epsilon --y rounds --hue rounds": "--hue rounds: must be left out",
-        "plot eps --pareto --metric cost": "--metric cost: must be left out with",
-        "plot eps --x nothing": "--x nothing: must be one of epsilon, rounds; ",
-        "plot eps --x epsilon --y nothing": "--y nothing: must be one of epsilon, rounds; ",
         "plot eps --x epsilon --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
-        "plot eps --pareto --hue nothing": "--hue nothing: must be one of epsilon, rounds; ",
-        "plot eps --x epsilon --hue rounds --metric rate": "--metric rate: must be 'reg",
         "plot eps --x epsilon": "eps: finals='2 values of rounds': must be one value of every "
         "parameter except epsilon; ... --select rounds=none",
-        "plot eps --x epsilon --hue rounds --out x.gif": "--out x.gif: must be a file name",
-        "plot eps --curves --level 95": "--level 95: must be a number in (0, 1)",
         "plot half --x epsilon --hue rounds": "half: finals.regret='2 not finite': ",
-        "show eps --level 0": "--level 0: must be a number in (0, 1)",
-        "show eps --server-price -1": "--server-price -1: must be",
         "show eps --where regret<0 seeds>1": "--where regret<0 seeds>1: must be true of at least "
         "one row; ",
-        "show eps --sort speed": "--sort speed: must be about one of epsilon, rounds, regret",
         "show eps --sort eps": "--sort eps: must be about one of epsilon, rounds, regret, cost, "
         "seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
-        "show eps --where eps<1": "--where eps<1: must be about one of epsilon, rounds, regret, "
-        "cost, seeds, lost, worse, leak, links_server, links; ... 'epsilon'?",
-        "show eps --columns seed": "--columns seed: must be about one of epsilon, rounds, leak, "
-        "regret, interval, percent, links, cost, seeds, lost, worse; ... 'seeds'?",
         "show eps --select eps=1": "--select eps=1: must be one of epsilon, rounds; ... epsilon?",
-        "plot eps --x eps": "--x eps: must be one of epsilon, rounds; ... 'epsilon'?",
-        "show eps --select rounds": "--select rounds: must be one of none, 2",
         "show eps --select rounds=3": "--select rounds=3: must be one of none, 2",
-        "show eps --select graph=ring": "--select graph=ring: must be one of epsilon, rounds",
         "show eps sum": "sum: must stand after an option that takes it;",
-        "export eps": "the following arguments are required: FILE;",
         "export eps x.txt": "x.txt: must be a name ending in .nc, .csv, .parquet",
         "export half x.nc": "half: must be finished; ... 40 trials are missing",
         f"{GRID.replace('0.5 none', '0.1 0.3')} --out eps": "--epsilon [0.1, 0.3]: must be "
@@ -228,7 +218,6 @@ def test_export_writes_what_was_swept(ending, eps, capsys):
         f"{GRID} --agents 5 --out eps": "--agents [4, 5]: must be 4, as in the store eps; ",
         f"{GRID} --root-seed 1 --out eps": "--root-seed 1: must be 0, as in the store eps; "
         "... or allow_changes=['root_seed'] (--allow-changes root_seed)",
-        f"{GRID} --keep summary --out eps": "--keep summary: must be 'curves', as in the store",
     }.items(),
 )
 def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
@@ -248,20 +237,10 @@ def test_workers_share_the_chunks(eps, folder, capsys):
     assert "two: this worker is done; at least " in out and "left to the others" in out
     mine = files("two")
     out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
-    check_rows(out, eps)
     assert len(mine) == 6 and files("two") == files("eps")
     # Whoever comes back finds everything done.
     out, err = said(capsys, f"{GRID} --out two --worker 1/2")
-    check_rows(out, eps)
     assert "0 of them to do" in err and "left to the others" not in out
-
-
-def test_a_dry_run_writes_nothing(folder, capsys):
-    """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
-    out, err = said(capsys, f"{GRID} --out dry --dry-run")
-    start = "4 configurations x 20 seeds = 80 trials: 1 compilation, 12 chunks, "
-    assert out == "" and re.match(re.escape(start) + r"\S+ kB of \S+ \S+ free disk, ", err)
-    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -290,27 +269,6 @@ def test_a_saved_study_states_the_same(words, folder, capsys):
     document = study_file.read_study("st.toml")
     assert study_file.study_of(document).hash == expected.hash
     assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
-
-
-@pytest.mark.parametrize(
-    "words, order",
-    [
-        ("cdp --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
-        ("cdp --rounds none 2 --epsilon 1 2", ["rounds", "epsilon"]),
-        ("cdp --rounds none 2 --epsilon-message 1 2", ["rounds", "epsilon_message"]),
-        ("cdp --out rounds --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
-        (
-            "hdp --weights components --epsilon 1 2 --components 50 25x2 --agents 50",
-            ["epsilon", "components"],
-        ),
-    ],
-)
-def test_dimensions_follow_the_options(words, order, folder, capsys):
-    """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
-    said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
-    document = study_file.read_study("st.toml")
-    assert [axis.name for axis in study_file.study_of(document).axes] == order
-    assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
 
 
 def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
@@ -346,31 +304,6 @@ def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     assert err.count("\n") == 1
     said(capsys, f"{GRID} --out eps")
     assert files("eps") == before
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "start"),
-    [
-        (MemoryError(), 1, "out of memory; use fewer agents, arms or times; "),
-        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device; "),
-        (KeyboardInterrupt(), 130, "stopped; "),
-    ],
-)
-def test_a_sweep_that_ends_early_says_that_its_store_is_kept(
-    error, status, start, monkeypatch, capsys
-):
-    """Would catch "nothing written" where a store was, and a store where there is none."""
-
-    def end(*_: Any, **__: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(sweeps, "run", end)
-    words = f"{GRID} --out eps --save-study x.toml"
-    kept = f"what is computed is kept; go on with: fmab {words}"
-    _, err = said(capsys, words, status)
-    assert err == f"fmab: {start}whole files written: x.toml; {kept}\n"
-    _, err = said(capsys, f"{GRID} --out eps --dry-run", status)
-    assert err == f"fmab: {start}nothing written\n"
 
 
 # Two cells of 300 chunks: some seconds.
@@ -492,9 +425,6 @@ def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
             env=env | more, capture_output=True, text=True, cwd=folder,
         )  # fmt: skip
 
-    lacking = run("study.toml runs/s", PATH="/usr/bin:/bin")
-    assert lacking.returncode == 2 and "set FMAB_ENV=" in lacking.stderr
-    assert run("").returncode == 1 and "usage: bash slurm_array.sh" in run("").stderr
     # Also from within a job that somebody works in.
     activate = str(folder / "activate")
     done = run("study.toml runs/s 3 --batch-free", FMAB_ENV=activate, SLURM_JOB_ID="5")
@@ -516,11 +446,6 @@ def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
     assert written[0] < written[1] < written[2] < written[3] == written[4]
     together, alone = open_sweep("runs/s").load(), open_sweep("alone").load()
     xr.testing.assert_identical(together, alone)
-    # Where all is there, nothing is submitted.
-    (folder / "plan.json").write_text(said(capsys, "sweep study.toml --out runs/s --plan")[0])
-    again = run("study.toml runs/s", FMAB_ENV=str(folder / "activate"))
-    assert "nothing is left to compute" in again.stdout
-    assert len((folder / "sbatch.log").read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize("part", [".", "chunks"])
@@ -559,33 +484,3 @@ def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
     for name in ("run", "other"):
         assert main(shlex.split(f"{GRID} --out {name}")) == 0
     assert files("run") == files("other")
-
-
-def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(folder, monkeypatch, capsys):
-    """Would catch a table, or a file, that mixes two moments of an unfinished sweep.
-
-    Mutant: `export` opens with ``partial=True``.
-    """
-    real, puts = Store.put, []
-
-    def put(self: Store, *given: Any) -> Any:
-        puts.append(given)
-        if len(puts) == 4:
-            raise KeyboardInterrupt
-        return real(self, *given)
-
-    monkeypatch.setattr(Store, "put", put)
-    assert main(shlex.split(f"{GRID} --out run")) == 130
-    monkeypatch.setattr(Store, "put", real)
-    capsys.readouterr()
-    assert main(["export", "run", "x.csv"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("fmab: run: must be finished; at least ") and told.count("\n") == 1
-    assert not Path("x.csv").exists()
-    # Opened at one moment; by the next, somebody else has finished it.
-    before = open_sweep("run", partial=True).load()
-    beside = open_sweep("run", partial=True)
-    assert main(shlex.split(f"{GRID} --out run")) == 0
-    assert beside.load().identical(before) and int(before.seeds.sum()) < 80
-    assert main(["export", "run", "x.nc"]) == 0
-    assert int(fmab.load("x.nc").seeds.sum()) == 80

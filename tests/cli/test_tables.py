@@ -2,8 +2,6 @@
 
 import csv
 import io
-import re
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -91,18 +89,6 @@ def test_a_horizon_without_a_round_is_remarked(capsys):
     assert "No round" not in said(capsys, f"{run} 1e4").out
 
 
-def test_arms_lost_by_agents_that_differ_are_explained(swept):
-    """Would catch the remark where agents are alike, or where no arm was lost."""
-    for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
-        table = fmab.final_table(swept)
-        table.best_arm_lost[spread, 0] = lost
-        told = [line for line in remarks_of(table, swept) if "agents differ" in line]
-        assert len(told) == wanted
-    table = fmab.final_table(swept.isel(spread=1))
-    table.best_arm_lost[0] = 2
-    assert "agents differ" in remarks_of(table, swept)[-1]
-
-
 def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
@@ -141,5 +127,3 @@ def test_a_notebook_shows_an_overview(swept):
     assert regrets == sorted(regrets, reverse=True) and len(regrets) == 2
     assert "the server, single messages" in page.find("details").find("pre").text
     assert str(found).startswith(found.title) and found.legend in str(found)
-
-

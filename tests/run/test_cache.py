@@ -133,17 +133,6 @@ def test_static_parts_that_differ_have_other_statements():
     assert None not in statements and len(statements) == len(values)
 
 
-def test_parts_from_elsewhere_have_no_statement():
-    """Would catch a function, or somebody's record, taken for what its text says."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Theirs:
-        value: int = 1
-
-    for value in (Theirs(), Theirs, lambda: 1, (1, [Theirs()]), os.PathLike):
-        assert cache._statement(value) is None
-
-
 def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
     """Would catch a folder that grows for ever, or the newest program removed."""
     run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 
 import h5py
@@ -15,7 +14,6 @@ from refusals import refused, refuses
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
-from fmab_jax.parameters import Kind
 from fmab_jax.run import netcdf
 
 
@@ -143,28 +141,21 @@ def test_nothing_temporary_is_left_by_an_error(tmp_path):
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def changed(name=None, **attrs):
-    """Returns something as small as a result with attributes of one variable, or its own."""
-    data = result(**(attrs if name is None else {}))
-    if name is not None:
-        data[name].attrs.update(attrs)
+def regret_with(**attrs):
+    data = result()
+    data.regret.attrs.update(attrs)
     return data
 
 
 UNKEPT = {
-    "a NUL": (lambda: changed(note="a\0b"), "..."),
-    "half a letter": (lambda: changed(note="\ud800"), "..."),
+    "a NUL": (lambda: result(note="a\0b"), "..."),
+    "half a letter": (lambda: result(note="\ud800"), "..."),
     "a label with a NUL": (lambda: result().assign_coords(agent=["a", "b\0c"]), "..."),
-    "a list": (lambda: changed(note=[1, 2]), "attrs"),
-    "bytes": (lambda: changed(note=b"x"), "attrs"),
-    "a dictionary": (lambda: changed(note={"a": 1}), "..."),
-    "a truth value": (lambda: changed(note=True), "..."),
-    "a date": (lambda: changed("regret", units="days since 2000-01-01"), "regret"),
-    "a scale": (lambda: changed("regret", scale_factor=2.0), "regret"),
-    "a value that is none": (lambda: changed("regret", _FillValue=0.0), "regret"),
-    "bytes in another order": (
-        *(lambda: result().assign(own=("seed", np.array([1, 2], ">f8"))), "own"),
-    ),
+    "a list": (lambda: result(note=[1, 2]), "attrs"),
+    "a dictionary": (lambda: result(note={"a": 1}), "..."),
+    "a date": (lambda: regret_with(units="days since 2000-01-01"), "regret"),
+    "a scale": (lambda: regret_with(scale_factor=2.0), "regret"),
+    "a value that is none": (lambda: regret_with(_FillValue=0.0), "regret"),
     "objects": (lambda: result().assign(who=("seed", np.array(["a", 1], object))), "who"),
 }
 
@@ -207,5 +198,3 @@ def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path, place):
     found = fmab.load(fmab.save(data, tmp_path / "x.nc"))
     assert found.epsilon.values.tolist() == data.epsilon.values.tolist()
     assert found.epsilon.attrs == {"a": "b"} and found.epsilon.dims == data.epsilon.dims
-
-

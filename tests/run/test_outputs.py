@@ -1,11 +1,9 @@
 """What comes out besides the usual: every algorithm, sweeps, stores, summaries, plug-ins."""
 
 import contextlib
-import dataclasses
 import functools
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -156,7 +154,6 @@ def test_a_summary_has_means_and_variances_of_outputs():
     np.testing.assert_array_equal(table.fairness, summary.fairness_mean)
     np.testing.assert_allclose(table.fairness, fmab.final_table(data).fairness, rtol=1e-12)
     np.testing.assert_allclose(table.bits_sent_upper, fmab.final_table(data).bits_sent_upper)
-    assert "fairness" in fmab.overview(data).headings
 
 
 def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
@@ -245,11 +242,6 @@ REDUCTIONS = {
         {},
         r"regret_at_risk\.add=arrays \[\(3,\)\]: must be as init",
     ),
-    "another type": (
-        {"add": lambda state, values: state.astype(float)},
-        {},
-        r"regret_at_risk\.add=",
-    ),
     "another result": (
         {"finish": lambda state: state},
         {},
@@ -260,10 +252,6 @@ REDUCTIONS = {
         {},
         r"regret_at_risk\.add: .*ZeroDivisionError",
     ),
-    "no function": ({"merge": None}, {}, "merge=None: must be a function"),
-    "a name that is taken": ({"over": (("time", (1.0,)),)}, {}, "Reduce.over='time'"),
-    "no coordinates": ({"over": ("share",)}, {}, "over=.*: must be pairs of a name"),
-    "a gauge": ({"dims": ("arm",)}, {}, "dims=.*: must be left out"),
 }
 
 
@@ -291,23 +279,7 @@ def test_a_store_keeps_the_state_of_a_reduction(tmp_path):
     assert more.regret_at_risk.equals(whole.regret_at_risk)
 
 
-LINKED = fmab.Output("linked", "", "", lambda r: 1.0 * r["rounds"] * r.links.sum())
 ONE = {"problem": fmab.Problem.uniform(3, 3), "progress": False}
-
-
-def test_one_configuration_and_short_horizons_are_summarised():
-    """Would catch a summary without axes that cannot be opened, slots that a short horizon does not
-    have, and links that are missing of a summary."""
-    asked = [*ALL, LINKED]
-    one = fmab.sweep(fmab.cdp_mab(1.0), keep="summary", outputs=asked, horizon=300, seeds=5, **ONE)
-    assert one.fairness_mean == 1 and one.pulls_mean.sum() == pytest.approx(900)
-    assert float(one.linked_mean) == float(one.links_mean[-1].sum())
-    given = dict(epsilon=1.0, outputs=asked, horizon=[5, 600], seeds=5, **ONE)
-    curves = fmab.sweep(fmab.cdp_mab, **given)
-    summary = fmab.sweep(fmab.cdp_mab, keep="summary", **given)
-    np.testing.assert_allclose(curves.regret_by_agent.sum("agent"), curves.regret, rtol=1e-12)
-    for name in (*ALL, "linked"):
-        np.testing.assert_allclose(summary[f"{name}_mean"], curves[name].mean("seed"), rtol=1e-12)
 
 
 def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
@@ -508,23 +480,6 @@ def test_an_output_changes_nothing_beside_it(keep):
         np.testing.assert_array_equal(data[name], plain[name], str(name))
 
 
-def test_an_output_that_writes_into_its_record_is_told():
-    """Would catch an output that goes wrong silently, since its record is not what it takes it for,
-    and a traceback in place of the line."""
-
-    def of(record):
-        record["regret"][:] = 0.0
-
-    refuses(
-        r"own\.of: must return, not end in ValueError: assignment destination is read-only, line",
-        partial(fmab.simulate, fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)]),
-    )
-    # What a run returns is the caller's.
-    data = fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7)
-    data.regret[:] = 0.0
-    assert not data.regret.any()
-
-
 def last(record):
     """Returns the regret at the horizon, in which seeds differ."""
     return record["regret"][:, -1]
@@ -537,21 +492,11 @@ BROKEN = {
     "one number": (lambda r: 3.0, r"an array \(\): must be \[seed\]"),
     "a row too many": (lambda r: np.append(last(r), 0.0), r"an array \(9,\): must be \[seed\]"),
     "complex": (lambda r: 1j * last(r), f"values of type complex128: {REAL}"),
-    "none": (lambda r: [None] * len(last(r)), f"values of type object: {REAL}"),
-    "texts": (lambda r: ["1"] * len(last(r)), f"values of type <U1: {REAL}"),
     "times": (lambda r: last(r).astype("m8[s]"), f"values of type .*: {REAL}"),
     "masked": (lambda r: np.ma.masked_less(last(r), 1e9), f"masked values of type .*: {REAL}"),
-    "rows of unequal lengths": (lambda r: [[1], [1, 2]], "must return, not end in ValueError"),
     "an error": (lambda r: last(r) / None, r"\.of: must return, not end in TypeError: .*, line"),
     "less the mean": (lambda r: last(r) - last(r).mean(), ALONE),
-    "over the mean": (lambda r: last(r) > last(r).mean(), ALONE),
-    "the worst": (lambda r: last(r) == last(r).max(), ALONE),
     "the rank": (lambda r: last(r).argsort().argsort(), ALONE),
-    "the rank of one": (
-        lambda r: last(r).argsort().argsort() + 0.0,
-        ALONE,
-    ),
-    "the sum so far": (lambda r: last(r).cumsum(), ALONE),
     "less the one before": (lambda r: np.diff(last(r), prepend=0.0), ALONE),
     "by chance": (lambda r: np.random.default_rng().uniform(size=len(last(r))), ALONE),
 }
@@ -564,8 +509,6 @@ def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch)
     of, line = BROKEN[name]
     with pytest.raises(ValueError, match=f"^own.*{line}"):
         fmab.simulate(fmab.cdp_mab(1.0), DRAWN, 1500, 8, times=7, outputs=[own(of)])
-    with pytest.raises(ValueError, match=f"^own.*{line}"):
-        fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep="summary", outputs=[own(of)], **SHORT)
     # As an output of a plug-in, in a store.
     monkeypatch.setattr(outputs, "further", lambda: {"own": own(of)})
     with pytest.raises(ValueError, match=f"^own.*{line}"):
@@ -576,10 +519,7 @@ def test_an_output_that_breaks_a_promise_is_refused(name, tmp_path, monkeypatch)
 SOUND = {
     "truth values": lambda r: last(r) > 100.0,
     "whole numbers": lambda r: r["rounds_by"][:, -1] * 100_000,
-    "short numbers": lambda r: last(r).astype(np.float32),
     "a list": lambda r: last(r).tolist(),
-    "nothing masked": lambda r: np.ma.masked_less(last(r), -1.0),
-    "labelled": lambda r: xr.DataArray(last(r), dims="seed"),
     "NaN and infinity": lambda r: np.where(last(r) > 100.0, np.nan, np.inf),
     "an index": lambda r: MEANS[r["chosen_arm"]],
     # Another order of the sum in another number of rows.
@@ -635,55 +575,21 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     assert sorted({number for number, _ in seen}) == [2, 8]
 
 
-def names_of_results():
-    """Returns the names of variables, dimensions and columns of results and of their tables."""
-    from fmab_jax.sweeps.exports import tidy
-
-    given = dict(outputs=["fairness"], epsilon=[0.5, 1.0], **SHORT)
+def test_an_output_takes_no_name_of_a_result_a_table_or_another_output():
+    """Would catch a table that prints an output's values in a column of its own, such as the ends
+    of an interval of regret."""
+    given = dict(epsilon=[0.5, 1.0], **SHORT)
     curves = fmab.sweep(fmab.cdp_mab, DRAWN, **given)
     precise = fmab.until_precise(0.9, max_seeds=16)
     summary = fmab.sweep(fmab.cdp_mab, DRAWN, keep="summary", until=precise, **given)
-    difference = fmab.paired_difference(*(curves.regret.isel(epsilon=i) for i in (0, 1)))
-    tables = curves, summary, fmab.confidence_band(summary), difference
-    tables = (*tables, *map(fmab.final_table, (curves, summary)))
-    columns = *fmab.overview(curves).named, *map(dict, map(next, map(tidy, (curves, summary))))
-    found = {str(name) for each in tables for name in (*each.variables, *each.dims)}
-    found |= {name for each in columns for name in each}
-    return {name for name in found if not name.startswith("fairness")}
-
-
-def with_parameter(name):
-    """Returns an algorithm with a parameter of this name."""
-    field, space = (name, float, 1.0), {"name": "of-ones-own"}
-    return dataclasses.make_dataclass(
-        "Own", [field], bases=(fmab.ucb1,), namespace=space, frozen=True
-    )
-
-
-def test_no_name_of_a_result_or_its_tables_is_free():
-    """Would catch a table that prints an output's values in a column of its own, such as the ends
-    of an interval of regret; and an axis with such a name."""
-    found = names_of_results()
-    assert {"regret_lower", "cost_upper", "links_mean", "relative_width", "lower"} <= found
-    for name in found:
+    tables = curves, summary, fmab.confidence_band(summary), fmab.final_table(curves)
+    names = {str(name) for table in tables for name in (*table.variables, *table.dims)}
+    names |= {name for data in (curves, summary) for name in next(tidy(data))}
+    assert {"regret_lower", "cost_upper", "links_mean", "relative_width", "lower"} <= names
+    for name in names:
         refuses(f"Output.name='{name}': must be a short", outputs.chosen, [own(len, name)])
-    parameters = {"epsilon", "epsilon_message", "algorithm", "agents", "arms", "horizon", "seeds"}
-    for name in found - parameters:
-        line = (
-            rf"{name}=.*: must be (left out; it is a name of results|a name that nothing else has)"
-        )
-        given = {"horizon": 100, "seeds": 2, name: [1, 2]}
-        refuses(line, fmab.sweep, with_parameter(name), DRAWN, **given)
-
-
-def test_outputs_take_no_name_from_each_other():
-    """Would catch a table in which one output stands in the column of another's interval."""
     for pair in (["fairness", own(len, "fairness_upper")], [own(len, "x_mean"), own(len, "x")]):
         for asked in (pair, pair[::-1]):
             refuses(r"Output.name='\w+': must be a short", outputs.chosen, asked)
-    refuses("Output.name='pulls': must be a short", outputs.chosen, [own(len, "pulls")])
-    given = dict(horizon=100, seeds=2, outputs=["fairness"], fairness_lower=[1, 2])
-    line = "Output.name='fairness': must be no parameter"
-    refuses(line, fmab.sweep, with_parameter("fairness_lower"), DRAWN, **given)
     # A word that no table derives is free.
     assert outputs.chosen([own(len, "agent_mean"), own(len, "regretful")])

@@ -1,17 +1,14 @@
 """Many seeds: the same numbers whatever the batch and the devices, labels, memory, files."""
 
-import collections
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import re
 import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 import fresh
@@ -30,10 +27,9 @@ from fmab_jax import elimination
 from fmab_jax.core.backend import traced_for
 from fmab_jax.core.scope import own_settings
 from fmab_jax.parameters import Real
-from fmab_jax.run import batches, cache, compilation, configs, facts
-from fmab_jax.run import netcdf as store
+from fmab_jax.run import batches, cache, compilation, configs
 from fmab_jax.run import resources as run_resources
-from fmab_jax.sweeps import layout, results
+from fmab_jax.sweeps import layout
 
 PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -382,15 +378,6 @@ def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch)
     assert found == (size, number, min(lanes, number), result * trials, 10**6)
 
 
-def test_batches_are_cut_for_what_a_processor_keeps():
-    """Would catch agents alone whose curves are not counted, or counted where programs are chosen,
-    and an accelerator whose batches are cut as well."""
-    config = configs.bind(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000)
-    assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32
-    gpu = mock.Mock(spec=jax.Device, platform="gpu", process_index=0, memory_stats=lambda: None)
-    assert run_resources.estimate(10, 2048, 10**6, [gpu], lanes=1).batch == 2**20
-
-
 def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
     """Would catch a batch that is larger than the memory for it, one that is halved too often, one
     counted for a single lane where two run, results forgotten, and a want that is not refused."""
@@ -545,17 +532,6 @@ def test_the_papers_round_count():
 
 
 @pytest.mark.slow
-def test_the_price_of_a_ring():
-    """Would catch a wrong wait: a ring costs well under 1 % more than a complete graph."""
-    problem = fmab.Problem.uniform(agents=50, arms=100)
-    ring = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 10**4, 1000, times=2)
-    complete = fmab.simulate(fmab.ddp_mab(1.0, "complete"), problem, 10**4, 1000, times=2)
-    assert float(complete.waiting_regret.max()) == 0.0
-    waiting = float(ring.waiting_regret[:, -1].mean())
-    assert 0.0 < waiting < 0.01 * float(complete.regret[:, -1].mean())
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is told elsewhere")
 def test_a_million_seeds_stay_within_memory():
     """Would catch memory that grows with the seeds beyond the results themselves."""
@@ -591,5 +567,3 @@ def test_a_trial_may_be_larger_than_a_file(monkeypatch):
     monkeypatch.setattr(layout, "MOST_BYTES", 100)
     small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
     np.testing.assert_array_equal(small.regret, usual.regret)
-
-

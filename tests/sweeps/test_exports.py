@@ -166,9 +166,11 @@ def test_older_files_are_replaced_on_request_alone(swept, ending, tmp_path):
     folder.mkdir()
     (folder / "thesis.tex").write_text("mine")
     data = swept["summary"]
-    for taken in (path, link, folder):
+    for taken in (path, link):
         refuses("^path=.*: must be a new name; ", export, data, taken)
-    refuses("^path=.*: must be the name of a file; ", export, data, folder, overwrite=True)
+    for overwrite in (False, True):
+        line = "^path=.*: must be the name of a file; a folder has"
+        refuses(line, export, data, folder, overwrite=overwrite)
     assert path.read_text() == "mine" and not (tmp_path / "nowhere").exists()
     for part in (data, data.isel(epsilon=[0]), data):
         assert export(part, path, overwrite=True) == path
