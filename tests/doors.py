@@ -238,13 +238,19 @@ def given(owner, **changes):
 # Doors to one argument, all others as usual.
 USUAL = {
     "Problem": "agents",
-    "Exchange": "agents weights reporting wait vectors numbers views links",
+    "Exchange": "agents weights reporting wait vectors numbers views links alone exact",
     "Gaussian": "sd",
     "Ratings": "levels",
-    "simulate": "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices",
+    "simulate": (
+        "algorithm problem horizon seeds root_seed times spacing batch sum_agents devices progress"
+    ),
     "communication_cost": "data server_price peer_price meter",
     "check_algorithm": "algorithm problem horizon seeds reference runs",
-    "save": "data path",
+    "Output": "coordinate",
+    "Reduce": "coordinate",
+    "parameter": "keyword",
+    "save": "data path overwrite",
+    "write_report": "overwrite",
     "load": "path",
     "compare": "first second level labels",
     "compare_all": "data level",
@@ -253,13 +259,13 @@ USUAL = {
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",
     "until_precise": "relative level max_seeds",
-    "open_sweep": "path",
-    "export": "data path",
+    "open_sweep": "path partial",
+    "export": "data path overwrite",
     "plot_runs": "runs level kind server_price",
     "plot_parameter": "finals x hue metric",
     "plot_heat": "finals y",
     "plot_pareto": "finals hue",
-    "save_figure": "figure path",
+    "save_figure": "figure path overwrite",
     "ratings.from_table": (
         "path agent value items users split groups groups_seed levels most_arms "
         "least_per_agent smoothing toward fill"
@@ -274,11 +280,14 @@ BY_NAME = {
     "ddp_mab": [(partial(fmab.ddp_mab, 1.0), "private_waiting")],
     "hdp_mab": [(partial(fmab.hdp_mab, 1.0), "weights")],
     "overview": [
-        (partial(fmab.overview, data=WHOLE), "data level server_price sort where columns")
+        (
+            partial(fmab.overview, data=WHOLE),
+            "data level server_price sort where columns descending",
+        )
     ],
     "sweep": [
         (swept, "algorithm problem epsilon participation horizon seeds schedule_gap root_seed"),
-        (swept, "times spacing sum_agents keep store chunk batch devices"),
+        (swept, "times spacing sum_agents keep store chunk batch devices progress"),
         (partial(swept, problem=None, agents=3, arms=3), "agents spread fixed_instance rewards"),
         (partial(swept, problem=None, agents=3, arms=3), "instance_gap"),
         (partial(swept, algorithm="ddp"), "graph"),

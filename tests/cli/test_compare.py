@@ -100,20 +100,6 @@ def test_words_name_two_runs(capsys, words, first, second):
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
 
 
-def test_leaks_in_unlike_views_are_told_with_them(capsys):
-    """Would catch a secure sum's leak in a column that is headed by single messages, and the trust
-    of a class, which has both, told of each run."""
-    given = {"problem": fmab.Problem.uniform(4, 3), "horizon": 500, "seeds": 4}
-    for name, secure in (("plain", False), ("sum", True)):
-        fmab.save(fmab.simulate(fmab.kl_se(0.5, secure=secure), **given), f"{name}.nc")
-    out = said(capsys, "compare plain.nc sum.nc").out
-    lines = [line for line in out.split("\n") if "0.5 (" in line][:2]
-    assert "  0.5 (single" in lines[0] and "  0.5 (sums over 4" in lines[1]
-    trusts = "nobody, up to the epsilon of a message", "secure aggregation: nobody sees one agent's"
-    assert f"trusted: “{trusts[0]}” and “{trusts[1]} message”." in " ".join(out.split())
-    assert "Leak: ε of one reward in all that a run sends, not in actions, against" in out
-
-
 def test_other_root_seeds_are_not_paired(capsys):
     """Would catch pairs of two files that do not share their randomness."""
     out = said(capsys, "compare one.nc graphs.nc --against graph=ring").out

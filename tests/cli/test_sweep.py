@@ -16,25 +16,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import fresh
 import numpy as np
 import pytest
 import sizes
-import xarray as xr
 from spoken import said
 
 import fmab_jax as fmab
 from fmab_jax.analysis.tables import final_table
-from fmab_jax.cli import main as cli
-from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots.pareto import plot_pareto
-from fmab_jax.sweeps import study_file, work
 from fmab_jax.sweeps.results import open_sweep
-from fmab_jax.sweeps.store import Store
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
@@ -101,14 +95,6 @@ def test_a_sweep_keeps_what_python_computes(made, eps):
     direct = fmab.sweep(fmab.cdp_mab, agents=4, arms=3, **grid)
     np.testing.assert_array_equal(direct.regret, eps.regret)
     assert len(files("eps")) == 12 and made[1].startswith(f"{made[0] / 'eps'}: 4 configurations, ")
-
-
-def test_a_second_run_computes_nothing(eps, monkeypatch, capsys):
-    """Would catch what is there computed or written again."""
-    before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
-    monkeypatch.setattr(work, "compute_block", None)
-    assert "0 of them to do" in said(capsys, f"{GRID} --out eps").err
-    assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
 
 
 def test_show_sorts_and_selects(eps, capsys):
@@ -230,47 +216,6 @@ def test_bad_words_are_one_line_and_status_2(words, start, eps, folder, capsys):
     assert sorted(folder.rglob("*")) == before
 
 
-def test_workers_share_the_chunks(eps, folder, capsys):
-    """Would catch chunks computed twice or by nobody, or other bytes than one process makes."""
-    out, _ = said(capsys, f"{GRID} --out two --worker 1/2")
-    # 12 chunks in turn, the third of each cell half as large.
-    assert "two: this worker is done; at least " in out and "left to the others" in out
-    mine = files("two")
-    out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
-    assert len(mine) == 6 and files("two") == files("eps")
-    # Whoever comes back finds everything done.
-    out, err = said(capsys, f"{GRID} --out two --worker 1/2")
-    assert "0 of them to do" in err and "left to the others" not in out
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"{GRID} --root-seed 3",
-        pytest.param(
-            f"sweep cdp {SMALL} --epsilon-message 2 none --instance-gap 0.1 none --seeds 16 "
-            "--keep summary --until 0.9 --max-seeds 32 --log-time",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            f"sweep hdp {SMALL} --epsilon 2 --components 2x2:star 4:complete --seeds 8 "
-            "--spread 0.5 --fixed-instance 3 --weights components",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_a_saved_study_states_the_same(words, folder, capsys):
-    """Would catch an option that the study file forgets, or says in another way."""
-    out, _ = said(capsys, f"{words} --save-study st.toml --out a --dry-run")
-    assert out == "wrote st.toml\n"
-    _, command = cli.find(shlex.split(words))
-    options, typed = cli.parse(command)
-    _, expected = stated.study_of(options, command.subject, typed)
-    document = study_file.read_study("st.toml")
-    assert study_file.study_of(document).hash == expected.hash
-    assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
-
-
 def test_a_saved_study_runs_again_to_the_same_results(eps, capsys):
     """Would catch a study file whose run differs in a byte from the options it was made of."""
     said(capsys, f"{GRID} --save-study st.toml --out eps")
@@ -304,6 +249,73 @@ def test_a_damaged_chunk_is_one_line_and_status_1(eps, capsys):
     assert err.count("\n") == 1
     said(capsys, f"{GRID} --out eps")
     assert files("eps") == before
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "start"),
+    [
+        (MemoryError(), 1, "out of memory; use fewer agents, arms or times; "),
+        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device; "),
+        (KeyboardInterrupt(), 130, "stopped; "),
+    ],
+)
+def test_a_sweep_that_ends_early_keeps_what_is_computed(
+    error, status, start, folder, monkeypatch, capsys
+):
+    """Would catch "nothing written" where a store was, a traceback, and chunks that are lost."""
+    real, puts = Store.put, []
+
+    def put(self: Store, *given: Any) -> Any:
+        puts.append(given)
+        if len(puts) == 3:
+            raise error
+        return real(self, *given)
+
+    monkeypatch.setattr(Store, "put", put)
+    _, err = said(capsys, f"{GRID} --out run", status)
+    kept = f"what is computed is kept; go on with: fmab {GRID} --out run"
+    assert err.splitlines()[-1] == f"fmab: {start}{kept}"
+    monkeypatch.setattr(Store, "put", real)
+    assert "64 of them to do" in said(capsys, f"{GRID} --out run").err
+    assert len(files("run")) == 12
+
+
+SBATCH = """#!/bin/bash
+# Stands for Slurm: notes the words, runs the tasks of an array in turn, and says a number.
+echo "$*" >> sbatch.log
+while [[ $1 == --* ]]; do
+    [[ $1 == --array=1-* ]] && tasks=${1#--array=1-}
+    shift
+done
+for ((i = ${tasks:-0}; i >= 1; i--)); do
+    SLURM_ARRAY_TASK_COUNT=$tasks SLURM_ARRAY_TASK_ID=$i bash "$@" >> out.log 2>&1
+done
+[[ -n ${tasks:-} ]] || bash "$@" >> out.log 2>&1
+echo "77;cluster"
+"""
+FMAB = '#!/bin/bash\n[[ "$*" == *--plan ]] && cat plan.json || echo "$*" >> fmab.log\n'
+
+
+def test_the_slurm_example_shares_a_small_study(folder, capsys):
+    """Would catch a script that bash refuses, and work that no task does."""
+    script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
+    (folder / "plan.json").write_text(said(capsys, f"{GRID} --plan").out)
+    for name, text in {"sbatch": SBATCH, "fmab": FMAB}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    # An activated environment may use variables that are not set.
+    (folder / "activate").write_text(f'OLD="$NOT_SET"; export PATH="{folder}:$PATH"\n')
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "FMAB"))}
+    env |= {"FMAB_ENV": str(folder / "activate"), "SLURM_JOB_ID": "5"}
+    words = ["bash", str(script), "study.toml", "runs/s", "3", "--batch-free"]
+    process = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    submitted = (folder / "sbatch.log").read_text().splitlines()
+    found = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
+    assert found == [["--array=1-3"], ["--dependency=afterany:77"]]
+    common = "sweep study.toml --out runs/s --batch-free"
+    expected = [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
+    assert (folder / "fmab.log").read_text().splitlines() == expected
 
 
 # Two cells of 300 chunks: some seconds.
@@ -376,111 +388,3 @@ def test_the_plan_is_one_line_of_json(folder, capsys):
     said(capsys, f"{GRID} --out runs/a --worker 1/3")
     left = json.loads(said(capsys, words)[0])
     assert (left["chunks"], left["workers"], left["missing"]) == (8, 8, 80 - 4 * 8)
-
-
-SBATCH = """#!/bin/bash
-# Stands for Slurm: notes the words, runs the tasks of an array in turn, and says a number.
-echo "$*" >> "$LOG"
-while [[ $1 == --* ]]; do
-    [[ $1 == --array=1-* ]] && tasks=${1#--array=1-}
-    shift
-done
-export SLURM_JOB_ID=77
-if [[ -n ${tasks:-} ]]; then
-    for ((i = tasks; i >= 1; i--)); do
-        SLURM_ARRAY_TASK_COUNT=$tasks SLURM_ARRAY_TASK_ID=$i bash "$@" >> "$LOG.out" 2>&1
-    done
-else
-    bash "$@" >> "$LOG.out" 2>&1
-fi
-echo "77;cluster"
-"""
-
-
-def test_the_slurm_example_shares_a_small_study(folder, capsys, monkeypatch):
-    """Would catch a script that bash refuses, tasks without work, and work that no task does."""
-    script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
-    words = GRID.replace("--chunk 8", "").removeprefix("sweep ")
-    said(capsys, f"sweep {words} --save-study study.toml --out alone")
-    plan = said(capsys, "sweep study.toml --out runs/s --plan")[0]
-    bin_ = folder / "bin"
-    bin_.mkdir()
-    (folder / "plan.json").write_text(plan)
-    stubs = {
-        "sbatch": SBATCH,
-        # Its commands are run below, in this process.
-        "fmab": '#!/bin/bash\n[[ "$*" == *--plan ]] && cat plan.json || echo "$*" >> fmab.log\n',
-    }
-    for name, text in stubs.items():
-        (bin_ / name).write_text(text)
-        (bin_ / name).chmod(0o755)
-    # What activates an environment may use variables that are not set.
-    (folder / "activate").write_text(f'OLD="$NOT_SET"; export PATH="{bin_}:$PATH"\n')
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "FMAB"))}
-    env |= {"LOG": str(folder / "sbatch.log")}
-
-    def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", str(script), *shlex.split(words)],
-            env=env | more, capture_output=True, text=True, cwd=folder,
-        )  # fmt: skip
-
-    # Also from within a job that somebody works in.
-    activate = str(folder / "activate")
-    done = run("study.toml runs/s 3 --batch-free", FMAB_ENV=activate, SLURM_JOB_ID="5")
-    assert done.returncode == 0, done.stderr
-    assert "3 tasks in job 77\n" in done.stdout
-    submitted = (folder / "sbatch.log").read_text().splitlines()
-    found = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
-    assert found == [["--array=1-3"], ["--dependency=afterany:77"]]
-    ran = (folder / "fmab.log").read_text().splitlines()
-    common = "sweep study.toml --out runs/s --batch-free"
-    assert ran == [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
-    # Slurm signals the steps of a job, and no script, without the letter; fmab takes its place.
-    assert "\n#SBATCH --signal=B:TERM@" in script.read_text()
-    # Each task has something to compute, and the last call nothing.
-    written = [0]
-    for line in ran:
-        said(capsys, line.replace(" --batch-free", ""))
-        written.append(len(files("runs/s")))
-    assert written[0] < written[1] < written[2] < written[3] == written[4]
-    together, alone = open_sweep("runs/s").load(), open_sweep("alone").load()
-    xr.testing.assert_identical(together, alone)
-
-
-@pytest.mark.parametrize("part", [".", "chunks"])
-@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such rights here")
-def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
-    part, folder, monkeypatch, capsys
-):
-    """Would catch a traceback, a half-written chunk, or a sweep that cannot go on afterwards.
-
-    Mutant: `_stoppable` without its line for errors of the disk.
-    """
-    real, puts, root = Store.put, [], os.geteuid() == 0
-
-    def put(self: Store, *given: Any) -> Any:
-        puts.append(given)
-        if len(puts) == 3:
-            (self.path / part).chmod(0o555)
-            if root:
-                os.seteuid(65534)  # nobody, who has to heed rights
-        return real(self, *given)
-
-    monkeypatch.setattr(Store, "put", put)
-    try:
-        status = main(shlex.split(f"{GRID} --out run"))
-    finally:
-        if root:
-            os.seteuid(0)
-        (folder / "run" / part).chmod(0o755)
-    told = capsys.readouterr().err
-    last = told.splitlines()[-1]
-    assert status == 1 and "Traceback" not in told, told
-    assert "Permission denied; what is computed is kept; go on with: fmab sweep cdp" in last
-    assert len(list((folder / "run/chunks").glob("*.npz"))) in (2, 3)
-    assert [] == [name for name in os.listdir(folder / "run/chunks") if name.endswith(".tmp")]
-    monkeypatch.setattr(Store, "put", real)
-    for name in ("run", "other"):
-        assert main(shlex.split(f"{GRID} --out {name}")) == 0
-    assert files("run") == files("other")

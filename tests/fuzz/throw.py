@@ -1,4 +1,4 @@
-"""Throws made-up cases at every reader of files and every public callable; a process of its own.
+"""Throws random cases at every reader of files; a process of its own.
 
 Usage: throw.py KIND FIRST COUNT [KIND FIRST COUNT ...]. A case is made of its kind and its seed
 alone, so that a failure is repeated by ``throw.py KIND SEED 1``. Prints a line of JSON for each
@@ -13,7 +13,6 @@ Python's own floats.
 import csv
 import faulthandler
 import gzip
-import inspect
 import io
 import json
 import math
@@ -35,16 +34,13 @@ import numpy as np
 import pandas as pd
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import load_plugin, named
-from fmab_jax.analysis import pulls, uploads
-from fmab_jax.core import graphs, laws
-from fmab_jax.core.exchanges import Meter, View
+from fmab_jax.algorithms.base import named
+from fmab_jax.core import graphs
 from fmab_jax.errors import Refusal
-from fmab_jax.parameters import Real, Whole, parameters_of
+from fmab_jax.parameters import Real, parameters_of
 from fmab_jax.run import compilation
 from fmab_jax.sweeps import study_file
 
-OWN_LAWS = frozenset(laws.KNOWN)
 CASE_S = 20
 CASE_BYTES = 3 * 2**30
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
@@ -357,97 +353,8 @@ def graph(rng):
     return data.decode("utf-8", "replace")[:300], throw
 
 
-# --- Values ---
-
-
-def parameters(rng):
-    """A parameter of an algorithm, at its ends or hostile."""
-    owners = [named(each["name"]) for each in fmab.list_algorithms()]
-    owner = rng.choice([each for each in owners if parameters_of(each)])
-    name = rng.choice(list(parameters_of(owner)))
-    kind = parameters_of(owner)[name].kind
-    if isinstance(kind, (Real, Whole)) and rng.random() < 0.5:
-        # Only a whole number has a next one that is whole.
-        end = rng.choice([kind.low, kind.high])
-        step = 1 if isinstance(kind, Whole) else abs(np.spacing(min(abs(end), 1e300)))
-        value = end + rng.choice([-1, 0, 1]) * step if math.isfinite(end) else end
-        text = repr(value)
-    else:
-        text = rng.choice(list(doors.VALUES))
-        value = doors.VALUES[text]()
-    other = {"epsilon": 1.0} if name != "epsilon" and "epsilon" in parameters_of(owner) else {}
-    if name == "epsilon_message":
-        other = {}
-
-    def throw():
-        made = owner(**{name: value, **other})
-        if isinstance(kind, Real) and (found := getattr(made, name)) is not None:
-            low = kind.low < found if kind.open_low else kind.low <= found
-            high = found < kind.high if kind.open_high else found <= kind.high
-            endless = kind.none is not None and found == math.inf
-            same(type(found) is float and (endless or (low and high)), True, name)
-            same(found == value or found == float(str(value)), True, f"{name} of {text}")
-        if isinstance(kind, Whole) and (found := getattr(made, name)) is not None:
-            held = type(found), kind.low <= found <= kind.high, found == value
-            same(held, (int, True, True), name)
-        made.exchange(3)
-
-    return [owner.name, name, text], throw
-
-
-# --- What strangers write ---
-
-LAW = """from dataclasses import dataclass
-
-from fmab_jax.core.rewards import FiniteSupport
-
-
-@dataclass(frozen=True)
-class Coin(FiniteSupport):
-    name = {name}
-    levels = {levels}
-    {field}: float = {default}
-
-    def parameters(self, means, **traced):
-        return {probabilities}
-"""
-
-
-def law(rng):
-    """A file with a reward law whose numbers do not fit together, and a problem with it."""
-    label = f"thrown{rng.randrange(10**12)}"
-    fine = {"name": repr(label), "field": "scale", "default": "1.0", "levels": "(0.0, 1.0)"}
-    fine |= {"probabilities": "(1.0 - means, means)"}
-    hostile = {
-        "levels": ["(0.0, 2.0)", "(1.0, 0.0)", "(0.0,)", "(0.0, float('nan'))", "(0.0, 0.5, 1.0)"],
-        "probabilities": [
-            *("(means, means)", "(0.0 * means, means)", "means", "(1.0 - means, means, means)"),
-            *("(1.5 - means, means - 0.5)", "(means / 0.0, means)", "()", "('a', 'b')"),
-        ],
-    }
-    for place in rng.sample(list(fine), rng.choice([0, 0, 1, 1, 1, 2])):
-        fine[place] = rng.choice([*hostile.get(place, ()), *WRITTEN])
-    path = Path(f"{label}.py")
-    path.write_text(LAW.format(**fine), encoding="utf-8")
-
-    def throw():
-        # A refusal lists the laws that are known: not those of the cases before.
-        for other in [each for each in laws.KNOWN if each not in OWN_LAWS]:
-            del laws.KNOWN[other]
-        load_plugin(str(path))
-        means = np.array([0.25, 0.75])
-        law = fmab.Problem(means, agents=2, rewards=label).rewards
-        levels = (np.asarray(law.levels, float) - law.levels[0]) / np.ptp(law.levels)
-        chances = np.asarray([np.asarray(each, float) for each in law.parameters(means)])
-        same(bool(np.allclose(levels @ chances, means, atol=1e-6)), True, "means")
-        same(bool(np.allclose(chances.sum(0), 1) and (chances >= 0).all()), True, "probabilities")
-        same(bool(law.low <= levels.min() and levels.max() <= law.high), True, "range")
-
-    return fine, throw
-
-
-EVERY = (means_csv, means_npz, ratings, netcdf, study, graph, parameters, api, plugin, law)
-KINDS = {each.__name__: each for each in (*EVERY, exchange)}
+KINDS = (means_csv, means_npz, ratings, netcdf, study, graph)
+KINDS = {kind.__name__: kind for kind in KINDS}
 
 
 def outcome(throw):
@@ -474,8 +381,6 @@ def main():
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
     warnings.simplefilter("ignore")
     compilation.compile_program = doors.Executable()
-    for each in (uploads.Uploads, pulls.Releases, pulls.Actions):
-        each.draw = doors.Executable()
     try:
         import resource
 

@@ -133,24 +133,6 @@ def test_static_parts_that_differ_have_other_statements():
     assert None not in statements and len(statements) == len(values)
 
 
-def test_what_was_used_longest_ago_makes_room(place, run, monkeypatch):
-    """Would catch a folder that grows for ever, or the newest program removed."""
-    run()
-    (first,) = place.iterdir()
-    (place / "others").write_bytes(b"1" * 10**6)
-    os.utime(first, (1, 1))
-    run(fmab.ucb1(pooled=True))
-    second = max(place.glob("traced-*"), key=lambda path: path.stat().st_mtime)
-    os.utime(second, (2, 2))
-    run()  # is read, and so used last
-    run(fmab.kl_ucb())
-    third = max(place.glob("traced-*"), key=lambda path: path.stat().st_mtime)
-    left = {first.name, third.name, "others"}
-    monkeypatch.setattr(cache, "_MOST_BYTES", first.stat().st_size + third.stat().st_size)
-    cache._bounded(place)
-    assert {path.name for path in place.iterdir()} == left
-
-
 def test_programs_are_kept_where_only_their_owner_writes(tmp_path, monkeypatch):
     """Would catch programs loaded from a folder that others can write, another folder than the one
     that was told, or programs that are never kept."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 
 import h5py
@@ -92,28 +91,6 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
     assert f": must be a result of schema 5; {words}" in said and "\n" not in said
 
 
-def test_an_existing_file_is_replaced_only_on_request(tmp_path):
-    """Would catch an older result lost to a name used twice, or a link that is written through."""
-    path = fmab.save(result(), tmp_path / "x.nc")
-    before = path.read_bytes()
-    refuses(
-        r"must be a new name; .*overwrite=True \(--overwrite\)$", fmab.save, result(seed=1), path
-    )
-    refuses("^overwrite='no': must be True or False", fmab.save, result(), path, overwrite="no")
-    assert path.read_bytes() == before
-    assert fmab.save(result(seed=1), path, overwrite=True) == path
-    assert fmab.load(path).attrs["seed"] == 1
-    link, target = tmp_path / "link.nc", tmp_path / "target.nc"
-    link.symlink_to(target)
-    refuses("must be a new name", fmab.save, result(), link)
-    fmab.save(result(), link, overwrite=True)
-    assert not link.is_symlink() and not target.exists()
-    (tmp_path / "folder.nc").mkdir()
-    refuses("a folder has that name", fmab.save, result(), tmp_path / "folder.nc", overwrite=True)
-    refuses("it holds a NUL character", fmab.save, result(), "a\0b.nc")
-    assert sorted(os.listdir(tmp_path)) == ["folder.nc", "link.nc", "x.nc"]
-
-
 def test_the_longest_names_can_be_written(tmp_path):
     """Would catch a temporary name that is too long where the name itself is not."""
     for name in ("a" * 252 + ".nc", "ä" * 126 + ".nc"):
@@ -170,19 +147,6 @@ def test_what_a_file_would_not_give_back_is_not_written(tmp_path, what):
 
 
 SMALL = {"horizon": 10, "seeds": 2, "agents": 2, "arms": 2}
-
-
-def test_labels_may_be_long_and_titles_many(tmp_path):
-    """Would catch a limit on what files hold well, and on titles that are joined."""
-
-    def named(number):
-        owner = dataclasses.make_dataclass("Mine", [], bases=(fmab.ucb1,), frozen=True)
-        owner.name, owner.title = f"mine{number}", f"{number} {'x' * 600}"
-        return owner
-
-    data = fmab.sweep({4097 * "x": named(1), "äöü": named(2)}, **SMALL)
-    assert fmab.load(fmab.save(data, tmp_path / "x.nc")).identical(data)
-    assert data.algorithm.values.tolist() == [4097 * "x", "äöü"] and len(data.attrs["title"]) < 1000
 
 
 @pytest.mark.parametrize("place", [slice(None), [1], 0, 1], ids=str)

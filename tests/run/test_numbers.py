@@ -108,19 +108,3 @@ def test_numbers_of_index_policies_are_those_of_their_exchange(name):
     data = fmab.simulate(algorithm, fmab.Problem.uniform(3, 4), 59, 4, times=3)
     assert data.rounds_made.values.tolist() == [rounds] * 4
     assert data.numbers_sent.values.tolist() == [rounds * each] * 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_a_sweep_tells_the_numbers_of_each_configuration(keep):
-    """Would catch a cell's arms multiplied by the vectors of another cell's exchange."""
-    grid = dict(epsilon=None, participation=[0.4, 1], horizon=[1000, HORIZON], seeds=3)
-    data = fmab.sweep(fmab.cdp_mab, CERTAIN, keep=keep, progress=False, **grid)
-    found = data.numbers_sent.mean("seed") if keep == "curves" else data.numbers_sent_mean
-    for share, vectors in ((0.4, 2), (1, 5)):
-        for horizon in (1000, HORIZON):
-            expected = vectors * sum(arms_of_rounds(horizon, vectors, 0))
-            assert float(found.sel(participation=share, horizon=horizon)) == expected
-    assert found.values.min() > 0
-    if keep == "summary":
-        assert (data.numbers_sent_variance == 0).all()

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import threading
 import time
 from pathlib import Path
@@ -24,12 +23,8 @@ from refusals import refuses
 
 import fmab_jax as fmab
 from fmab_jax import elimination
-from fmab_jax.core.backend import traced_for
-from fmab_jax.core.scope import own_settings
-from fmab_jax.parameters import Real
 from fmab_jax.run import batches, cache, compilation, configs
 from fmab_jax.run import resources as run_resources
-from fmab_jax.sweeps import layout
 
 PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -196,60 +191,6 @@ def test_many_devices_give_the_bits_of_one_and_never_talk(devices):
         assert lines[path].split() == here, path
 
 
-def inside(equation):
-    """Returns the programs that an operation of a traced program runs."""
-    parts = list(equation.params.values())
-    leaves = jax.tree.leaves(parts, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"))
-    programs = [getattr(leaf, "jaxpr", leaf) for leaf in leaves]
-    return [program for program in programs if hasattr(program, "eqns")]
-
-
-def depth_and_branches(program):
-    """Returns how deep the loops of a traced program lie, and how often it branches."""
-    depth = branches = 0
-    for equation in program.eqns:
-        name = equation.primitive.name
-        found = [depth_and_branches(each) for each in inside(equation)]
-        deepest = max([each for each, _ in found], default=0)
-        # The passes of a scan are counted: nobody is asked whether it is over.
-        depth = max(depth, deepest + (name == "while"))
-        branches += sum(each for _, each in found) + (name == "cond")
-    return depth, branches
-
-
-# How deep loops may lie where each step waits for the host: epochs, and packed samples. Agents that
-# report are drawn one after another; where agents differ, so are those whose laws are in doubt.
-DEPTHS = {"pooled": 2, "waiting": 2, "alone": 2, "drawn": 3, "unequal": 4}
-
-
-@pytest.mark.parametrize("platform", quick.only(["gpu", "tpu"], "gpu"))
-@pytest.mark.parametrize("path", quick.only(DEPTHS, "pooled", "waiting", "drawn"))
-def test_the_program_of_an_accelerator_has_few_loops(path, platform):
-    """Would catch a sampler that loops, or branches, where each question waits for the host; and a
-    program that is no program of an accelerator: one with a callback, or a list of arms."""
-    algorithm, problem = (PATHS["pooled"], UNEQUAL) if path == "unequal" else (PATHS[path], PROBLEM)
-    config = configs.bind(algorithm, problem, 20_000)
-    arrays = jax.tree.map(lambda x: np.stack([x] * 8), config.arrays)
-    arguments = *arrays, *np.zeros((2, 8), np.uint32)
-
-    def traced(platform):
-        def many(*given):
-            with traced_for(platform):
-                return compilation.many_trials(*given)
-
-        return jax.jit(many).trace(*arguments)
-
-    with own_settings():
-        depth, branches = depth_and_branches(traced(platform).jaxpr.jaxpr)
-        mine, more = depth_and_branches(traced("cpu").jaxpr.jaxpr)
-        name = {"gpu": "cuda"}.get(platform, platform)
-        text = traced(platform).lower(lowering_platforms=(name,)).as_text()
-    assert depth <= DEPTHS[path] < mine and branches <= 1 and branches <= more
-    assert "stablehlo.while" in text and "callback" not in text
-    # XLA cannot round the float64 that it makes of two float32 for a TPU.
-    assert ("reduce_precision" in text) == (platform == "gpu")
-
-
 def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program; a
     second tracing of the loop inside one compilation, or one per batch."""
@@ -378,32 +319,6 @@ def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch)
     assert found == (size, number, min(lanes, number), result * trials, 10**6)
 
 
-def test_a_batch_has_the_memory_that_its_program_takes(monkeypatch):
-    """Would catch a batch that is larger than the memory for it, one that is halved too often, one
-    counted for a single lane where two run, results forgotten, and a want that is not refused."""
-    config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=100)
-    device = (jax.devices()[0],)
-
-    def taken(batch):
-        sizes = compilation.compile_program(config.program, batch, device).memory_analysis()
-        return sizes.temp_size_in_bytes + sizes.output_size_in_bytes
-
-    def fit(available, lanes, batch=256, result_bytes=0):
-        monkeypatch.setattr(run_resources, "available_bytes", lambda: int(available))
-        sizes = compilation.Sizes(batch, 1, lanes)
-        return compilation.fit_sizes(config.program, sizes, device, result_bytes)[::2]
-
-    assert taken(256) < 2 * taken(128) < 4 * taken(64) < 2 * taken(256)
-    assert fit(0, 2) == (256, 2)  # unknown
-    room = 2 * taken(128) / run_resources.BATCHES + 10
-    assert [fit(room, lanes) for lanes in (1, 2, 3)] == [(256, 1), (128, 2), (64, 3)]
-    assert fit(room, 2, 100) == (100, 2)
-    assert fit(10 * room, 1, result_bytes=int(9 * room - taken(64)) - 10) == (64, 1)
-    least = 2 * taken(2) / run_resources.BATCHES + 10
-    assert fit(least, 8) == (2, 2)
-    refuses("memory=.*GB.* use fewer agents or arms", fit, least / 4, 1)
-
-
 def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
     """Would catch rewards that are counted in 48 bits, of one configuration of many; and a GPU that
     is refused as well."""
@@ -529,41 +444,3 @@ def test_the_papers_round_count():
     problem = fmab.Problem.uniform(agents=50, arms=100)
     central = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 512, times=2)
     assert 3.8 < float(central.rounds_made.mean()) < 4.3
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is told elsewhere")
-def test_a_million_seeds_stay_within_memory():
-    """Would catch memory that grows with the seeds beyond the results themselves."""
-    code = (
-        "import re, fmab_jax as fmab\n"
-        "p = fmab.Problem.uniform(50, 100)\n"
-        "d = fmab.simulate(fmab.cdp_mab(1.0), p, 10**6, 10**6, times=10)\n"
-        # Of this program alone: ru_maxrss also knows the process that it was started from.
-        "status = open('/proc/self/status').read()\n"
-        "print(re.search(r'VmHWM:\\s*(\\d+)', status)[1], d.sizes['seed'])\n"
-    )
-    kilobytes, seeds = map(int, fresh.script(code, timeout=900).split())
-    assert seeds == 10**6 and kilobytes < 2_000_000
-
-
-@pytest.mark.parametrize("name", ["agents", "horizon", "problem", "seeds", "title", "seed"])
-def test_a_parameter_has_no_name_of_the_study(name):
-    """Would catch a parameter that is taken for a size, a number of seeds or a dimension."""
-    field = fmab.parameter(Real(low=0, high=10), "x", default=2.0)
-    about = {"__annotations__": {name: float}, name: field, "__module__": __name__}
-    owner = dataclasses.dataclass(frozen=True)(type("Own", (fmab.uniform_play,), about))
-    allowed = rf"^Own\.{name}=a parameter: must be a name that nothing else has"
-    for way in (
-        lambda: fmab.simulate(owner(**{name: 3.0}), PROBLEM, 100, 2),
-        lambda: fmab.sweep(owner, PROBLEM, horizon=100, seeds=2),
-    ):
-        refuses(allowed, way)
-
-
-def test_a_trial_may_be_larger_than_a_file(monkeypatch):
-    """Would catch a chunk of no trials, which is refused as if somebody had asked for it."""
-    usual = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
-    monkeypatch.setattr(layout, "MOST_BYTES", 100)
-    small = fmab.simulate(fmab.uniform_play(), PROBLEM, 100, 5)
-    np.testing.assert_array_equal(small.regret, usual.regret)

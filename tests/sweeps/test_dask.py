@@ -1,21 +1,15 @@
 """Sweeps on Dask workers: the bytes of one process, whatever happens to workers and scheduler."""
 
 import contextlib
-import functools
 import json
 import os
 import pickle
 import shlex
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-from pathlib import Path
 
-import numpy as np
 import pytest
 from refusals import refuses
 from test_sweeps import PROBLEM, Counted, computed, files, swept, values
@@ -257,50 +251,6 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
         assert line in capsys.readouterr().err
 
 
-@contextlib.contextmanager
-def listening(answer):
-    """Accepts connections; answers the first bytes with something, or with nothing, ever."""
-    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as stack:
-
-        def serve():
-            with contextlib.suppress(OSError):  # when it is closed
-                while True:
-                    there = stack.enter_context(server.accept()[0])
-                    if answer is not None:
-                        there.recv(16)
-                        there.sendall(answer)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-
-
-@pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x01" * 99])
-def test_who_is_no_scheduler_is_not_waited_for(answer, monkeypatch, capsys, tmp_path):
-    """Would catch a sweep that hangs, or a traceback, where something else listens.
-
-    Mutants: the greeting without its time limit; MemoryError not caught.
-    """
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(clusters, "_CONNECT_S", 0.3)
-    words = "sweep cdp --agents 3 --arms 3 --horizon 200 --seeds 2 --epsilon 1 --scheduler".split()
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.alarm(20)
-    try:
-        with listening(answer) as address:
-            Path("s.json").write_text(json.dumps({"address": f"tcp://{address}"}))
-            for given in (f"tcp://{address}", address, "s.json"):
-                assert main([*words, given]) == 2
-                told = capsys.readouterr().err
-                assert told.count("\n") == 1 and len(told) < 400, told
-                line = f"--scheduler {given}: must be the address of a running Dask scheduler"
-                assert line in told and "start one, with: dask scheduler (" in told, told
-                assert address in told
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-    assert sorted(os.listdir()) == ["s.json"]
-
-
 def test_a_worker_with_a_gpu_summarises_there(monkeypatch):
     """Would catch curves that a worker brings back where only a summary is wanted, and
     compilations in this process that are counted twice."""
@@ -353,39 +303,6 @@ def test_workers_join_before_and_during_a_sweep(tmp_path, whole):
         assert files(tmp_path / "run") == files(whole)
 
 
-def joins_late(stack, client, folder):
-    """Starts a third worker, whose packages are those of a folder."""
-    words = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
-    late = subprocess.Popen(
-        [*words, "--nthreads", "1", "--no-dashboard", "--no-nanny"], cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(folder)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    stack.enter_context(late)
-    stack.callback(late.terminate)
-    client.wait_for_workers(3)
-    time.sleep(2 * clusters._POLL_S)
-
-
-@pytest.mark.slow
-def test_a_late_worker_of_another_version_is_named(tmp_path, client):
-    """Would catch chunks of two versions in one store.
-
-    Mutant: `_open` without the look at versions.
-    """
-    package = Path(fmab.__file__).parent
-    shutil.copytree(package, tmp_path / "fmab_jax", ignore=shutil.ignore_patterns("__pycache__"))
-    init = tmp_path / "fmab_jax/__init__.py"
-    init.write_text(init.read_text().replace(f'"{fmab.__version__}"', '"0.0.9"'))
-    with contextlib.ExitStack() as stack:
-        join = functools.partial(joins_late, stack, client, tmp_path)
-        own = fmab.__version__
-        line = rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {own}"
-        refuses(line, swept, tmp_path / "run", teller=Told(2, join), chunk=2, client=client)
-    while len(client.nthreads()) > 2:
-        time.sleep(0.1)
-
-
 @contextlib.contextmanager
 def scheduler_and_worker(folder, of_scheduler):
     """Starts the two as processes; gives the scheduler's process and the file that it wrote."""
@@ -419,17 +336,3 @@ def test_a_lost_scheduler_ends_in_one_line_and_a_store_that_goes_on(tmp_path, wh
     assert 3 <= len(files(tmp_path / "run")) < 20
     swept(tmp_path / "run", chunk=4)
     assert files(tmp_path / "run") == files(whole)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("plug_ins")
-def test_a_chunk_that_kills_its_workers_is_told(tmp_path, client):
-    """Would catch a sweep that kills worker after worker and never says why."""
-    mine = loaded(tmp_path / "killer.py", "killing_there", "__import__('os')._exit(9)")
-    line = r"workers died again and again over one chunk \(killing_there, seeds 0 to 3\): give them"
-    with pytest.raises(ChildProcessError, match=line):
-        fmab.sweep(
-            mine, PROBLEM, epsilon=1, seeds=4, store=tmp_path / "run", **SMALL, client=client
-        )
-    assert np.size(list((tmp_path / "run" / "chunks").iterdir())) == 0
-    client.wait_for_workers(2)

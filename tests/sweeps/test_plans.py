@@ -3,11 +3,9 @@
 import pytest
 from refusals import refuses
 
-from fmab_jax.errors import Refusal
-from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress, runner
+from fmab_jax.sweeps import chunks, claims, cluster, grid, layout, progress
 from fmab_jax.sweeps import work as work_module
 from fmab_jax.sweeps.precision import until_precise
-from fmab_jax.sweeps.progress import Plan
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import collect_provenance, state
 
@@ -62,26 +60,6 @@ def test_a_share_is_rounded_up(cells, seeds, workers, most):
     trials = sum(stop - start for _, start, stop in every)
     assert len(every) == len(set(every)) and trials == cells * seeds
     assert all(len(b.cells) * (b.stop - b.start) <= most for each in blocks for b in each)
-
-
-@pytest.mark.parametrize(
-    "changes, refused",
-    [
-        ({"disk_bytes": 900, "free_bytes": 1000}, None),
-        ({"disk_bytes": 901, "free_bytes": 1000}, "disk"),
-        ({"disk_bytes": 10**9, "free_bytes": 0}, None),  # unknown
-        ({"memory_bytes": 900, "available_bytes": 1000}, None),
-        ({"memory_bytes": 901, "available_bytes": 1000}, "memory"),
-        ({"memory_bytes": 10**9, "available_bytes": 0}, None),
-    ],
-)
-def test_nine_tenths_of_what_is_free_may_be_taken(changes, refused):
-    """Would catch a sweep that fills the disk or the memory, or one refused for the other."""
-    plan = Plan(5, 5, False, 5, 1, 25, 25, 1, 100, 10**4, 100, 10**4)._replace(**changes)
-    if refused is None:
-        return runner._refuse_what_does_not_fit(plan, study())
-    with pytest.raises(Refusal, match=f"^{refused}=.*: must be at most 90 % of the 1 kB free"):
-        runner._refuse_what_does_not_fit(plan, study())
 
 
 @pytest.mark.parametrize("worker", [None, (1, 3), (3, 3)])

@@ -1,7 +1,6 @@
 """Telling progress never decides a run: standard error that is closed, full, or gone."""
 
 import io
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,44 +71,6 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
     everything(teller)
     shown = "terminal" if terminal and isinstance(stream, Broken) else "lines"
     assert teller._where == shown and teller._done == 6
-
-
-class Terminal(io.StringIO):
-    """A terminal, in memory."""
-
-    def isatty(self):
-        """Says that it is one."""
-        return True
-
-
-def last(text):
-    """Returns the last line that a terminal shows, without its bar."""
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
-    line = plain.replace("\r", "\n").rstrip().rpartition("\n")[2]
-    return " ".join(re.split(r"[\s━╸╺]+|-{5,}", line)).replace("  ", " ")
-
-
-def test_a_bar_tells_how_far_it_is(monkeypatch):
-    """Would catch a bar without numbers, one that still says "compiling", or is left behind."""
-    heard = Terminal()
-    monkeypatch.setattr(sys, "stderr", heard)
-    monkeypatch.setenv("COLUMNS", "120")
-    with progress_of(None) as bar:
-        bar.planned(PLAN)
-        bar.extended(20)
-        bar.compiling(1, 1)
-        bar._bar.refresh()
-        assert re.match(r"compiling 1/1\s+0/20", last(heard.getvalue()))
-        bar.advanced(8)
-        bar.written(1)
-        bar.damaged("a line [b] of its own")
-        bar._bar.refresh()
-        end = last(heard.getvalue())
-        assert re.match(r"trials\s+8/20", end) and end.endswith("1 of 2 configurations done")
-    text = heard.getvalue()
-    assert "a line [b] of its own\n" in text.replace("\r", "")
-    # The last thing is that the line is wiped out.
-    assert text.endswith("\x1b[2K")
 
 
 def test_lines_come_now_and_then(monkeypatch):

@@ -11,22 +11,11 @@ import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli import stated
 from fmab_jax.sweeps import claims, grid
-from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import state
 
 KEEPS = ("curves", "summary")
 STUDY = dict(agents=4, arms=3, horizon=2000, times=6, epsilon=[0.5, None], chunk=8, batch=8)
-
-
-class Told(Progress):
-    """Notes what is damaged."""
-
-    def __init__(self):
-        self.lines = []
-
-    def damaged(self, line):
-        self.lines.append(line)
 
 
 def swept(store, keep, **changes):
@@ -112,17 +101,3 @@ def test_chunks_say_what_they_were_made_by(tmp_path, monkeypatch):
     changes = {"epsilon": [0.5, None, 2.0], "allow_changes": ["epsilon", "numpy"]}
     data = swept(tmp_path / "s", "curves", **changes)
     assert data.attrs["numpy_version"] == f"1.0, {np.__version__}"
-
-
-def test_a_sweep_goes_on_in_a_folder_with_hidden_files_or_without_chunks(stores, tmp_path):
-    """Would catch a new folder that a file manager has looked into, or a bare copy, refused."""
-    store = tmp_path / "s"
-    store.mkdir()
-    (store / ".DS_Store").write_text("")
-    first = swept(store, "curves").load()
-    assert first.equals(fmab.open_sweep(stores / "curves").load())
-    shutil.rmtree(store / "chunks")
-    told = Told()
-    again = swept(store, "curves", progress=told)
-    np.testing.assert_array_equal(again.regret, first.regret)
-    assert told.lines == []  # what has no file was never there

@@ -18,7 +18,7 @@ from fmab_jax.analysis import bands, device_summary, summary
 from fmab_jax.analysis.bands import moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.run import resources
-from fmab_jax.sweeps import chunks, results
+from fmab_jax.sweeps import results
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.results import open_results, open_sweep
 from fmab_jax.sweeps.store import Entry, Store
@@ -593,21 +593,6 @@ def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeyp
     if kind == "simultaneous":
         tables = (final_table(data, server_price=25) for data in (streamed, curves))
         xr.testing.assert_identical(*tables)
-
-
-def test_a_band_reads_each_chunk_a_few_times(stores, monkeypatch, reads):
-    """Would catch a stream that holds all curves, or reads whole curves for every block."""
-    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
-    monkeypatch.setattr(bands, "_CHUNK", 80)  # as many as a chunk holds
-    monkeypatch.setattr(chunks, "_AT_HAND", 1)
-    data = open_sweep(stores / "curves", chunks="store")
-    regret = data.regret.isel(epsilon=0, rounds=1).drop_vars(EVENTS)
-    # Sums and squares; products, or as many blocks of slots; the docs say these numbers.
-    for kind, passes in (("pointwise", 2), ("simultaneous", 3), ("quantile", 2 + 3)):
-        reads.clear()
-        fmab.confidence_band(regret, kind=kind)
-        # Of three chunks; the last one of a pass may be at hand for the next.
-        assert len(set(reads)) == 3 and 3 * passes - passes < len(reads) <= 3 * passes + 1
 
 
 def test_chunks_of_an_unfinished_sweep_and_bad_ones(stores, tmp_path, monkeypatch):

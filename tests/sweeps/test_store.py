@@ -247,21 +247,6 @@ def test_no_bit_of_the_manifest_or_the_header_can_flip_unseen(tmp_path):
         target.write_bytes(data)
 
 
-def test_a_damaged_chunk_that_is_set_aside_is_absent(tmp_path):
-    """Would catch damage that is believed where another chunk has the same seeds."""
-    folder = Store(tmp_path / "run", create=True)
-    entry = fill_store(folder.path, CHUNKS[:2])[CHUNKS[0]]
-    for number in range(2):
-        folder.file_of(entry.chunk).write_bytes(b"x" * number)
-        folder.set_aside(entry)
-        assert [one.chunk for one in folder.entries()[0]] == CHUNKS[1:2]
-        kept = folder.file_of(entry.chunk).with_suffix(".damaged")
-        assert kept.read_bytes() == b"x" * number
-        with folder.writing():
-            folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
-        assert len(folder.entries()[0]) == 2
-
-
 def test_the_last_put_of_a_chunk_wins(tmp_path, monkeypatch):
     """Would catch an order taken from file names, or from a clock that was set back in between."""
     folder = Store(tmp_path / "run", create=True)
@@ -335,7 +320,6 @@ def test_only_a_store_is_opened(tmp_path):
     fill_store(tmp_path / "run", CHUNKS[:1])
     (tmp_path / "run" / "figure.png").write_text("")
     assert len(Store(tmp_path / "run").entries()[0]) == 1
-
 
 
 def test_what_is_no_chunk_is_damaged(tmp_path):

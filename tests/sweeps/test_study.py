@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.cli import main as cli
-from fmab_jax.cli import stated
 from fmab_jax.core import exchanges
 from fmab_jax.run import cache
-from fmab_jax.sweeps import study, study_file
+from fmab_jax.sweeps import study
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.study import state
 
@@ -106,59 +104,6 @@ def test_the_last_axis_is_the_fastest():
 
 # ---------------------------------------------------------------------------------------------
 # Identities.
-
-# (words after "fmab sweep", the same in Python).
-SAME = [
-    (
-        "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5",
-        ("cdp", {}),
-    ),
-    (
-        "cdp --agents 2 --arms 2 --horizon 1e6 1e3 --seeds 1e2 --epsilon .1 none --rounds none 3",
-        ("cdp", dict(horizon=[10**6, 1000], seeds=100, times=100, epsilon=[0.1, None])
-         | dict(rounds=[None, 3])),
-    ),
-    (
-        "cdp --epsilon 0.5 inf --participation 0.5 1 --agents 2 4 --arms 2 --horizon 50 --seeds 2",
-        ("cdp", dict(agents=[2, 4], epsilon=[0.5, math.inf], participation=(0.5, 1.0), times=100)),
-    ),
-    (
-        "ddp --graph ring star --agents 5 --arms 2 --horizon 50 --seeds 3 --times 5 10 --log-time",
-        ("ddp", dict(agents=5, graph=["ring", "star"], seeds=3, times=(5, 10), spacing="log")),
-    ),
-    (
-        "hdp --agents 6 --arms 2 --horizon 50 --seeds 2 --times 5 --components 3x2:star "
-        "--weights components",
-        ("hdp", dict(agents=6, components="3x2:star", weights="components")),
-    ),
-    (
-        "single --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --epsilon-message 4 "
-        "--instance-gap 0.1 --spread 0 1 --root-seed 7",
-        ("single", dict(epsilon=OUT, epsilon_message=4, instance_gap=0.1, root_seed=7)
-         | dict(spread=np.array([0, 1]))),
-    ),
-    (
-        "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --keep summary --until 0.1 "
-        "--max-seeds 8 --fixed-instance 3 --schedule-gap 0.25",
-        ("cdp", dict(keep="summary", until=until_precise(0.1, max_seeds=8), fixed_instance=3)
-         | dict(schedule_gap=0.25)),
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("words", "python"), SAME, ids=[words[:30] for words, _ in SAME])
-def test_options_toml_and_python_state_the_same_study(words, python, tmp_path):
-    """Would catch a default, a type or an order that one of the three ways adds or drops."""
-    _, command = cli.find(["sweep", *words.split()])
-    options, typed = cli.parse(command)
-    document = stated.document(options, command.subject, typed)
-    path = study_file.write_study(document, tmp_path / "study.toml")
-    algorithm, changes = python
-    expected = small(algorithm, **changes)
-    for found in (document, study_file.read_study(path)):
-        made = study_file.study_of(found)
-        assert (made.hash, made.shape) == (expected.hash, expected.shape)
-        assert made.describe() == expected.describe()
 
 
 # What changes every cell's numbers.

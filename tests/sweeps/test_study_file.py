@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import tomllib
 from pathlib import Path
@@ -187,29 +186,6 @@ def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
     assert len(said) < 400 and said.isprintable()
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("folder.toml", "a TOML file; "),
-        ("s.toml/x.toml", "a readable TOML file; "),
-        ("pipe.toml", "a TOML file; "),
-        ("device.toml", "a TOML file; "),
-    ],
-)
-def test_a_path_without_a_study_is_refused(path, reason, tmp_path, monkeypatch):
-    """Would catch an OSError, a reason that is not the system's, a pipe that is waited for."""
-    monkeypatch.chdir(tmp_path)
-    Path("folder.toml").mkdir()
-    Path("s.toml").write_text(PLAIN)
-    if hasattr(os, "mkfifo"):
-        os.mkfifo("fifo")
-        Path("pipe.toml").symlink_to("fifo")
-        Path("device.toml").symlink_to("/dev/zero")
-    elif path in ("pipe.toml", "device.toml"):
-        pytest.skip("there are no pipes here")
-    assert f": must be {reason}" in refused(read_study, path)
-
-
 def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     """Would catch means read as coins' before the law is known, or ratings that a law replaces."""
     monkeypatch.chdir(tmp_path)
@@ -229,27 +205,6 @@ def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
     for law in ("gaussian:0.1", "bernoulli"):
         with pytest.raises(ValueError, match=f"^rewards='{law}': must be left out with a f"):
             asked_for(f'means = "r.npz"\nrewards = "{law}"')
-
-
-@pytest.mark.parametrize("text", ["1e6", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
-def test_a_value_is_the_same_in_a_file_and_after_a_flag(text, tmp_path):
-    """Would catch 1e3 or none read in two ways: the same sweep kept twice."""
-    written = '"none"' if text == "none" else text
-    cases = [("epsilon", "--epsilon", epsilon(written))]
-    if text not in ("none", "inf", "0.25", "1e-3"):
-        cases += [
-            ("horizon", "--horizon", horizon(written)),
-            ("root_seed", "--root-seed", changed(f"root_seed = {written}")),
-            ("fixed_instance", "--fixed-instance", changed(problem=f"fixed_instance = {written}")),
-        ]
-    for name, flag, file in cases:
-        path = tmp_path / f"{name}.toml"
-        path.write_text(file)
-        words = ["sweep", "cdp", flag, text]
-        for other, value in BASE.items():
-            if other != name:
-                words += [f"--{other}", str(value)]
-        assert study_of(read_study(path)).hash == of_options(words).hash
 
 
 def of_options(words: list[str]) -> Any:

@@ -1,9 +1,7 @@
 """Sweeps: what is computed, what is kept, what is computed again, and that bytes never differ."""
 
 import hashlib
-import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +15,6 @@ import fmab_jax as fmab
 from fmab_jax.run import compilation, resources
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps import work
-from fmab_jax.sweeps.store import Store
 
 PROBLEM = fmab.Problem.uniform(agents=3, arms=3)
 # 2 x 2 cells of one array shape; small chunks, so that there are several.
@@ -151,35 +148,6 @@ def test_another_size_of_chunk_computes_nothing_again(tmp_path, keep):
     assert teller.trials == 0
     data = swept(tmp_path / "run", 26, teller, keep=keep, chunk=8)
     assert teller.trials == 4 * 6 and (data.seeds == 26).all()
-
-
-def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_path, monkeypatch):
-    """Would catch a program that waits until the one before has run, and one that cannot be
-    compiled costing the chunks of another, or told as compiling."""
-    real, begun, told = compilation.compile_program, [], []
-
-    def compile_program(program, *sizes):
-        if program not in begun:
-            begun.append(program)
-        # That of agents of which only some report, which is no larger and comes after.
-        if "SinceHeard" in str(program.structure):
-            raise ValueError("no such program")
-        return real(program, *sizes)
-
-    class Notes(Counted):
-        def compiling(self, place, programs):
-            told.append((place, programs))
-
-        def written(self, cells_done):
-            told.append(len(begun))
-
-    compile_program.cache_info = real.cache_info
-    monkeypatch.setattr(compilation, "compile_program", compile_program)
-    with pytest.raises(ValueError, match="no such program"):
-        swept(tmp_path / "run", participation=[1, 0.5], teller=Notes())
-    assert len(files(tmp_path / "run")) == 4
-    # A program that is compiled already is not told.
-    assert {entry for entry in told if entry != (1, 2)} == {2}
 
 
 def test_equal_cells_are_computed_once():
@@ -381,51 +349,6 @@ def test_until_stops_at_the_same_place_where_workers_share_the_seeds(tmp_path):
         shared = swept(tmp_path / "shared", 20, worker=(index, 2), **options)
     assert (shared.seeds == data.seeds).all()
     assert values(shared.drop_vars("relative_width")) == values(data.drop_vars("relative_width"))
-
-
-def fresh(script, *words, devices):
-    """Starts a script in an interpreter of its own, with so many virtual devices."""
-    root = Path(__file__).parent
-    env = os.environ | {
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-        "PYTHONPATH": str(root.parents[1]),
-    }
-    return subprocess.Popen(
-        [sys.executable, "-c", script, str(root), *words],
-        env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-
-
-DISTRIBUTED = """
-import sys
-sys.path[:0] = [sys.argv[1], sys.argv[1] + "/.."]
-import jax
-process, port, folder = int(sys.argv[2]), sys.argv[3], sys.argv[4]
-jax.distributed.initialize(f"127.0.0.1:{port}", 2, process)
-assert jax.process_count() == 2 and len(jax.devices()) > len(jax.local_devices())
-from test_sweeps import swept
-swept(folder, worker=(jax.process_index() + 1, jax.process_count()))
-try:
-    swept(None, devices=jax.devices())
-except ValueError as error:
-    print(error)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.as_users_have_it
-def test_processes_of_one_program_take_their_shares(tmp_path):
-    """Would catch a worker that waits for its colleagues' devices, or takes them."""
-    swept(whole := tmp_path / "whole")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    run = tmp_path / "run"
-    processes = [fresh(DISTRIBUTED, str(i), port, str(run), devices=2) for i in (0, 1)]
-    told = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], told[0][-900:] + told[1][-900:]
-    assert all("devices=...: must be devices of this process" in text for text in told)
-    assert swept(run).equals(swept(whole)) and files(run) == files(whole)
 
 
 @pytest.mark.slow
