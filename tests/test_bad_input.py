@@ -190,23 +190,3 @@ def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
         "use fewer agents or arms",
         line,
     )
-
-
-@pytest.mark.parametrize("content", [b"", b"no netCDF", b"\x89HDF\r\n\x1a\n" + 200 * b"\0"])
-def test_a_file_that_is_no_result_is_refused(content, tmp_path):
-    """Would catch an empty, foreign or cut file that is read, or ends in a traceback of h5py."""
-    path = tmp_path / "x.nc"
-    path.write_bytes(content)
-    line = refused(fmab.load, path)
-    assert line.startswith("path='") and "\n" not in line
-    assert ": must be a readable result; " in line
-
-
-def test_another_netcdf_file_is_refused(tmp_path):
-    """Would catch somebody else's netCDF file taken for a result."""
-    path = tmp_path / "x.nc"
-    xr.Dataset({"regret": ("time", [1.0])}).to_netcdf(path, engine="h5netcdf")
-    line = refused(fmab.load, path)
-    # Long paths are cut in messages.
-    assert line.startswith(f"path={repr(str(path))[:77]}")
-    assert ": must be a result of fmab_jax.save; " in line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import functools
 import json
 import os
 import re
@@ -14,7 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 import sizes
@@ -34,7 +32,6 @@ from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.run import compilation, resources
-from fmab_jax.run.configs import bind
 from fmab_jax.sweeps import exports, runner
 from fmab_jax.sweeps.subjects import Drawn
 
@@ -209,28 +206,6 @@ def test_no_two_different_runs_have_one_name(folder):
     assert default_name(words) != names[words]
 
 
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        ("run cdp", ["fmab-cdp.nc", "fmab-cdp.png", "fmab-cdp.txt"]),
-        ("run hdp --no-data", ["fmab-hdp.png", "fmab-hdp.txt"]),
-        ("run cdp --out figure.png", ["figure.nc", "figure.png", "figure.txt"]),
-        ("run cdp --out into", [f"into/fmab-cdp.{e}" for e in ("nc", "png", "txt")]),
-        ("run cdp --out in.pdf --no-figure", ["in.pdf/fmab-cdp.nc"]),
-    ],
-)
-def test_files_have_the_names_that_the_help_promises(words, names, folder, asked, capsys):
-    """Would catch files beside the folder that was named, or a name that is not told."""
-    for name in ("into", "in.pdf"):
-        (folder / name).mkdir()
-    out, _ = said(capsys, words)
-    written = (path for path in folder.rglob("*.*") if path.is_file())
-    found = sorted(str(path.relative_to(folder)) for path in written)
-    assert found == names
-    told = [line.removeprefix("wrote ") for line in out.split("\n") if line.startswith("wrote")]
-    assert sorted(told) == names
-
-
 def test_older_files_are_replaced_only_on_request(folder, asked, capsys):
     """Would catch a result that is lost to another, or an older one kept beside the new one."""
     Path("x.nc").write_bytes(b"old")
@@ -317,28 +292,6 @@ def test_doctor_says_what_results_depend_on(capsys):
         assert re.search(rf"^{package} +{re.escape(version)}$", out, re.M)
     assert re.search(r"^precision +float64 in simulations, float32 elsewhere$", out, re.M)
     assert re.search(r"^memory available +\S+ GB$", out, re.M)
-
-
-@pytest.mark.parametrize("fits", [True, False])
-def test_simulate_refuses_what_does_not_fit(fits, monkeypatch):
-    """Would catch a run that fits and is refused, or the other way round."""
-    problem = fmab.Problem.uniform(50, 100)
-    config = bind(fmab.cdp_mab(1.0), problem, 10**5)
-    needs = config.needs(1000, tuple(jax.local_devices()), None)
-    limit = needs.result_bytes / 0.9
-    available = int(limit) + (10 if fits else -10)
-    monkeypatch.setattr(resources, "available_bytes", lambda: available)
-
-    class Started(Exception):
-        """The run got past the memory check."""
-
-    @functools.lru_cache
-    def compile_program(*_: Any) -> None:
-        raise Started
-
-    monkeypatch.setattr(compilation, "compile_program", compile_program)
-    with pytest.raises(Started if fits else ValueError):
-        fmab.simulate(fmab.cdp_mab(1.0), problem, 10**5, 1000)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

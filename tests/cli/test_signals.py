@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import shlex
@@ -132,26 +131,6 @@ def test_what_is_being_written_becomes_whole(ended, monkeypatch):
             signal.raise_signal(signal.SIGTERM)
             wait_for(ended)
     assert set(ended) == {143}
-
-
-def test_an_interruption_that_nobody_catches_ends_the_process_too(ended, monkeypatch):
-    """Would catch Ctrl-C that goes by in what collects garbage, and a terminal that is left without
-    a cursor."""
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(signals, "error_stream", lambda: terminal)
-    monkeypatch.setattr(sys, "unraisablehook", lambda error: None)
-    told: list[int] = []
-
-    class Raises:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-
-    with stoppable(told.append):
-        Raises()
-        wait_for(ended)
-    assert set(ended) == {130} and set(told) == {signal.SIGINT}
-    assert terminal.getvalue().startswith("\x1b[?25h\n")
 
 
 def test_another_thread_is_told_of_no_signal():

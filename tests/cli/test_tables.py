@@ -81,14 +81,6 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     assert overviews._latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
 
 
-def test_a_horizon_without_a_round_is_remarked(capsys):
-    """Would catch the regret of mere exploration told as that of the algorithm."""
-    run = f"run cdp {sizes.words(sizes.SMALL)} --seeds 20 --times 4 --no-figure --no-data --horizon"
-    out = said(capsys, f"{run} 20 1e4").out
-    assert "No round was completed by T in 1 of 2 rows" in out
-    assert "No round" not in said(capsys, f"{run} 1e4").out
-
-
 def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
@@ -114,16 +106,3 @@ def test_bounds_say_that_they_are_capped(capsys):
             parts = [getattr(found, name) for name in found._fields if name.startswith("regret_")]
             assert bounds._is_capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
             assert found.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))
-
-
-def test_a_notebook_shows_an_overview(swept):
-    """Would catch an overview that shows as bare text, or whose words break the page."""
-    found = fmab.overview(swept.isel(spread=0), sort="regret", descending=True)
-    page = ElementTree.fromstring(found._repr_html_())
-    table = page.find("table")
-    cells = [[cell.text.strip() for cell in row.iter("td")] for row in table.iter("tr")][1:]
-    assert cells == [list(row) for row in found.rows]
-    regrets = [row["regret"] for row in found.named]
-    assert regrets == sorted(regrets, reverse=True) and len(regrets) == 2
-    assert "the server, single messages" in page.find("details").find("pre").text
-    assert str(found).startswith(found.title) and found.legend in str(found)

@@ -16,7 +16,6 @@ KINDS = {
     "means_csv": (40, 10),
     "means_npz": (30, 1),
     "ratings": (40, 5),
-    "netcdf": (15, 0),
     "study": (45, 4),
     "graph": (25, 8),
 }

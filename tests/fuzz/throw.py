@@ -244,33 +244,6 @@ def ratings(rng):
     return [kind, data[:400]], throw
 
 
-WHOLE = Path("whole.nc")
-
-
-def netcdf(rng):
-    """A result with a few of its bytes changed, or an attribute forged."""
-    path = Path("result.nc")
-    path.write_bytes(WHOLE.read_bytes())
-    what = "bytes"
-    if rng.random() < 0.5:
-        import h5py
-
-        what = rng.choice(["agents", "title", "settings", "schema", "digest", "epsilon"])
-        value = rng.choice([1, -1, "x", "<script>", math.nan, 10_000 * "x", [1, 2], b"\xff"])
-        with h5py.File(path, "a") as file:
-            names = [name for name in file.attrs if what in name] or list(file.attrs)
-            file.attrs[names[0]] = value
-        what = [what, repr(value)[:40]]
-    else:
-        path.write_bytes(broken(path.read_bytes(), rng))
-
-    def throw():
-        found, wanted = fmab.load(path), fmab.load(WHOLE)
-        same(found.identical(wanted), True, "result")
-
-    return what, throw
-
-
 LITERALS = (
     *'0.5 1 2 none "none" inf -inf nan 1e400 1e-400 -1 true ""'.split(),
     *("[0.5, 1]", "[]", "[[1]]", "{a = 1}", "1979-05-27", "0x10", "1_0", '"ring"', '"a\\u0000"'),
@@ -353,7 +326,7 @@ def graph(rng):
     return data.decode("utf-8", "replace")[:300], throw
 
 
-KINDS = (means_csv, means_npz, ratings, netcdf, study, graph)
+KINDS = (means_csv, means_npz, ratings, study, graph)
 KINDS = {kind.__name__: kind for kind in KINDS}
 
 
@@ -389,7 +362,6 @@ def main():
     except (ImportError, OSError):
         pass
     signal.signal(signal.SIGALRM, stop)
-    fmab.save(doors.DATA, WHOLE)
     words = iter(sys.argv[1:])
     for kind, first, count in zip(words, words, words, strict=True):
         for seed in range(int(first), int(first) + int(count)):

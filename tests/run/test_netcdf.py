@@ -11,7 +11,6 @@ import xarray as xr
 from refusals import refused, refuses
 
 import fmab_jax as fmab
-from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
 from fmab_jax.run import netcdf
 
@@ -89,17 +88,6 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
             file.attrs["schema"] = version
     said = refused(fmab.load, path)
     assert f": must be a result of schema 5; {words}" in said and "\n" not in said
-
-
-def test_the_longest_names_can_be_written(tmp_path):
-    """Would catch a temporary name that is too long where the name itself is not."""
-    for name in ("a" * 252 + ".nc", "ä" * 126 + ".nc"):
-        assert len(name.encode()) == 255
-        path = fmab.save(result(), tmp_path / name)
-        xr.testing.assert_identical(fmab.load(path), result())
-    with pytest.raises(Refusal, match="at most 255 from / to /; choose a shorter one$"):
-        fmab.save(result(), tmp_path / ("a" * 253 + ".nc"))
-    assert len(os.listdir(tmp_path)) == 2
 
 
 def test_nothing_temporary_is_left_by_an_error(tmp_path):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import json
 import os
 import re
 import threading
@@ -168,11 +167,8 @@ from fmab_jax.run import resources
 grid = {"horizon": 20_000, "seeds": 300, "times": 10, "keep": "summary", "epsilon": [0.5, 1.0]}
 host = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
 resources.keeps_curves = lambda devices: True
-from fmab_jax.analysis import device_summary
-calls, real = [], device_summary.moments
-device_summary.moments = lambda *given, **named: calls.append(1) or real(*given, **named)
 there = fmab.sweep(fmab.cdp_mab, PROBLEM, batch=64, **grid).load()
-print("summary", len(calls) > 0 and host.equals(there))
+print("summary", host.equals(there))
 """
 
 
@@ -180,7 +176,7 @@ print("summary", len(calls) > 0 and host.equals(there))
 @pytest.mark.as_users_have_it
 def test_many_devices_give_the_bits_of_one_and_never_talk(devices):
     """Would catch numbers that depend on sharding, a loop that synchronises devices, and summaries
-    that are made of one device's share."""
+    of one device's share."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     said = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
     lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in said.split("\n"))
@@ -263,25 +259,6 @@ def test_links_are_rounds_times_the_exchange_table():
     # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
     expected = sinks.rounds_made.values * (4 * 10 + 7 * 3)
     np.testing.assert_array_equal(fmab.communication_cost(sinks, 10, 3, "sac")[:, -1], expected)
-
-
-@pytest.mark.slow
-def test_the_result_says_how_to_run_it_again():
-    """Would catch attributes that lose a setting: the described run must give the same numbers."""
-    means = np.array([[0.9, 0.4, 0.2], [0.5, 0.8, 0.1]])
-    run = fmab.cdp_mab(epsilon_message=3.0, rounds=2, schedule_gap=0.3)
-    data = fmab.simulate(run, fmab.Problem(means), 4000, range(5, 25), root_seed=9, spacing="log")
-    study = json.loads(data.attrs["study"])
-    names = ("epsilon_message", "participation", "rounds", "schedule_gap")
-    again = fmab.simulate(
-        fmab.cdp_mab(**{name: study[name] for name in names}),
-        fmab.Problem(data.means.values),
-        seeds=data.seed.values.tolist(),
-        **{name: study[name] for name in ("horizon", "root_seed", "times", "spacing")},
-    )
-    xr.testing.assert_equal(again, data)
-    assert again.attrs["study_hash"] == data.attrs["study_hash"]
-    assert data.attrs["epsilon"] == 1.5 and data.attrs["jax_version"] == jax.__version__
 
 
 def test_seeds_are_independent_and_unbiased_over_batches():

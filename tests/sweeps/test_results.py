@@ -291,21 +291,6 @@ def test_summaries_come_from_whole_chunks(parts, span):
         assert [s for a, b in gaps for s in range(a, b)] == sorted({*range(stop)} - {*whole})
 
 
-@given(PARTS, st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
-@settings(max_examples=200, deadline=None)
-def test_filling_the_gaps_of_blocks_completes_a_summary(parts, sizes, drawn):
-    """Would catch a worker that computes its block for ever as others' blocks are missing."""
-    edges = np.cumsum([0, *sizes]).tolist()
-    blocks = list(zip(edges[:-1], edges[1:], strict=True))
-    there, stop = list(parts), edges[-1]
-    for _ in range(len(parts) + 1):  # where chunks overlap, others may be used now
-        for block in drawn.draw(st.permutations(blocks)):
-            there += by_hand(there, "summary").gaps("a", *block, stop)
-            assert by_hand(there, "summary").gaps("a", *block, stop) == []
-    found = by_hand(there, "summary")
-    assert found.seeds("a", stop) == stop and found.gaps("a", 0, stop) == []
-
-
 def test_a_chunk_of_the_other_kind_is_not_used():
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
     facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
@@ -363,28 +348,6 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
         assert float(leaks[0]) == float(leaks[1]) > 0.0
     nothing = results.dataset(subset(stores, "curves", {}), "here", partial=True)
     assert nothing.sizes["seed"] == 0 and np.isnan(final_table(nothing).regret.values).all()
-
-
-def test_unfinished_summaries_are_of_the_seeds_they_have(stores, curves):
-    """Would catch a summary refused as one cell has not begun, or one of other seeds."""
-    found = subset(stores, "summary", UNFINISHED)
-    refuses("must be finished; at least 24 trials", results.dataset, found, "here")
-    data = results.dataset(found, "here", partial=True)
-    assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
-    for place in ((0, 0), (0, 1), (1, 0)):
-        some = curves.regret.values[place][: int(data.seeds[place])]
-        np.testing.assert_allclose(data.regret_mean[place], some.mean(axis=0), rtol=1e-12)
-        assert int(data.regret_histogram[place].sum()) == len(some)
-        np.testing.assert_allclose(data.regret_covariance[place], np.cov(some.T), rtol=1e-9)
-    means = [name for name in data.data_vars if str(name).endswith(("_mean", "_variance"))]
-    for name in (*means, "regret_covariance", "regret_quantile"):
-        assert np.isnan(data[name].values[1, 1]).all(), name
-        assert np.isfinite(data[name].values[0]).all(), name
-    assert int(data.regret_histogram[1, 1].sum()) == 0
-    table = final_table(data)
-    assert np.isnan(table.cost.values).tolist() == [[False, False], [False, True]]
-    nothing = results.dataset(subset(stores, "summary", {}), "here", partial=True)
-    assert np.isnan(nothing.regret_mean.values).all() and nothing.sizes["bin"] == 0
 
 
 @pytest.mark.parametrize("case", ["", "waiting-"])
@@ -542,17 +505,6 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
     assert (other.regret_upper > table.regret_upper).all()
     # Otherwise this test has seen one look only.
     assert int(data.seeds.min()) < int(data.seeds.max())
-
-
-def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path):
-    """Would catch a run refused in Python of which the command line makes a table."""
-    data = alone(fmab.cdp_mab(0.5), 20_000)
-    table = fmab.final_table(data)
-    assert table.seeds.shape == () and int(table.seeds) == data.sizes["seed"]
-    assert float(table.regret) == pytest.approx(float(data.regret[:, -1].mean()))
-    assert int(table.best_arm_lost) == int(data.best_arm_lost.sum())
-    with pytest.raises(ValueError, match="^data='Dataset': must be the Dataset of simulate or of"):
-        fmab.final_table(data.drop_vars("rounds_made"))
 
 
 def test_what_has_an_attribute_of_its_own_is_no_setting():

@@ -484,29 +484,6 @@ def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
         assert not any(file.exists() for file in [*mine, old])
 
 
-@pytest.mark.parametrize("fault", ["EACCES", "EMFILE", "EIO"])
-def test_what_cannot_be_read_is_not_called_damaged_lightly(tmp_path, fault, monkeypatch):
-    """Would catch a missing permission taken for damage, or a bad disk that stops everything.
-
-    A disk that cannot give a chunk back has damaged it; for all else the chunk may be well.
-    """
-    path = tmp_path / "run"
-    entry = fill_store(path, CHUNKS[:1])[CHUNKS[0]]
-    folder = Store(path)
-
-    def read_bytes(self):
-        raise OSError(getattr(errno, fault), fault, str(self))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", read_bytes)
-        if fault == "EIO":
-            assert "not readable" in str(folder.check(entry))
-        else:
-            with pytest.raises(OSError, match=entry.chunk):
-                folder.check(entry)
-    assert_reads(folder, entry)
-
-
 def test_everything_is_flushed_before_anything_leans_on_it(tmp_path):
     """Would catch a rename before its data, or a line before its chunk, once power is lost."""
     path = tmp_path / "run"

@@ -90,34 +90,6 @@ def whole(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
-def test_a_grid_compiles_once_per_array_shape():
-    """Would catch epsilon, p, R, T, gap or, where agents sum out, M frozen into a program."""
-    before = compilation.compile_program.cache_info().misses
-    teller = Counted()
-    data = fmab.sweep(
-        "cdp", agents=[2, 9, 10**4], arms=3, epsilon=[0.1, 1, None],
-        rounds=[None, 2, 3], schedule_gap=[None, 0.1], horizon=[100, 2000], seeds=2, times=8,
-        batch=16, progress=teller,
-    )  # fmt: skip
-    assert data.sizes["agents"] * data.sizes["epsilon"] * data.sizes["rounds"] == 27
-    assert compilation.compile_program.cache_info().misses <= before + 1
-    assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (108, 1)
-    # Nothing was frozen: every parameter matters somewhere.
-    final = data.regret.isel(time=-1).mean("seed")
-    for dim in ("agents", "epsilon", "rounds", "horizon"):
-        assert float(final.std(dim).max()) > 0, dim
-    budgeted = final.sel(rounds=2)
-    assert float(abs(budgeted.sel(schedule_gap="none") - budgeted.sel(schedule_gap=0.1)).max()) > 0
-    # Part of the agents, and another number of arms, are another shape each.
-    teller = Counted()
-    fmab.sweep(
-        "cdp", agents=3, arms=[2, 3], participation=[0.3, 0.6, 1],
-        epsilon=1, horizon=50, seeds=2, times=8, batch=16, progress=teller,
-    )  # fmt: skip
-    assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (6, 4)
-
-
 def test_compilations_are_those_of_the_call():
     """Would catch a run that is told with the compilations of all runs before it."""
     how = {"problem": fmab.Problem([0.2, 0.9], agents=2), "horizon": 30, "seeds": 2}
