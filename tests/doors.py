@@ -144,11 +144,11 @@ def stored():
     from fmab_jax.sweeps import grid, study
     from fmab_jax.sweeps.store import Store
 
-    made = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
+    instance = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
     store = Store("stored", create=True)
     with store.writing("main"):
-        store.write_header(grid.header_of(made, study.collect_provenance("cpu")))
-        for point in made.points:
+        store.write_header(grid.header_of(instance, study.collect_provenance("cpu")))
+        for point in instance.points:
             over = point.config.wanted
             arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}
             arrays |= {name: np.zeros((1, 4, over)) for name in ("regret", "rounds_by")}
@@ -393,15 +393,15 @@ def main():
     with contextlib.suppress(ImportError):
         import resource
 
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (taken + 3 * 2**30,) * 2)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + 3 * 2**30,) * 2)
     signal.signal(signal.SIGALRM, _stop)
     for name in [n for n in DOORS if not sys.argv[1:] or n.startswith(tuple(sys.argv[1:]))]:
-        found = {}
+        actual = {}
         for text, make in VALUES.items():
             print(name, text, file=sys.stderr)
-            found[text] = outcome(DOORS[name], make())
-        print(json.dumps([name, found]), flush=True)
+            actual[text] = outcome(DOORS[name], make())
+        print(json.dumps([name, actual]), flush=True)
 
 
 def _stop(*_):

@@ -84,7 +84,7 @@ VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
 @pytest.mark.parametrize("name", VALUES)
 def test_a_corner_case_has_its_value(name):
     """Would catch overflow, NaN, an endless epoch, a wrong cut at T or a lost tied best arm."""
-    changes, (regret, rounds, active, chosen, links) = VALUES[name]
+    changes, (regret, rounds, active, options, links) = VALUES[name]
     case = {"means": ONE, "agents": 3, "horizon": 10**4, "epsilon": None} | changes
     problem = fmab.Problem(case.pop("means"), agents=case.pop("agents"))
     horizon = case.pop("horizon")
@@ -94,7 +94,7 @@ def test_a_corner_case_has_its_value(name):
     for variable, expected in (
         (data.rounds_made, rounds),
         (data.active_arms, active),
-        (data.chosen_arm, chosen),
+        (data.chosen_arm, options),
         (data.links.sel(meter="server").isel(time=-1), links),
         (data.best_arm_lost, False),
     ):
@@ -168,8 +168,8 @@ def test_the_accepted_ends_of_the_seed_range_are_distinct_trials():
     problem = fmab.Problem(ONE, agents=3)
     data = fmab.simulate(fmab.cdp_mab(1.0), problem, 100, seeds, times=1, batch=2)
     assert data.seed.values.tolist() == [0, 1, 2**31, 2**32 - 2, 2**32 - 1]
-    drawn = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
-    assert len({float(means[0, 0]) for means in drawn}) == 5
+    draws = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
+    assert len({float(means[0, 0]) for means in draws}) == 5
 
 
 # ---------------------------------------------------------------------------------------------

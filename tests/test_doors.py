@@ -134,7 +134,7 @@ def test_every_door_and_every_value_was_tried(outcomes):
     callables = {name for name in callables if inspect.signature(getattr(fmab, name)).parameters}
     assert callables | {"ratings.from_table"} == set(doors.bases())
     assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 163
-    assert {len(each) for each in outcomes.values()} == {106}
+    assert {len(item) for item in outcomes.values()} == {106}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def swept(root_seed=0, seeds=12, **axes):
     shape = [len(labels) for labels in axes.values()]
     level = 10 * np.indices(shape).sum(0) + 20.0
     luck = np.random.default_rng(root_seed).normal(0, 2, seeds)
-    own = np.random.default_rng(root_seed + 9).normal(0, 0.5, (*shape, seeds))
-    regret = level[..., None] + luck + own
+    custom = np.random.default_rng(root_seed + 9).normal(0, 0.5, (*shape, seeds))
+    regret = level[..., None] + luck + custom
     size, dims = (*shape, seeds), [*axes, "seed"]
     zeros = {name: (dims, np.zeros(size, bool)) for name in ("best_arm_lost", "worse_arm_played")}
     symbols = {"epsilon": "ε", "participation": "p"}
@@ -84,9 +84,9 @@ def test_words_name_two_runs(capsys, words, first, second):
     """Would catch selectors of the wrong side, values that are not inherited, a level that is not
     passed on, and the interval of the difference in place of the percentage's."""
     data = swept()
-    found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
+    result = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out
-    cells = found.cells()
+    cells = result.cells()
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.split("\n")[6:8]]
     named = [("regret, first", "difference", "per cent", "p-value")]
     named += [("regret, second", "interval", "interval of it")]
@@ -94,7 +94,7 @@ def test_words_name_two_runs(capsys, words, first, second):
         assert row[1:] == [f"{5 * run['epsilon']:g}", *(cells[name] for name in names)]
     numbers = [float(row[2]) for row in rows]
     numbers += [float(text.removesuffix(" %").replace(",", "")) for text in rows[0][3:5]]
-    expected = [*(run.mean for run in found.participants), found.difference, found.percent]
+    expected = [*(run.mean for run in result.participants), result.difference, result.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
     assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out

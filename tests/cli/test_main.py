@@ -85,8 +85,8 @@ def test_a_run_writes_what_python_computes(folder, capsys):
     np.testing.assert_array_equal(written.regret.values, data.regret.values)
     table = fmab.overview(written, level=0.9, server_price=25)
     assert all(text in out for text in table.rows[1]) and table.title in out
-    again = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
-    assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
+    second = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
+    assert save_figure(second, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 
 def test_means_come_from_a_file(folder, asked, capsys):
@@ -100,9 +100,9 @@ def test_means_come_from_a_file(folder, asked, capsys):
     for words in ("run cdp", "sweep cdp", "bounds cdp"):
         _, err = said(capsys, f"{words} --means shared.csv", 2)
         assert err.startswith(f"fmab: {line}") and "agents=50" in err
-    shared, own = (study.points[0].config.problem for study in asked)
+    shared, custom = (study.points[0].config.problem for study in asked)
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
-    assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
+    assert (custom.agents, custom.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,27 +110,27 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
     """Would catch a parameter that only the source knows, or a help without its words."""
     out, _ = said(capsys, f"run {name} --help")
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
-    found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    own = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
+    actual = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
+    custom = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
     shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
     shared += "level band server-price peer-price out overwrite dry-run figure data"
-    assert found == {each.replace("_", "-") for each in own} | set(shared.split())
-    for each in own.values():
-        assert " ".join(each.help.split()) in plain
+    assert actual == {item.replace("_", "-") for item in custom} | set(shared.split())
+    for item in custom.values():
+        assert " ".join(item.help.split()) in plain
     sweep = set(re.findall(r"^[│ ] +--([a-z-]+)", said(capsys, f"sweep {name} --help")[0], re.M))
     storing = {"worker", "scheduler", "plan", "allow-changes", "chunk", "save-study"}
-    assert sweep - found == storing
-    assert found - sweep == set("level band server-price peer-price overwrite figure data".split())
+    assert sweep - actual == storing
+    assert actual - sweep == set("level band server-price peer-price overwrite figure data".split())
 
 
 def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     """Would catch 30 curves in one figure, more colours than places, or four axes in one."""
     small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
-    drawn: list[Any] = []
+    draws: list[Any] = []
     monkeypatch.setattr(
         parameters,
         "plot_parameter",
-        lambda table, x, hue: drawn.append((table, x, hue)) or Figure(),
+        lambda table, x, hue: draws.append((table, x, hue)) or Figure(),
     )
     many, few = (" ".join(map(str, range(1, end))) for end in (16, 5))
     for words in (
@@ -138,7 +138,7 @@ def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
         f"--participation 0.5 1 --epsilon {many}",
     ):
         said(capsys, f"run cdp {words} {small} --out x --level 0.9 --overwrite")
-        (table, x, hue), *_ = [drawn.pop()]
+        (table, x, hue), *_ = [draws.pop()]
         assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
         assert table.attrs["level"] == 0.9
     words = f"run cdp --epsilon {few} --rounds {few} --participation 0.5 1 {small}"
@@ -230,8 +230,8 @@ def test_ctrl_c_keeps_whole_files_and_says_so(folder, result, asked, monkeypatch
     plots = import_module("fmab_jax.plots.runs")
     monkeypatch.setattr(plots, "plot_runs", interrupted)
     out, err = said(capsys, "run cdp", 130)
-    told = "fmab: stopped; whole files written: fmab-cdp.nc\n"
-    assert (out, err) == ("", told)
+    line = "fmab: stopped; whole files written: fmab-cdp.nc\n"
+    assert (out, err) == ("", line)
     assert [path.name for path in folder.iterdir()] == ["fmab-cdp.nc"]
     np.testing.assert_array_equal(fmab.load("fmab-cdp.nc").regret, result.regret)
     monkeypatch.setattr(runner, "run", interrupted)
@@ -246,8 +246,8 @@ def test_a_full_disk_is_one_line_and_status_1(folder, asked, monkeypatch, capsys
         raise OSError(errno.ENOSPC, "No space left on device", "fmab-cdp.nc")
 
     monkeypatch.setattr(exports, "export", full)
-    found = said(capsys, "run cdp", 1)
-    assert found == ("", "fmab: fmab-cdp.nc: No space left on device; nothing written\n")
+    actual = said(capsys, "run cdp", 1)
+    assert actual == ("", "fmab: fmab-cdp.nc: No space left on device; nothing written\n")
     assert list(folder.iterdir()) == []
 
 
@@ -306,8 +306,8 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
     assert 1 <= len(examples) <= 6
     for example in examples:
         words = shlex.split(example)
-        module, found = cli.find(words[1:])
-        options = cli.parse(found)[0]
+        module, actual = cli.find(words[1:])
+        options = cli.parse(actual)[0]
         assert words[0] == "fmab" and module.__name__ == f"fmab_jax.cli.{words[1]}"
         assert f"fmab {command.removesuffix(' STUDY.toml')}".strip() in example
         for option in (word for word in words if word.startswith("--") and word != "--plugin"):
@@ -364,25 +364,25 @@ def test_bounds_are_those_of_the_theory(words, rounds, capsys):
     out, err = said(capsys, f"bounds {words} {options}")
     assert err == ""
     name = words.split()[0]
-    own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
+    custom = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     spread = 0.5 if "--spread" in words else 0.0
     means = fmab.Problem.heterogeneous(6, 4, spread).fixed(3).means.mean(axis=0)
-    table = base.named(name)(0.5, **own).exchange(6)
-    how = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
-    how["heterogeneous"] = spread > 0
+    table = base.named(name)(0.5, **custom).exchange(6)
+    settings = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
+    settings["heterogeneous"] = spread > 0
     assert f"smallest gap {np.diff(np.sort(means))[-1]:.4g}\n" in out
     for place, make in enumerate((theory.bounds, theory.closed_form)):
-        found = make(means.max() - means, table, 10**5, 0.5, **how)
+        actual = make(means.max() - means, table, 10**5, 0.5, **settings)
         for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):
             line = re.search(rf"^{field.replace('_', ' ')} +(\S+) +(\S+)$", out, re.M)
-            assert number(line[place + 1]) == pytest.approx(getattr(found, field), rel=5e-4)
+            assert number(line[place + 1]) == pytest.approx(getattr(actual, field), rel=5e-4)
     # Agents that differ have no such yardstick.
     least = re.search(r"loses about (\S+) or more", out)
     assert (least is None) == (spread > 0)
     if least is not None:
         alone = name == "single"
-        wanted = theory.lai_robbins(means, 10**5, 6, alone=alone)
-        assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
+        expected = theory.lai_robbins(means, 10**5, 6, alone=alone)
+        assert number(least[1]) == pytest.approx(expected, rel=5e-3)
 
 
 def test_bounds_are_of_the_means_of_a_root_seed(capsys):

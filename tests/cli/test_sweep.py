@@ -300,8 +300,8 @@ def test_the_slurm_example_shares_a_small_study(folder, capsys):
     process = subprocess.run(words, env=env, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     submitted = (folder / "sbatch.log").read_text().splitlines()
-    found = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
-    assert found == [["--array=1-3"], ["--dependency=afterany:77"]]
+    result = [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted]
+    assert result == [["--array=1-3"], ["--dependency=afterany:77"]]
     common = "sweep study.toml --out runs/s --batch-free"
     expected = [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
     assert (folder / "fmab.log").read_text().splitlines() == expected
@@ -345,18 +345,18 @@ def test_a_sweep_that_is_stopped_goes_on(number, uninterrupted, folder, capsys):
         process.kill()
         process.wait()
     assert process.returncode == 128 + number, err
-    told = r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$"
-    again = re.search(told, err, re.M)
-    assert again is not None and shlex.split(again[1]) == shlex.split(f"{LONG} --out run")
+    pattern = r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$"
+    second = re.search(pattern, err, re.M)
+    assert second is not None and shlex.split(second[1]) == shlex.split(f"{LONG} --out run")
     assert "Traceback" not in err and out == ""
     assert list(folder.rglob("*.tmp")) == []
-    kept = files("run")
-    assert 5 <= len(kept) < len(uninterrupted) and kept.items() <= uninterrupted.items()
-    _, err = said(capsys, again[1])
+    current = files("run")
+    assert 5 <= len(current) < len(uninterrupted) and current.items() <= uninterrupted.items()
+    _, err = said(capsys, second[1])
     done = re.search(r"2,400 trials, ([\d,]+) of them to do", err)
     # What was kept is not computed again, but for a chunk whose entry was just not written.
     assert done is not None
-    assert int(done[1].replace(",", "")) in (2400 - 8 * len(kept), 2400 - 8 * (len(kept) - 1))
+    assert int(done[1].replace(",", "")) in (2400 - 8 * len(current), 2400 - 8 * (len(current) - 1))
     assert files("run") == uninterrupted and list(folder.rglob("*.tmp")) == []
 
 

@@ -62,9 +62,9 @@ def test_html_is_well_formed_and_has_the_numbers(written, capsys):
     heads = [cell.text.strip() for cell in table.find("thead").iter("th")]
     first = [cell.text.strip() for cell in next(table.find("tbody").iter("tr")).iter("td")]
     row = next(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
-    found = dict(zip(heads, first, strict=True))
-    assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
-    assert found["seeds"] == "20" and found["leak ε of single messages"] == "4"
+    result = dict(zip(heads, first, strict=True))
+    assert float(result["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
+    assert result["seeds"] == "20" and result["leak ε of single messages"] == "4"
 
 
 def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
@@ -85,8 +85,8 @@ def test_seeds_that_have_not_decided_are_told(swept):
     """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
     shares = 100 * fmab.final_table(swept).undecided / 20
     low, high = float(shares.min()), float(shares.max())
-    told = remarks_of(fmab.final_table(swept), swept)
-    assert high > low and told == [
+    lines = remarks_of(fmab.final_table(swept), swept)
+    assert high > low and lines == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
         "To see a choice, take a longer horizon or fewer arms."
     ]
@@ -102,7 +102,7 @@ def test_bounds_say_that_they_are_capped(capsys):
     table = fmab.cdp_mab(1).exchange(5)
     for horizon in (10**3, 10**6):
         for bound in (theory.bounds, theory.closed_form):
-            found = bound(np.array([0, 0.3, 0.4]), table, horizon, 1.0)
-            parts = [getattr(found, name) for name in found._fields if name.startswith("regret_")]
-            assert bounds._is_capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
-            assert found.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))
+            result = bound(np.array([0, 0.3, 0.4]), table, horizon, 1.0)
+            parts = [getattr(result, name) for name in result._fields if name.startswith("regret_")]
+            assert bounds._is_capped(result) == (sum(parts) > result.regret * (1 + 1e-9))
+            assert result.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))

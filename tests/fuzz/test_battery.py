@@ -26,17 +26,17 @@ def thrown(*ranges):
     """Returns by kind and seed what was thrown, and its end, in a process of its own."""
     paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
     done = subprocess.run(
-        [sys.executable, str(THROW), *(str(word) for each in ranges for word in each)],
+        [sys.executable, str(THROW), *(str(word) for item in ranges for word in item)],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
     )
     # Of a case that hangs, or takes all memory, the last lines say which.
     assert done.returncode == 0, done.stderr[-3000:]
-    found = {}
+    result = {}
     for kind, seed, what, end in map(json.loads, done.stdout.splitlines()):
-        found.setdefault(kind, {})[seed] = what, end
-    return found
+        result.setdefault(kind, {})[seed] = what, end
+    return result
 
 
 def refuse_wrong(kind, found):
@@ -56,11 +56,11 @@ def ends():
 def test_hostile_cases_are_refused_in_one_line_or_read_as_they_are(kind, ends):
     """Catches a traceback, a hang, gigabytes, or a file that is read as something else."""
     count, least = KINDS[kind]
-    found = ends[kind]
-    refuse_wrong(kind, found)
-    assert list(found) == list(range(count))
-    kept = [end for _, end in found.values() if end != "refused"]
-    assert least <= len(kept) < count
+    result = ends[kind]
+    refuse_wrong(kind, result)
+    assert list(result) == list(range(count))
+    current = [end for _, end in result.values() if end != "refused"]
+    assert least <= len(current) < count
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_hostile_cases_are_refused_in_one_line_or_read_as_they_are(kind, ends):
 def test_more_of_them(kind):
     """Would catch what the cases by default do not meet; twelve times as many."""
     count = KINDS[kind][0]
-    more = 12 * count
-    found = thrown((kind, count, more))[kind]
-    refuse_wrong(kind, found)
-    assert len(found) == more
+    extra = 12 * count
+    result = thrown((kind, count, extra))[kind]
+    refuse_wrong(kind, result)
+    assert len(result) == extra

@@ -81,12 +81,12 @@ def broken(data, rng):
     """Cuts, flips or repeats bytes."""
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(data) + 1)
-        how = rng.randrange(4)
-        if how == 0:
+        damage = rng.randrange(4)
+        if damage == 0:
             data = data[:at]
-        elif how == 1:
+        elif damage == 1:
             data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-        elif how == 2:
+        elif damage == 2:
             data = data[:at] + data[at // 2 : at] + data[at:]
         else:
             data = data[:at] + bytes(rng.randrange(256) for _ in range(4)) + data[at:]
@@ -102,7 +102,7 @@ def rows_in(data, separator=","):
     """Reads as the csv module does."""
     text = data.decode("utf-8-sig")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    return [[each.strip() for each in row] for row in rows if any(each.strip() for each in row)]
+    return [[item.strip() for item in row] for row in rows if any(item.strip() for item in row)]
 
 
 def means_csv(rng):
@@ -120,14 +120,14 @@ def means_csv(rng):
     path.write_bytes(data)
 
     def throw():
-        found = fmab.Problem.from_file(path)
-        wanted = rows_in(data)
-        if any(not number(each) for each in wanted[0]):
-            wanted = wanted[1:]
-        shape = found.agents if found.rows == 1 else found.rows, found.means.shape[-1]
-        held = np.broadcast_to(found.means, shape if len(wanted) > 1 else (1, shape[1]))
-        same(held.tolist(), [[*map(float, row)] for row in wanted], "means")
-        same([*map(exact, sum(wanted, []))], [True] * sum(map(len, wanted)), "digits")
+        result = fmab.Problem.from_file(path)
+        expected = rows_in(data)
+        if any(not number(item) for item in expected[0]):
+            expected = expected[1:]
+        shape = result.agents if result.rows == 1 else result.rows, result.means.shape[-1]
+        content = np.broadcast_to(result.means, shape if len(expected) > 1 else (1, shape[1]))
+        same(content.tolist(), [[*map(float, row)] for row in expected], "means")
+        same([*map(exact, sum(expected, []))], [True] * sum(map(len, expected)), "digits")
 
     return data[:300], throw
 
@@ -152,8 +152,8 @@ def means_npz(rng):
     kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
     array = np.zeros(shape, kind) if kind in "OV4" else np.zeros(shape).astype(kind)
     if kind in ("f8", "f4", "f2", ">f8"):
-        drawn = np.round([rng.random() for _ in range(array.size)], 3)
-        array = np.array(drawn, kind).reshape(shape)
+        draws = np.round([rng.random() for _ in range(array.size)], 3)
+        array = np.array(draws, kind).reshape(shape)
         if array.size and rng.random() < 0.4:
             array.flat[0] = rng.choice([math.nan, math.inf, -0.0, 1.5, -0.1, 5e-324])
     names = rng.choice([["means"], ["x"], ["a", "b"], ["levels", "probabilities"], ["means", "x"]])
@@ -164,12 +164,12 @@ def means_npz(rng):
     path.write_bytes(data)
 
     def throw():
-        found = fmab.Problem.from_file(path)
+        result = fmab.Problem.from_file(path)
         if len(names) == 1 or "means" in names:
             # A flipped bit is seen by the archive's own checksums.
             # Agents whose means are all equal share a row.
-            held = np.broadcast_to(found.means, array.shape)
-            same(held.tolist(), array.astype(float).tolist(), "means")
+            content = np.broadcast_to(result.means, array.shape)
+            same(content.tolist(), array.astype(float).tolist(), "means")
 
     return [names, kind, shape], throw
 
@@ -206,7 +206,7 @@ def ratings(rng):
         if kind == "parquet":
             frame.to_parquet("ratings.parquet")
         table = frame if kind == "frame" else "ratings.parquet"
-        wanted, data = [[each.strip() for each in row] for row in rows], repr(rows).encode()
+        expected, data = [[item.strip() for item in row] for row in rows], repr(rows).encode()
     else:
         kind = kind if kind in ("csv", "csv.gz", "tsv") else "csv"
         separator = "\t" if kind == "tsv" else ","
@@ -218,27 +218,27 @@ def ratings(rng):
             data = data if kind == "csv.gz" else packed
         table = f"ratings.{kind}"
         Path(table).write_bytes(packed)
-        wanted = None
+        expected = None
 
     def throw():
-        found = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
-        independent = rows_in(data, separator)[1:] if wanted is None else wanted
+        result = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
+        independent = rows_in(data, separator)[1:] if expected is None else expected
         independent = [[*row, "", ""][: max(3, len(row))] for row in independent]
-        kept = [row for row in independent if not {each.lower() for each in row[:3]} & MISSING]
-        counted = Counter((who, what, float(stars) + 0.0) for who, what, stars in kept)
-        whole = Counter((who, what) for who, what, _ in kept)
-        shares = {place: times / whole[place[:2]] for place, times in counted.items()}
-        probabilities = np.asarray(found.problem.probabilities)
-        theirs = {
+        current = [row for row in independent if not {item.lower() for item in row[:3]} & MISSING]
+        counts = Counter((who, what, float(stars) + 0.0) for who, what, stars in current)
+        whole = Counter((who, what) for who, what, _ in current)
+        shares = {place: times / whole[place[:2]] for place, times in counts.items()}
+        probabilities = np.asarray(result.problem.probabilities)
+        reference = {
             (who, what, level): float(probabilities[i, j, k])
-            for i, who in enumerate(found.agent_labels)
-            for j, what in enumerate(found.arm_labels)
-            for k, level in enumerate(found.levels)
+            for i, who in enumerate(result.agent_labels)
+            for j, what in enumerate(result.arm_labels)
+            for k, level in enumerate(result.levels)
             if probabilities[i, j, k]
         }
         # A float column of whole numbers is read as these.
-        same({*theirs}, {*shares}, "cells")
-        far = max(abs(theirs[place] - share) for place, share in shares.items())
+        same({*reference}, {*shares}, "cells")
+        far = max(abs(reference[place] - share) for place, share in shares.items())
         same(far < 1e-12, True, f"frequencies, {far} apart")
 
     return [kind, data[:400]], throw
@@ -258,20 +258,22 @@ PLAIN = ("0.5", "0.0625", "0.30000000000000004", "0.123", "2.5", "3.125", "2")
 def study(rng):
     """A study file, its values made of the parameters' names and hostile literals."""
     name = rng.choice([each["name"] for each in fmab.list_algorithms()])
-    known = list(parameters_of(named(name)))
+    names = list(parameters_of(named(name)))
     lines = [f'algorithm = "{name}"', "horizon = 1000", "seeds = 4"]
     if rng.random() < 0.3:
         lines[rng.randrange(3)] = (
             f"{rng.choice(['horizon', 'seeds', 'x'])} = {rng.choice(LITERALS)}"
         )
     lines.append("[parameters]")
-    given = rng.sample(known, min(len(known), rng.randint(0, 2)))
-    if "epsilon" in known and "epsilon" not in given:
+    options = rng.sample(names, min(len(names), rng.randint(0, 2)))
+    if "epsilon" in names and "epsilon" not in options:
         lines.append("epsilon = 1")
     usual = rng.random() < 0.5
     if usual:
-        given = [each for each in given if isinstance(parameters_of(named(name))[each].kind, Real)]
-    lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in given]
+        options = [
+            each for each in options if isinstance(parameters_of(named(name))[each].kind, Real)
+        ]
+    lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in options]
     arms = rng.choice(LITERALS) if rng.random() < 0.2 else 3
     lines += ["[problem]", "agents = 3", f"arms = {arms}"]
     data = "\n".join(lines).encode()
@@ -281,12 +283,12 @@ def study(rng):
 
     def throw():
         points = study_file.study_of(study_file.read_study(path)).points
-        wanted = tomllib.loads(data.decode("utf-8-sig"))
-        for field, value in wanted.get("parameters", {}).items():
+        expected = tomllib.loads(data.decode("utf-8-sig"))
+        for field, value in expected.get("parameters", {}).items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                found = {getattr(point.config.algorithm, field) for point in points}
-                value = None if value == math.inf and found == {None} else value
-                same(found, {value and float(value)}, field)
+                result = {getattr(point.config.algorithm, field) for point in points}
+                value = None if value == math.inf and result == {None} else value
+                same(result, {value and float(value)}, field)
 
     return data.decode("utf-8", "replace"), throw
 
@@ -317,11 +319,11 @@ def graph(rng):
     Path(path).write_bytes(data)
 
     def throw():
-        found = graphs.make(path, nodes)
+        result = graphs.make(path, nodes)
         if data == text.encode() and not hostile:
             pairs = {frozenset(map(int, pair)) for pair in edges}
-            same({frozenset(pair) for pair in found.edges}, pairs, "edges")
-        same(found.number_of_nodes(), nodes, "nodes")
+            same({frozenset(pair) for pair in result.edges}, pairs, "edges")
+        same(result.number_of_nodes(), nodes, "nodes")
 
     return data.decode("utf-8", "replace")[:300], throw
 
@@ -357,8 +359,8 @@ def main():
     try:
         import resource
 
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (taken + CASE_BYTES,) * 2)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + CASE_BYTES,) * 2)
     except (ImportError, OSError):
         pass
     signal.signal(signal.SIGALRM, stop)

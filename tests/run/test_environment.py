@@ -112,9 +112,9 @@ print(json.dumps(found))
 def test_a_callers_setting_changes_no_bit_and_a_fork_is_refused(tmp_path):
     """Would catch a mesh that is refused, a guard that stops a run, bits that follow x64, and a
     child that waits for ever for threads that a fork does not copy."""
-    kept = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
-    kept |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    results = json.loads(fresh.script(SCRIPT, **kept).splitlines()[-1])
+    current = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
+    current |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    results = json.loads(fresh.script(SCRIPT, **current).splitlines()[-1])
     forked = {name: results.pop(name) for name in list(results) if name.endswith("after fork")}
     assert len(results) == 15 and len(results["plain"]) == 64
     assert results == dict.fromkeys(results, results["plain"])

@@ -48,8 +48,8 @@ def test_a_digest_holds_all_that_a_result_says(what):
     first = result().assign(
         square=(("time", "more"), np.ones((3, 3))), flat=(("few", "many"), np.ones((3, 3)))
     )
-    changed = CHANGES[what](first)
-    assert netcdf._digest(first) != netcdf._digest(changed)
+    variant = CHANGES[what](first)
+    assert netcdf._digest(first) != netcdf._digest(variant)
     assert netcdf._digest(first) == netcdf._digest(first.copy(deep=True))
 
 
@@ -86,8 +86,8 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path, version, words):
         del file.attrs["schema"]
         if version is not None:
             file.attrs["schema"] = version
-    said = refused(fmab.load, path)
-    assert f": must be a result of schema 5; {words}" in said and "\n" not in said
+    text = refused(fmab.load, path)
+    assert f": must be a result of schema 5; {words}" in text and "\n" not in text
 
 
 def test_nothing_temporary_is_left_by_an_error(tmp_path):
@@ -147,6 +147,6 @@ def test_labels_of_mixed_kinds_come_back_as_they_were(tmp_path, place):
         epsilon=("epsilon", labels, {"a": "b"})
     )
     data = data.isel(epsilon=place)
-    found = fmab.load(fmab.save(data, tmp_path / "x.nc"))
-    assert found.epsilon.values.tolist() == data.epsilon.values.tolist()
-    assert found.epsilon.attrs == {"a": "b"} and found.epsilon.dims == data.epsilon.dims
+    actual = fmab.load(fmab.save(data, tmp_path / "x.nc"))
+    assert actual.epsilon.values.tolist() == data.epsilon.values.tolist()
+    assert actual.epsilon.attrs == {"a": "b"} and actual.epsilon.dims == data.epsilon.dims

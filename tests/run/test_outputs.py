@@ -33,8 +33,8 @@ AGENTS = sizes.SMALL["agents"]
 def made(name, **more):
     """Returns an algorithm with the parameters that must be given."""
     owner = installed()[name]
-    asked = {n: each.suggested for n, each in parameters_of(owner).items()}
-    needed = {n: value for n, value in asked.items() if value is not UNSET}
+    request = {n: item.suggested for n, item in parameters_of(owner).items()}
+    needed = {n: value for n, value in request.items() if value is not UNSET}
     graph = {"graph": "ring"} if "graph" in parameters_of(owner) else {}
     needed = {n: v for n, v in needed.items() if n not in ("epsilon_message",)}
     return owner(**{**needed, **graph, **more})
@@ -44,9 +44,9 @@ def made(name, **more):
 def both(name, **more):
     """Returns an algorithm, a run of it with all outputs, and perhaps one with the usual ones."""
     algorithm = made(name, **more)
-    problem, given = fmab.Problem(MEANS, AGENTS), dict(horizon=1500, seeds=8, times=7)
-    with_all = fmab.simulate(algorithm, problem, outputs=ALL, **given)
-    plain = fmab.simulate(algorithm, problem, **given) if (name, *more) in LOOPS else None
+    problem, options = fmab.Problem(MEANS, AGENTS), dict(horizon=1500, seeds=8, times=7)
+    with_all = fmab.simulate(algorithm, problem, outputs=ALL, **options)
+    plain = fmab.simulate(algorithm, problem, **options) if (name, *more) in LOOPS else None
     return algorithm, with_all, plain
 
 
@@ -96,8 +96,8 @@ def test_pulls_and_regret_of_each_agent_are_those_of_a_run_worked_out_by_hand():
     wait, waiting = algorithm.exchange(4).wait, float(data.waiting_regret[0, -1])
     # Means over agents: 3/4, 1/4, 0.
     assert wait > 0 and waiting == pytest.approx(0.5 * wait * float(data.rounds_made[0]))
-    each = data.regret_by_agent[0, -1].values
-    np.testing.assert_allclose(each - each[0], [0, 0, 0, waiting], atol=1e-9)
+    item = data.regret_by_agent[0, -1].values
+    np.testing.assert_allclose(item - item[0], [0, 0, 0, waiting], atol=1e-9)
     pulls = data.pulls[0].values
     # All arms are explored alike; then agent 3 waits on the middle one, and all play the first.
     assert pulls[1] - pulls[2] == pytest.approx(float(data.rounds_made[0]) * wait)
@@ -119,7 +119,7 @@ def swept(store=None, keep="curves"):
 def test_a_sweep_has_the_outputs_of_its_runs(tmp_path):
     """Would catch another cell's agents or arms, numbers where there is no agent, and a store that
     gives back something else, whole, by parts or lazily."""
-    data, kept = swept(), swept(tmp_path / "s")
+    data, current = swept(), swept(tmp_path / "s")
     for agents in (3, 5):
         for arms in (3, 4):
             cell = data.sel(agents=agents, arms=arms)
@@ -132,12 +132,12 @@ def test_a_sweep_has_the_outputs_of_its_runs(tmp_path):
             assert np.isnan(cell.pulls[..., arms:]).all()
     lazy = fmab.open_sweep(tmp_path / "s", chunks="store")
     for name in ALL:
-        np.testing.assert_array_equal(kept[name], data[name])
+        np.testing.assert_array_equal(current[name], data[name])
         np.testing.assert_array_equal(lazy[name], data[name])
     opened = fmab.open_sweep(tmp_path / "s")
     part = {"agents": 1, "arms": slice(1, None), "seed": [7, 2], "time": [3, 0], "agent": 4}
-    found, wanted = (each.regret_by_agent.isel(part) for each in (opened, data))
-    np.testing.assert_array_equal(found, wanted)
+    result, expected = (item.regret_by_agent.isel(part) for item in (opened, data))
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_summary_has_means_and_variances_of_outputs():
@@ -148,8 +148,8 @@ def test_a_summary_has_means_and_variances_of_outputs():
         mean, variance = data[name].mean("seed", skipna=False), data[name].var("seed", ddof=1)
         np.testing.assert_allclose(summary[f"{name}_mean"], mean, rtol=1e-12)
         # The least and the largest regret of an agent differ by rounding alone at some places.
-        wanted = variance.where(~np.isnan(mean))
-        np.testing.assert_allclose(summary[f"{name}_variance"], wanted, rtol=1e-7, atol=1e-12)
+        expected = variance.where(~np.isnan(mean))
+        np.testing.assert_allclose(summary[f"{name}_variance"], expected, rtol=1e-7, atol=1e-12)
     table = fmab.final_table(summary)
     np.testing.assert_array_equal(table.fairness, summary.fairness_mean)
     np.testing.assert_allclose(table.fairness, fmab.final_table(data).fairness, rtol=1e-12)
@@ -161,21 +161,21 @@ def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path):
     from fmab_jax.sweeps.store import Store
 
     problem = fmab.Problem.uniform(3, 3)
-    given = dict(horizon=300, seeds=4, times=3, outputs=["pulls"], progress=False)
+    options = dict(horizon=300, seeds=4, times=3, outputs=["pulls"], progress=False)
     for number, keep in enumerate(("curves", "summary")):
         folder = tmp_path / f"s{number}"
-        fmab.sweep(fmab.cdp_mab(1.0), problem, store=folder, keep=keep, **given)
+        fmab.sweep(fmab.cdp_mab(1.0), problem, store=folder, keep=keep, **options)
         store = Store(folder)
         (entry,), _ = store.entries()
         arrays = dict(store.read(entry))
         name = "pulls" if keep == "curves" else "pulls_anchor"
-        again = Store(tmp_path / f"c{number}", create=True)
-        with again.writing("main"):
-            again.write_header(store.header())
-            others = {n: values for n, values in arrays.items() if n != name}
-            again.put(entry.chunk, others, entry.facts)
+        second = Store(tmp_path / f"c{number}", create=True)
+        with second.writing("main"):
+            second.write_header(store.header())
+            remaining_arrays = {n: values for n, values in arrays.items() if n != name}
+            second.put(entry.chunk, remaining_arrays, entry.facts)
         with pytest.raises(Damaged, match="pulls"):
-            fmab.open_sweep(again.path).load()
+            fmab.open_sweep(second.path).load()
 
 
 @functools.cache
@@ -193,8 +193,8 @@ def test_outputs_of_the_page_do_what_it_says():
     rows are not agents; a shape that is not the one stated; and an output that a store could not
     make again."""
     own, problem = page()["STRETCH"], fmab.Problem(MEANS, AGENTS)
-    asked = [own, page()["TRIED"], "pulls"]
-    data = fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=asked)
+    request = [own, page()["TRIED"], "pulls"]
+    data = fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=request)
     assert data.longest_stretch.shape == (2, AGENTS) and (data.arms_tried == 3).all()
     # The longest is the last one, in which all play the arm that is left.
     alone = (data.pulls[:, 0] - data.pulls[:, 1]) / AGENTS
@@ -202,9 +202,9 @@ def test_outputs_of_the_page_do_what_it_says():
     flat = replace(own, dims=())
     with pytest.raises(ValueError, match=r"stretch\.of=an array \(2, 4\): must be \[seed\]"):
         fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=[flat])
-    given = dict(horizon=99, seeds=2, store="never", outputs=[own])
+    options = dict(horizon=99, seeds=2, store="never", outputs=[own])
     with pytest.raises(ValueError, match="outputs='longest_stretch': must be known here"):
-        fmab.sweep(fmab.cdp_mab(1.0), problem, **given)
+        fmab.sweep(fmab.cdp_mab(1.0), problem, **options)
 
 
 WIDE = {"problem": fmab.Problem.uniform(5, 10), "horizon": 10**4, "epsilon": [0.5, 1.0]}
@@ -218,36 +218,36 @@ def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
     risk = page("own_reduction")["RISK"]
     curves = fmab.sweep("cdp", seeds=200, **WIDE)
     worst = np.sort(curves.regret.values[:, :, -1], axis=1)[:, ::-1]
-    asked = {"seeds": 200, "keep": "summary", "outputs": [risk], **WIDE}
-    found = fmab.sweep("cdp", **asked).regret_at_risk
-    assert found.dims == ("epsilon", "share") and found.share.values.tolist() == [0.01, 0.05, 0.2]
-    for place, share in enumerate(found.share.values):
+    request = {"seeds": 200, "keep": "summary", "outputs": [risk], **WIDE}
+    result = fmab.sweep("cdp", **request).regret_at_risk
+    assert result.dims == ("epsilon", "share") and result.share.values.tolist() == [0.01, 0.05, 0.2]
+    for place, share in enumerate(result.share.values):
         mean = worst[:, : round(200 * share)].mean(1)
-        np.testing.assert_allclose(found.values[:, place], mean, rtol=1e-3)
-    whole = fmab.sweep("cdp", **asked)
+        np.testing.assert_allclose(result.values[:, place], mean, rtol=1e-3)
+    whole = fmab.sweep("cdp", **request)
     rows = pd.concat(tidy(whole))
-    for share in found.share.values:
+    for share in result.share.values:
         column = rows[rows.time == rows.time.max()][f"regret_at_risk_share_{share:g}"]
-        np.testing.assert_array_equal(column, found.sel(share=share).values)
-    cut = fmab.sweep("cdp", chunk=64, batch=32, **asked).regret_at_risk
-    assert cut.equals(found)
+        np.testing.assert_array_equal(column, result.sel(share=share).values)
+    cut = fmab.sweep("cdp", chunk=64, batch=32, **request).regret_at_risk
+    assert cut.equals(result)
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
-    assert fmab.sweep("cdp", **asked).regret_at_risk.equals(found)
+    assert fmab.sweep("cdp", **request).regret_at_risk.equals(result)
 
 
 def test_a_reduction_that_cannot_be_one_is_refused():
     """Would catch a state that a store could not hold, and a result without its dimensions."""
     risk, name = page("own_reduction")["RISK"], "regret_at_risk"
-    given = {"seeds": 8, "keep": "summary", **WIDE}
+    options = {"seeds": 8, "keep": "summary", **WIDE}
     line = f"outputs='{name}': must be left out, or given with"
-    refuses(line, fmab.sweep, "cdp", **given | {"keep": "curves"}, outputs=[risk])
+    refuses(line, fmab.sweep, "cdp", **options | {"keep": "curves"}, outputs=[risk])
     for part, function, line in (
         ("add", lambda state, values: state[:3], r"arrays \[\(3,\)\]: must be as init"),
         ("finish", lambda state: state, r"an array \(34558,\): must be an array \(3,\)"),
         ("add", lambda state, values: 1 / 0, "ZeroDivisionError"),
     ):
         own = replace(risk, **{part: function})
-        refuses(rf"{name}\.{part}.*{line}", fmab.sweep, "cdp", **given, outputs=[own])
+        refuses(rf"{name}\.{part}.*{line}", fmab.sweep, "cdp", **options, outputs=[own])
 
 
 def test_a_store_keeps_the_state_of_a_reduction(tmp_path):
@@ -256,10 +256,10 @@ def test_a_store_keeps_the_state_of_a_reduction(tmp_path):
     code = re.search(r"^```python\n(# risk.py\n.*?)^```", text, re.M | re.S)[1]
     (tmp_path / "risk.py").write_text(code)
     load_plugin(str(tmp_path / "risk.py"))
-    given = {"keep": "summary", "outputs": ["regret_at_risk"], "chunk": 20, **WIDE}
-    whole = fmab.sweep("cdp", seeds=40, **given).load()
+    options = {"keep": "summary", "outputs": ["regret_at_risk"], "chunk": 20, **WIDE}
+    whole = fmab.sweep("cdp", seeds=40, **options).load()
     for seeds in (20, 40):
-        resumed = fmab.sweep("cdp", seeds=seeds, store=tmp_path / "a", **given).load()
+        resumed = fmab.sweep("cdp", seeds=seeds, store=tmp_path / "a", **options).load()
     assert resumed.regret_at_risk.equals(whole.regret_at_risk)
 
 
@@ -268,29 +268,29 @@ ONE = {"problem": fmab.Problem.uniform(3, 3), "progress": False}
 
 def test_what_is_missing_of_a_sweep_has_no_output(tmp_path):
     """Would catch an index of 1 for seeds that nobody has run."""
-    given = dict(epsilon=[0.5, 1.0], outputs=ALL, horizon=300, seeds=10, chunk=4, **ONE)
-    fmab.sweep(fmab.cdp_mab, worker=(1, 2), store=tmp_path / "s", **given)
+    options = dict(epsilon=[0.5, 1.0], outputs=ALL, horizon=300, seeds=10, chunk=4, **ONE)
+    fmab.sweep(fmab.cdp_mab, worker=(1, 2), store=tmp_path / "s", **options)
     data = fmab.open_sweep(tmp_path / "s", partial=True)
     assert data.seeds.values.tolist() == [4, 0]
     for name in ALL:
-        known = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
-        assert known.tolist() == [[True] * 4, [False] * 4], name
+        finite = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
+        assert finite.tolist() == [[True] * 4, [False] * 4], name
 
 
 def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path):
     """Would catch padding that depends on who else is in a chunk, taken for agents."""
-    given = dict(horizon=100, outputs=ALL, times=4, allow_changes=["agents"])
-    given |= {"progress": False, "arms": 3}
-    few = fmab.sweep(fmab.ucb1, agents=[3, 5], seeds=8, store=tmp_path / "c", **given)
-    more = {"agents": [3, 5, 40], "seeds": 12, "store": tmp_path / "c"}
-    many = fmab.sweep(fmab.ucb1, **more, **given)
+    options = dict(horizon=100, outputs=ALL, times=4, allow_changes=["agents"])
+    options |= {"progress": False, "arms": 3}
+    few = fmab.sweep(fmab.ucb1, agents=[3, 5], seeds=8, store=tmp_path / "c", **options)
+    extra = {"agents": [3, 5, 40], "seeds": 12, "store": tmp_path / "c"}
+    joined_cells = fmab.sweep(fmab.ucb1, **extra, **options)
     for name in ALL:
-        own = many[name].isel(agents=slice(2), seed=slice(8))
+        own = joined_cells[name].isel(agents=slice(2), seed=slice(8))
         own = own.isel(agent=slice(5)) if "agent" in own.dims else own
         np.testing.assert_array_equal(few[name], own)
-    given |= {"epsilon": 1.0, "graph": "complete", "keep": "summary", "store": tmp_path / "s"}
-    fmab.sweep(fmab.ddp_mab, agents=[3, 5], seeds=8, **given)
-    joined = fmab.sweep(fmab.ddp_mab, agents=[3], seeds=16, **given)
+    options |= {"epsilon": 1.0, "graph": "complete", "keep": "summary", "store": tmp_path / "s"}
+    fmab.sweep(fmab.ddp_mab, agents=[3, 5], seeds=8, **options)
+    joined = fmab.sweep(fmab.ddp_mab, agents=[3], seeds=16, **options)
     assert joined.pulls_mean.sum() == pytest.approx(300)
 
 
@@ -298,27 +298,29 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path):
     """Would catch another seed's pulls where a part begins inside its chunk."""
     from fmab_jax.sweeps import chunks, results
 
-    given = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
+    options = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
     store = tmp_path / "s"
-    given["progress"] = False
-    data = fmab.sweep(fmab.ucb1, agents=[3, 5], store=store, **given).load()
+    options["progress"] = False
+    data = fmab.sweep(fmab.ucb1, agents=[3, 5], store=store, **options).load()
     there = results.open_results(store)
     (entry,), _ = there.source.entries()
     arrays = there.chunk(entry)
-    asked = outputs.chosen(ALL)
+    request = outputs.chosen(ALL)
 
     def read(*ranges):
-        kept = chunks.Memory()
+        current = chunks.Memory()
         entries = []
         for start, stop in ranges:
             own = {name: values[:, start:stop] for name, values in arrays.items()}
             facts = {**entry.facts, "seeds": [start, stop]}
-            entries.append(kept.put(f"{start}", own, facts))
-        return results.dataset(chunks.Results(there.header, kept, entries, asked), "here").load()
+            entries.append(current.put(f"{start}", own, facts))
+        return results.dataset(
+            chunks.Results(there.header, current, entries, request), "here"
+        ).load()
 
-    found = read((0, 6), (4, 10))
+    result = read((0, 6), (4, 10))
     for name in ALL:
-        np.testing.assert_array_equal(found[name], data[name])
+        np.testing.assert_array_equal(result[name], data[name])
 
 
 def test_another_gauge_is_another_output():
@@ -326,11 +328,11 @@ def test_another_gauge_is_another_output():
     of = lambda record: record["g"]  # noqa: E731
     adds = [lambda had, stretch, grid: had, lambda had, stretch, grid: 2 * had]
     gauges = [Gauge("g", ("arm",), len, add, len) for add in adds]
-    one, other, same = (
+    one, variant, same = (
         outputs.described(fmab.Output("x", "", "", of, ("arm",), gauges=(gauge,)))
         for gauge in (*gauges, gauges[0])
     )
-    assert one == same != other
+    assert one == same != variant
 
 
 def test_memory_of_what_is_gauged_is_told():
@@ -339,14 +341,14 @@ def test_memory_of_what_is_gauged_is_told():
 
     problem = fmab.Problem.uniform(50, 10)
     plain = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000)
-    asked = outputs.chosen(["fairness"])
-    with_it = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=asked)
+    request = outputs.chosen(["fairness"])
+    with_it = configs.bind(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=request)
     assert with_it.gauge_bytes == 8 * 52 * 100
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
-    alike = configs.bind(fmab.cdp_mab(1.0), problem, 1000, outputs=asked)
+    alike = configs.bind(fmab.cdp_mab(1.0), problem, 1000, outputs=request)
     assert alike.gauge_bytes == 8 * 100
-    told = with_it.curve_bytes - plain.curve_bytes
-    assert told == 8 * 52 * 100
+    extra_bytes = with_it.curve_bytes - plain.curve_bytes
+    assert extra_bytes == 8 * 52 * 100
 
 
 def test_pulls_are_counted_where_agents_share_the_arms_out():
@@ -379,9 +381,9 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path, monkeypatch):
     path = tmp_path / "tried.py"
     path.write_text(PLUG)
     assert load_plugin(str(path)) == []
-    given = dict(horizon=500, seeds=3, outputs=["arms_tried"], progress=False)
+    options = dict(horizon=500, seeds=3, outputs=["arms_tried"], progress=False)
     folder = tmp_path / "s"
-    data = fmab.sweep(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 3), store=folder, **given)
+    data = fmab.sweep(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 3), store=folder, **options)
     assert data.arms_tried.values.tolist() == [3, 3, 3]
     run = fmab.simulate(
         fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 3), 500, 3, outputs=["arms_tried", "part"]
@@ -434,9 +436,9 @@ def changing(name):
 def test_an_output_changes_nothing_beside_it(keep):
     """Would catch regret, links or another output's gauge with what an output has written there."""
     names = ("regret", "rounds_by", "chosen_arm", "links", "pulls")
-    asked = [own(changing(name), f"of_{name}", gauges=PULLS.gauges) for name in names]
+    request = [own(changing(name), f"of_{name}", gauges=PULLS.gauges) for name in names]
     plain = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls"], **SHORT)
-    data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls", *asked], **SHORT)
+    data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, keep=keep, outputs=["pulls", *request], **SHORT)
     # Its own outputs first: they are read when they are used.
     data[[name for name in data if str(name).startswith("of_")]].load()
     for name in plain.variables:
@@ -494,9 +496,9 @@ SOUND = {
 def test_an_output_may_return_what_is_real_numbers(name):
     """Would catch an output that is refused for its rounding or its type; counts that overflow the
     few bytes in which a summary holds rounds, and real numbers where an index is meant."""
-    asked = own(SOUND[name], gauges=PULLS.gauges)
-    data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[asked], **SHORT)
-    summary = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[asked], keep="summary", **SHORT)
+    request = own(SOUND[name], gauges=PULLS.gauges)
+    data = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[request], **SHORT)
+    summary = fmab.sweep(fmab.cdp_mab(1.0), DRAWN, outputs=[request], keep="summary", **SHORT)
     assert data.own.dtype == np.float64
     np.testing.assert_allclose(data.own.mean(skipna=False), summary.own_mean, rtol=1e-12)
     if name == "whole numbers":
@@ -510,34 +512,34 @@ def test_an_output_is_looked_at_when_results_are_read(tmp_path):
     of an arm."""
     from fmab_jax.sweeps import chunks, grid, results, study
 
-    given = {"epsilon": [0.5], "outputs": ["pulls"], **SHORT}
-    fmab.sweep(fmab.cdp_mab, DRAWN, store=tmp_path / "s", **given)
+    options = {"epsilon": [0.5], "outputs": ["pulls"], **SHORT}
+    fmab.sweep(fmab.cdp_mab, DRAWN, store=tmp_path / "s", **options)
     there = results.open_results(tmp_path / "s")
     entries, _ = there.source.entries()
-    given |= {"epsilon": [0.5, 1.0], "seeds": 11}
-    del given["progress"]
+    options |= {"epsilon": [0.5, 1.0], "seeds": 11}
+    del options["progress"]
     header = grid.header_of(
-        study.state(fmab.cdp_mab, DRAWN, **given), study.collect_provenance("cpu")
+        study.state(fmab.cdp_mab, DRAWN, **options), study.collect_provenance("cpu")
     )
 
     def read(asked):
-        known = there.source, entries, outputs.chosen(["pulls", asked])
-        return results.dataset(chunks.Results(header, *known), "here", partial=True).own
+        inputs = there.source, entries, outputs.chosen(["pulls", asked])
+        return results.dataset(chunks.Results(header, *inputs), "here", partial=True).own
 
     for cut in (slice(None), slice(2, 5)):
         with pytest.raises(ValueError, match=ALONE):
             read(own(lambda r: last(r) - last(r).mean())).isel(seed=cut).load()
-    found = read(own(lambda r: MEANS[r["chosen_arm"]]))
-    assert np.isnan(found).values.tolist() == [[False] * 8, [True] * 8]
+    result = read(own(lambda r: MEANS[r["chosen_arm"]]))
+    assert np.isnan(result).values.tolist() == [[False] * 8, [True] * 8]
 
 
 def test_an_output_takes_no_name_of_a_result_a_table_or_another_output():
     """Would catch a table that prints an output's values in a column of its own, such as the ends
     of an interval of regret."""
-    given = dict(epsilon=[0.5, 1.0], **SHORT)
-    curves = fmab.sweep(fmab.cdp_mab, DRAWN, **given)
+    options = dict(epsilon=[0.5, 1.0], **SHORT)
+    curves = fmab.sweep(fmab.cdp_mab, DRAWN, **options)
     precise = fmab.until_precise(0.9, max_seeds=16)
-    summary = fmab.sweep(fmab.cdp_mab, DRAWN, keep="summary", until=precise, **given)
+    summary = fmab.sweep(fmab.cdp_mab, DRAWN, keep="summary", until=precise, **options)
     tables = curves, summary, fmab.confidence_band(summary), fmab.final_table(curves)
     names = {str(name) for table in tables for name in (*table.variables, *table.dims)}
     names |= {name for data in (curves, summary) for name in next(tidy(data))}
@@ -545,7 +547,7 @@ def test_an_output_takes_no_name_of_a_result_a_table_or_another_output():
     for name in names:
         refuses(f"Output.name='{name}': must be a short", outputs.chosen, [own(len, name)])
     for pair in (["fairness", own(len, "fairness_upper")], [own(len, "x_mean"), own(len, "x")]):
-        for asked in (pair, pair[::-1]):
-            refuses(r"Output.name='\w+': must be a short", outputs.chosen, asked)
+        for request in (pair, pair[::-1]):
+            refuses(r"Output.name='\w+': must be a short", outputs.chosen, request)
     # A word that no table derives is free.
     assert outputs.chosen([own(len, "agent_mean"), own(len, "regretful")])

@@ -91,7 +91,7 @@ ROOMY = {
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
-    programs, found = set(), []
+    programs, result = set(), []
     for room in (11, 37):
         config = configs.bind(algorithm, problem, 20_000, times=10, room=room)
         programs.add(config.program)
@@ -99,24 +99,24 @@ def test_rows_of_padding_change_no_bit(path):
         collected = batches.TrialResults(20, config.points)
         for start, outcome in batches.run_trials(work, 32, (jax.devices()[0],)):
             collected.put(start, outcome)
-        found.append(collected.gather())
+        result.append(collected.gather())
     # Each room is a program of its own: there was something to pad.
     assert len(programs) == 2
-    assert len(set(found[0]["regret"][:, -1])) > 5
-    bare, padded = ({n: v.tobytes() for n, v in each.items()} for each in found)
-    assert bare == padded
+    assert len(set(result[0]["regret"][:, -1])) > 5
+    plain, padded = ({n: v.tobytes() for n, v in item.items()} for item in result)
+    assert plain == padded
 
 
 @pytest.mark.as_users_have_it
 def test_more_seeds_and_other_orders_change_no_seed():
     """Would catch results that depend on how many seeds were asked for, or in which order."""
-    many = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
+    long_run = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
     few = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64)
-    assert digests(many)[:50] == digests(few)
+    assert digests(long_run)[:50] == digests(few)
     turned = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, range(199, -1, -1), batch=64)
-    assert digests(turned)[::-1] == digests(many)
-    other = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64, root_seed=1)
-    assert not set(digests(other)) & set(digests(few))
+    assert digests(turned)[::-1] == digests(long_run)
+    variant = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64, root_seed=1)
+    assert not set(digests(variant)) & set(digests(few))
 
 
 def test_runs_with_the_same_seeds_share_means_and_uniforms():
@@ -132,11 +132,11 @@ def test_runs_with_the_same_seeds_share_means_and_uniforms():
         return fmab.simulate(algorithm, problem, 20_000, 200, times=1, **more)
 
     served, ring = run(fmab.cdp_mab(1.0)), run(fmab.ddp_mab(1.0, "ring"))
-    found = (served.final_gap.values == 0) & (ring.final_gap.values == 0)
-    found &= (served.active_arms.values == 1) & (ring.active_arms.values == 1)
-    assert found.sum() > 100
-    paid = (served.regret - (ring.regret - ring.waiting_regret)).values[found, -1]
-    assert np.abs(paid).max() < 1e-6 < ring.waiting_regret.values[found, -1].max()
+    result = (served.final_gap.values == 0) & (ring.final_gap.values == 0)
+    result &= (served.active_arms.values == 1) & (ring.active_arms.values == 1)
+    assert result.sum() > 100
+    paid = (served.regret - (ring.regret - ring.waiting_regret)).values[result, -1]
+    assert np.abs(paid).max() < 1e-6 < ring.waiting_regret.values[result, -1].max()
     final = served.regret.values[:, -1]
 
     def agrees(other):
@@ -178,13 +178,13 @@ def test_many_devices_give_the_bits_of_one_and_never_talk(devices):
     """Would catch numbers that depend on sharding, a loop that synchronises devices, and summaries
     of one device's share."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
-    said = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
-    lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in said.split("\n"))
+    text = fresh.script(ON_DEVICES, Path(__file__).parent, XLA_FLAGS=flags, timeout=300)
+    lines = dict(line.split(" ", 1) if " " in line else (line, "") for line in text.split("\n"))
     assert lines["collectives"] == "" and lines["summary"] == "True"
     for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
         run = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
-        here = digests(run)
-        assert lines[path].split() == here, path
+        local = digests(run)
+        assert lines[path].split() == local, path
 
 
 def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
@@ -198,13 +198,13 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     monkeypatch.setattr(elimination, "run", lambda *given: traces.append(run) or run(*given))
     problem = fmab.Problem.uniform(agents=7, arms=4)
     before = compilation.compile_program.cache_info().misses
-    drawn = [
+    draws = [
         fmab.cdp_mab(0.5, participation=0.3),
         fmab.cdp_mab(None, participation=0.8),
         fmab.cdp_mab(0.1, participation=0.5, rounds=3),
         fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, schedule_gap=0.1),
     ]
-    runs = [fmab.simulate(a, problem, t, 32) for a in drawn for t in (1000, 10**6)]
+    runs = [fmab.simulate(a, problem, t, 32) for a in draws for t in (1000, 10**6)]
     assert compilation.compile_program.cache_info().misses == before + 1
     # The runs do differ: nothing was frozen.
     assert len({float(run.regret[:, -1].sum()) for run in runs}) == len(runs)
@@ -224,17 +224,17 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
 def test_curves_are_exact_wherever_they_are_recorded():
     """Would catch a curve interpolated on its grid instead of evaluated at the recorded slots."""
     horizon = 5000
-    every = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=np.arange(horizon + 1))
-    some = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=126, spacing="log")
-    assert len(some.time) == 100
-    picked = every.sel(time=some.time)
+    full = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=np.arange(horizon + 1))
+    subset = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=126, spacing="log")
+    assert len(subset.time) == 100
+    picked = full.sel(time=subset.time)
     for name in ("regret", "waiting_regret", "links"):
-        np.testing.assert_array_equal(picked[name].values, some[name].values)
+        np.testing.assert_array_equal(picked[name].values, subset[name].values)
     # Between knots it is linear, and a knot is an epoch's end, a wait's end or the horizon.
-    bends = np.abs(np.diff(every.regret.values, n=2)) > 1e-9
-    rounds = every.rounds_made.values
+    bends = np.abs(np.diff(full.regret.values, n=2)) > 1e-9
+    rounds = full.rounds_made.values
     assert (bends.sum(axis=1) <= 2 * rounds + 2).all()
-    assert (every.regret.values[:, 0] == 0).all()
+    assert (full.regret.values[:, 0] == 0).all()
 
 
 def test_links_are_rounds_times_the_exchange_table():
@@ -251,8 +251,8 @@ def test_links_are_rounds_times_the_exchange_table():
     np.testing.assert_array_equal(data.links.sel(meter="used")[:, -1], rounds * used)
     cost = fmab.communication_cost(data, 25.0, 2.0)
     np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * bound)
-    other = fmab.communication_cost(data, 25.0, 2.0, meter="used")
-    np.testing.assert_array_equal(other[:, -1], 2.0 * rounds * used)
+    variant = fmab.communication_cost(data, 25.0, 2.0, meter="used")
+    np.testing.assert_array_equal(variant[:, -1], 2.0 * rounds * used)
     paths = fmab.hdp_mab(0.5, "3x3:path+2:path")
     sinks = fmab.simulate(paths, PROBLEM, 20_000, 50, times=10, batch=64)
     assert sinks.meter.values.tolist() == ["server", "edges", "sac"]
@@ -292,22 +292,22 @@ def test_batches_and_their_results_are_those_computed_by_hand(name, monkeypatch)
     (elements, result, trials, batch, lanes), (size, number) = BATCHES[name]
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
     device = (jax.devices("cpu")[0],)
-    found = run_resources.estimate(elements, result, trials, device, batch, lanes)
-    assert found == (size, number, min(lanes, number), result * trials, 10**6)
+    actual = run_resources.estimate(elements, result, trials, device, batch, lanes)
+    assert actual == (size, number, min(lanes, number), result * trials, 10**6)
 
 
 def test_counts_that_a_tpu_does_not_have_are_refused(monkeypatch):
     """Would catch rewards that are counted in 48 bits, of one configuration of many; and a GPU that
     is refused as well."""
     tpu, gpu = (
-        mock.Mock(spec=jax.Device, platform=each, process_index=0) for each in ("tpu", "gpu")
+        mock.Mock(spec=jax.Device, platform=item, process_index=0) for item in ("tpu", "gpu")
     )
-    many = fmab.Problem.uniform(100, 4)
+    problem = fmab.Problem.uniform(100, 4)
     line = "horizon=1000000000000: must be at most 703,687,441,776 with 100 agents on a TPU; "
     grid = {"horizon": [200, 10**12], "seeds": 8, "progress": False}
-    refuses(re.escape(line), fmab.sweep, fmab.cdp_mab, many, devices=[tpu], epsilon=1.0, **grid)
-    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), many, 10**12), gpu.platform)
-    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), many, 2**46 // 100), tpu.platform)
+    refuses(re.escape(line), fmab.sweep, fmab.cdp_mab, problem, devices=[tpu], epsilon=1.0, **grid)
+    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), problem, 10**12), gpu.platform)
+    configs.check_counts(configs.bind(fmab.cdp_mab(1.0), problem, 2**46 // 100), tpu.platform)
 
 
 ALONE_OR_NOT = {
@@ -341,10 +341,10 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     """Would catch a run that ends for want of memory, and trials that are lost, come twice or lie
     at another's place: of the first batches, one is there before the other fails."""
     config = configs.bind(fmab.cdp_mab(1.0), PROBLEM, 20_000, times=10)
-    real, asked, second = compilation.compile_program, [], threading.Event()
+    real, request, second = compilation.compile_program, [], threading.Event()
 
     def small(program, batch, *rest):
-        asked.append(batch)
+        request.append(batch)
         compiled = real(program, batch, *rest)
 
         def run(table, row, *given):
@@ -364,12 +364,13 @@ def test_a_batch_that_runs_out_of_memory_is_halved(monkeypatch):
     work = batches.Trials([config], np.zeros(300, np.int32), range(300), 0)
     monkeypatch.setattr(compilation, "_LARGEST", {})
     collected = batches.TrialResults(300, config.points)
-    told = []
+    batch_sizes = []
     for start, outcome in batches.run_trials(work, 128, (jax.devices()[0],), 2):
         collected.put(start, outcome)
-        told.append((start, len(outcome.rounds)))
-    assert asked == [128, 64, 32] and sum(trials for _, trials in told) == 300
-    assert {(0, 32), (96, 32)} <= set(told) and len({start for start, _ in told}) == len(told)
+        batch_sizes.append((start, len(outcome.rounds)))
+    assert request == [128, 64, 32] and sum(trials for _, trials in batch_sizes) == 300
+    assert {(0, 32), (96, 32)} <= set(batch_sizes)
+    assert len({start for start, _ in batch_sizes}) == len(batch_sizes)
     monkeypatch.undo()
     whole = fmab.simulate(fmab.cdp_mab(1.0), PROBLEM, 20_000, 300, times=10)
     assert (collected.gather()["regret"] == whole.regret.values).all()
@@ -397,7 +398,7 @@ def test_files_keep_everything_and_no_damage_is_read(tmp_path):
     path = fmab.save(data, tmp_path / "run.nc")
     loaded = fmab.load(path)
     xr.testing.assert_identical(loaded, data)
-    kinds = [{v: each[v].dtype for v in each.variables} for each in (loaded, data)]
+    kinds = [{v: item[v].dtype for v in item.variables} for item in (loaded, data)]
     assert kinds[0] == kinds[1]
     assert fmab.confidence_band(loaded.regret).identical(fmab.confidence_band(data.regret))
     whole = path.read_bytes()

@@ -78,15 +78,15 @@ def local(whole):
     """Two worker processes of one thread each; what this process compiled is at hand for them."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as made:
-        yield made
+    ) as resource:
+        yield resource
 
 
 @pytest.fixture(scope="module")
 def client(local):
     """A client of them."""
-    with distributed.Client(local, set_as_default=False) as made:
-        yield made
+    with distributed.Client(local, set_as_default=False) as resource:
+        yield resource
 
 
 def idle(client):
@@ -103,16 +103,16 @@ def test_workers_give_the_bytes_of_one_process(tmp_path, whole, client):
     teller = Told(client=client)
     data = swept(tmp_path / "run", teller=teller, chunk=4, client=client)
     assert files(tmp_path / "run") == files(whole) and len(files(whole)) == 20
-    ours, theirs = ((folder / "run.json").read_bytes() for folder in (tmp_path / "run", whole))
-    assert ours == theirs
+    ours, reference = ((folder / "run.json").read_bytes() for folder in (tmp_path / "run", whole))
+    assert ours == reference
     assert values(data) == values(fmab.open_sweep(whole))
     assert (teller.trials, teller.chunks) == (80, 20) and (2, 2) in teller.told
     # Two tasks for each of two threads; what is written has been let go.
     assert 1 <= teller.held <= 4 and idle(client)
     # Nothing is left to do, and nothing is done.
-    again = Told()
-    swept(tmp_path / "run", teller=again, chunk=4, client=client)
-    assert again.trials == 0
+    second = Told()
+    swept(tmp_path / "run", teller=second, chunk=4, client=client)
+    assert second.trials == 0
     # Without a store, the same values.
     assert values(swept(None, chunk=4, client=client)) == values(data)
 
@@ -135,10 +135,10 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path, whole, client):
 def test_a_client_that_is_closed_meanwhile_costs_nothing(tmp_path, whole, client):
     """Would catch a sweep that hangs or ends in a traceback without its scheduler."""
     address = client.scheduler.address
-    other = distributed.Client(address, set_as_default=False)
+    variant = distributed.Client(address, set_as_default=False)
     line = rf"^the Dask scheduler {address} is lost, or does not answer"
     with pytest.raises(ConnectionError, match=line):
-        swept(tmp_path / "run", teller=Told(3, other.close), chunk=4, client=other)
+        swept(tmp_path / "run", teller=Told(3, variant.close), chunk=4, client=variant)
     assert len(files(tmp_path / "run")) >= 3 and idle(client)
     swept(tmp_path / "run", chunk=4)
     assert files(tmp_path / "run") == files(whole)
@@ -177,21 +177,23 @@ def loaded(path, name="doubling_there", elsewhere="pass"):
 @pytest.mark.usefixtures("plug_ins")
 def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, client):
     """Would catch classes that workers cannot import, and an error that is tried again and again"""
-    mine = loaded(tmp_path / "mine.py")
+    algorithm = loaded(tmp_path / "mine.py")
     (tmp_path / "mine.py").unlink()  # Workers elsewhere would not see it.
     options = dict(seeds=20, **SMALL)
     for folder, there in (("here", None), ("there", client)):
         store = tmp_path / folder
-        fmab.sweep(mine, PROBLEM, first=[50, 100], epsilon=1, store=store, client=there, **options)
+        fmab.sweep(
+            algorithm, PROBLEM, first=[50, 100], epsilon=1, store=store, client=there, **options
+        )
     assert files(tmp_path / "here") == files(tmp_path / "there")
     assert len(files(tmp_path / "there")) == 10
     # One that the study does not need stays here.
     loaded(tmp_path / "other.py", "failing_there", "{}['x']")
-    more = dict(epsilon=1, client=client, store=None, **{**options, "seeds": 4})
-    assert values(fmab.sweep(mine, PROBLEM, **more))
+    extra = dict(epsilon=1, client=client, store=None, **{**options, "seeds": 4})
+    assert values(fmab.sweep(algorithm, PROBLEM, **extra))
     broken = r"^doubling_there breaks the contract .*regret nan of seed"
-    more = dict(first=[100, 13], epsilon=1, store=tmp_path / "run", client=client) | options
-    refuses(broken, fmab.sweep, mine, PROBLEM, **more)
+    extra = dict(first=[100, 13], epsilon=1, store=tmp_path / "run", client=client) | options
+    refuses(broken, fmab.sweep, algorithm, PROBLEM, **extra)
     assert idle(client)
     refuses("unfinished|finished; at least", fmab.open_sweep, tmp_path / "run")
 
@@ -224,8 +226,8 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     assert main(shlex.split(f"{words} --chunk 8 --out here")) == 0
     capsys.readouterr()
     assert main(shlex.split(f"{words} --chunk 8 --out there --scheduler {address}")) == 0
-    said = capsys.readouterr()
-    assert "computing on 2 workers with 2 threads" in said.err and "2 configurations" in said.out
+    text = capsys.readouterr()
+    assert "computing on 2 workers with 2 threads" in text.err and "2 configurations" in text.out
     assert files("there") == files("here")
 
     for more, line in (

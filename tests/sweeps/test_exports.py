@@ -30,12 +30,12 @@ ENDINGS = (".nc", ".csv", ".parquet")
 @pytest.fixture(scope="module")
 def swept():
     """A sweep's curves and summary: numbers and "none", a horizon each, infinite epsilon."""
-    found = {}
+    result = {}
     for keep in ("curves", "summary"):
         grid = dict(epsilon=[0.5, None], horizon=[2000, 20_000])
-        chosen = {**PARAMETERS, **grid, **SMALL}
-        found[keep] = fmab.sweep("cdp", seeds=20, keep=keep, **chosen).load()
-    return found
+        options = {**PARAMETERS, **grid, **SMALL}
+        result[keep] = fmab.sweep("cdp", seeds=20, keep=keep, **options).load()
+    return result
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
@@ -58,7 +58,7 @@ def test_arrays_read_back_to_the_same_bits(swept, keep, tmp_path):
     for name, value in data.attrs.items():
         assert back.attrs[name] == value, name
     assert back.epsilon_message.values.tolist() == [2.0, math.inf]
-    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+    assert [result.name for result in tmp_path.iterdir()] == [path.name]
 
 
 def table(path):
@@ -166,8 +166,8 @@ def test_older_files_are_replaced_on_request_alone(swept, ending, tmp_path):
     folder.mkdir()
     (folder / "thesis.tex").write_text("mine")
     data = swept["summary"]
-    for taken in (path, link):
-        refuses("^path=.*: must be a new name; ", export, data, taken)
+    for occupied in (path, link):
+        refuses("^path=.*: must be a new name; ", export, data, occupied)
     for overwrite in (False, True):
         line = "^path=.*: must be the name of a file; a folder has"
         refuses(line, export, data, folder, overwrite=overwrite)
@@ -180,7 +180,7 @@ def test_older_files_are_replaced_on_request_alone(swept, ending, tmp_path):
             assert set(back.variables) == set(part.variables)
         else:
             assert len(table(path)) == part.regret_mean.size
-    assert {found.name for found in tmp_path.rglob("*")} == {
+    assert {result.name for result in tmp_path.rglob("*")} == {
         *(path.name, link.name, folder.name, "thesis.tex")
     }
 
@@ -212,14 +212,14 @@ def test_nothing_is_left_of_an_export_that_fails(swept, ending, tmp_path, monkey
 
 def test_what_a_killed_export_left_is_removed_a_day_later(swept, tmp_path, capsys):
     """Would catch half a table that stays for ever, and one that is shown as a result."""
-    left, other = files.temporary_beside(tmp_path / "x.csv"), tmp_path / ".y.csv.0a1b2c3d.tmp"
-    for path in (left, other):
+    left, variant = files.temporary_beside(tmp_path / "x.csv"), tmp_path / ".y.csv.0a1b2c3d.tmp"
+    for path in (left, variant):
         path.write_bytes(b"half")
     assert main(["show", str(left)]) == 2
     assert ": must be a" in capsys.readouterr().err
     export(swept["summary"], tmp_path / "x.csv")
     assert left.exists()  # somebody may be writing it
-    for path in (left, other):
+    for path in (left, variant):
         os.utime(path, (time.time() - 100_000,) * 2)
     export(swept["summary"], tmp_path / "x.csv", overwrite=True)
-    assert {path.name for path in tmp_path.iterdir()} == {"x.csv", other.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"x.csv", variant.name}

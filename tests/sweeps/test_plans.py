@@ -12,8 +12,8 @@ from fmab_jax.sweeps.study import collect_provenance, state
 
 def study(cells=5, **changes):
     """Returns a study of so many configurations of the house's small size."""
-    how = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
-    return state("cdp", epsilon=[1 + i for i in range(cells)], **{**how, **changes})
+    options = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
+    return state("cdp", epsilon=[1 + i for i in range(cells)], **{**options, **changes})
 
 
 def work(made, worker=None, chunk=None):
@@ -27,16 +27,16 @@ def work(made, worker=None, chunk=None):
 @pytest.mark.parametrize("others", [["cpu", "gpu"], ["gpu", "gpu", "cpu"]])
 def test_workers_of_mixed_platforms_are_refused(others):
     """Would catch chunks of two kinds of device in one store, whose bits differ."""
-    made = object.__new__(cluster.Cluster)
-    made.made_by = {}
-    made._count = lambda progress: None
-    asked = [(f"w{i}", collect_provenance(each)) for i, each in enumerate(others)]
-    made._ask = lambda: asked
+    worker_plan = object.__new__(cluster.Cluster)
+    worker_plan.made_by = {}
+    worker_plan._count = lambda progress: None
+    answers = [(f"w{i}", collect_provenance(item)) for i, item in enumerate(others)]
+    worker_plan._ask = lambda: answers
     last = f"w{len(others) - 1}"
     line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; "
-    refuses(line, made.agree, progress.Progress())
-    made.made_by, asked = {}, asked[:-1]
-    assert made.agree(progress.Progress()) == collect_provenance(others[0])
+    refuses(line, worker_plan.agree, progress.Progress())
+    worker_plan.made_by, answers = {}, answers[:-1]
+    assert worker_plan.agree(progress.Progress()) == collect_provenance(others[0])
 
 
 # --- who computes what ---
@@ -53,13 +53,13 @@ def test_workers_of_mixed_platforms_are_refused(others):
 )
 def test_a_share_is_rounded_up(cells, seeds, workers, most):
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
-    made = study(cells, seeds=seeds)
-    found = chunks.Results(grid.header_of(made, {}), chunks.Memory(), [])
-    blocks = [work(made, (i + 1, workers)).layout.todo(found) for i in range(workers)]
-    every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
-    trials = sum(stop - start for _, start, stop in every)
-    assert len(every) == len(set(every)) and trials == cells * seeds
-    assert all(len(b.cells) * (b.stop - b.start) <= most for each in blocks for b in each)
+    worker_plan = study(cells, seeds=seeds)
+    result = chunks.Results(grid.header_of(worker_plan, {}), chunks.Memory(), [])
+    blocks = [work(worker_plan, (i + 1, workers)).layout.todo(result) for i in range(workers)]
+    trials_todo = [(name, b.start, b.stop) for item in blocks for b in item for name in b.cells]
+    trials = sum(stop - start for _, start, stop in trials_todo)
+    assert len(trials_todo) == len(set(trials_todo)) and trials == cells * seeds
+    assert all(len(b.cells) * (b.stop - b.start) <= most for item in blocks for b in item)
 
 
 @pytest.mark.parametrize("worker", [None, (1, 3), (3, 3)])
@@ -73,11 +73,11 @@ def test_a_share_is_rounded_up(cells, seeds, workers, most):
 )
 def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_path):
     """Would catch a full disk that no worker foresees, each of them counting its own part."""
-    made = work(study(keep=keep), worker, chunk)
+    worker_plan = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.
-    made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path).disk_bytes == disk
+    worker_plan.cluster = object.__new__(cluster.Cluster)
+    result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+    assert worker_plan.plan(result, tmp_path).disk_bytes == disk
 
 
 @pytest.mark.parametrize(
@@ -91,30 +91,30 @@ def test_a_plan_tells_the_disk_of_all_workers(keep, chunk, disk, worker, tmp_pat
 )
 def test_a_plan_tells_the_memory_of_a_chunk_and_its_copies(keep, chunk, memory, tmp_path):
     """Would catch a plan that counts what is kept once, and memory that gives out in the middle."""
-    made = work(study(keep=keep), None, chunk)
-    made.cluster = object.__new__(cluster.Cluster)
-    found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
-    assert made.plan(found, tmp_path).memory_bytes == memory
+    worker_plan = work(study(keep=keep), None, chunk)
+    worker_plan.cluster = object.__new__(cluster.Cluster)
+    result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+    assert worker_plan.plan(result, tmp_path).memory_bytes == memory
 
 
 def test_cells_that_need_other_seeds_at_each_look_are_chunks_of_their_own():
     """Would catch cells that go on together until the last of them is precise."""
     changes = {"seeds": 4, "keep": "summary"}
     for until, cells in ((None, {5}), (until_precise(0.1, max_seeds=8), {1})):
-        made = work(study(**changes, until=until))
-        found = chunks.Results(grid.header_of(made.layout.study, {}), chunks.Memory(), [])
-        assert {len(block.cells) for block in made.layout.todo(found)} == cells
+        worker_plan = work(study(**changes, until=until))
+        result = chunks.Results(grid.header_of(worker_plan.layout.study, {}), chunks.Memory(), [])
+        assert {len(block.cells) for block in worker_plan.layout.todo(result)} == cells
 
 
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path):
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
     headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
-    wanted = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
-    for seeds, alone, kept in wanted:
+    expected = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
+    for seeds, alone, current in expected:
         claims.claim(store, headers[seeds], (), alone=alone)
         header = store.header()
-        assert header is not None and header["seeds"] == kept
+        assert header is not None and header["seeds"] == current
 
 
 # --- what is told ---

@@ -18,8 +18,8 @@ RUN = f"run cdp --epsilon 0.5 --no-figure {SMALL}"
 
 def fmab(words, redirection, folder):
     command = ["sh", "-c", f'exec "$0" -m fmab_jax {words} {redirection}', sys.executable]
-    how = {"capture_output": True, "text": True, "cwd": folder}
-    return subprocess.run(command, env=fresh.surroundings(), **how)
+    options = {"capture_output": True, "text": True, "cwd": folder}
+    return subprocess.run(command, env=fresh.surroundings(), **options)
 
 
 NOWHERE = [
@@ -76,16 +76,16 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(stream, termina
 def test_lines_come_now_and_then(monkeypatch):
     """Would catch a log of a line for each step, and a rate that counts the first batch, which was
     compiled: 1 trial in 2 s after 60 s."""
-    clock, heard = [100.0], io.StringIO()
+    clock, stream = [100.0], io.StringIO()
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(sys, "stderr", heard)
+    monkeypatch.setattr(sys, "stderr", stream)
     with Progress("lines") as lines:
         lines.extended(12)
         for seconds in (60, 2, 2, 2, 2, 2, 2):
             clock[0] += seconds
             lines.advanced(1)
         lines.written(3)
-    assert heard.getvalue().splitlines() == [
+    assert stream.getvalue().splitlines() == [
         "1 of 12 trials",
         "6 of 12 trials, 0.5 trials/s, 12 s left",
         "7 of 12 trials, 0.5 trials/s, 10 s left, 3 of 0 configurations done",

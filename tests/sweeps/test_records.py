@@ -19,11 +19,11 @@ STUDY = dict(agents=4, arms=3, horizon=2000, times=6, epsilon=[0.5, None], chunk
 
 
 def swept(store, keep, **changes):
-    more = {}
+    extra = {}
     if keep == "summary":
-        more = dict(until=fmab.until_precise(relative=1e-9, max_seeds=16))
+        extra = dict(until=fmab.until_precise(relative=1e-9, max_seeds=16))
     return fmab.sweep(
-        "cdp", store=store, seeds=16, keep=keep, **{"progress": False, **STUDY, **more, **changes}
+        "cdp", store=store, seeds=16, keep=keep, **{"progress": False, **STUDY, **extra, **changes}
     )
 
 
@@ -42,9 +42,9 @@ def test_whatever_a_study_writes_can_be_read(tmp_path, name, until):
     """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
     owner = base.known()[name]
     algorithm = owner(**stated.suggested(owner, {}))
-    how = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
-    how |= {"until": until, "keep": "summary" if until else "curves"}
-    study = state(algorithm, fixed_instance=[None, 7], **how)
+    options = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
+    options |= {"until": until, "keep": "summary" if until else "curves"}
+    study = state(algorithm, fixed_instance=[None, 7], **options)
     header = grid.header_of(study, {"jax": "1"})
     store = Store(tmp_path / "s", create=True)
     store.write_header(header)

@@ -107,8 +107,8 @@ def test_cells_that_wait_lie_beside_cells_that_do_not(stores):
 @pytest.mark.parametrize("keep", ["curves", "summary"])
 def test_a_grid_with_fewer_slots_repeats_its_last(keep):
     """Would catch a sweep of horizons refused, or misread, where chosen slots are not its own."""
-    chosen = {**PARAMETERS, "times": [100, 500], "horizon": [500, 1000, 20_000]}
-    data = fmab.sweep("cdp", seeds=16, keep=keep, epsilon=2, **chosen, **SMALL)
+    options = {**PARAMETERS, "times": [100, 500], "horizon": [500, 1000, 20_000]}
+    data = fmab.sweep("cdp", seeds=16, keep=keep, epsilon=2, **options, **SMALL)
     assert data.slot.values.tolist() == [[100, 500, 500], [100, 500, 1000], [100, 500, 20_000]]
     one = fmab.simulate(
         fmab.cdp_mab(2.0), fmab.Problem.heterogeneous(4, 3, 0.0), 500, 16, times=[100, 500], batch=8
@@ -145,26 +145,26 @@ def test_attributes_say_how_to_run_it_again(stores, curves):
     assert data.epsilon_message.dims == ("epsilon",)
     # N is the number of agents that report.
     assert data.epsilon_message.values.tolist() == [2.0, math.inf]
-    stated = json.loads(data.attrs["study"])
-    assert (stated["epsilon"], stated["rounds"]) == ([0.5, None], [None, 2])
+    document = json.loads(data.attrs["study"])
+    assert (document["epsilon"], document["rounds"]) == ([0.5, None], [None, 2])
     names = ("agents", "arms", "horizon", "times", "epsilon", "rounds", "seeds", "root_seed")
-    again = fmab.sweep(stated["algorithm"], **{n: stated[n] for n in names}, **SMALL)
-    assert again.attrs["study_hash"] == data.attrs["study_hash"]
-    np.testing.assert_array_equal(again.regret, curves.regret)
+    second = fmab.sweep(document["algorithm"], **{n: document[n] for n in names}, **SMALL)
+    assert second.attrs["study_hash"] == data.attrs["study_hash"]
+    np.testing.assert_array_equal(second.regret, curves.regret)
 
 
 @pytest.fixture
 def reads(monkeypatch):
     """Notes which chunks are read: cells and seeds of each."""
-    seen = []
+    records = []
     read = Store.read
 
     def noted(folder, entry):
-        seen.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
+        records.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
         return read(folder, entry)
 
     monkeypatch.setattr(Store, "read", noted)
-    return seen
+    return records
 
 
 def test_only_the_chunks_that_are_needed_are_read(stores, reads):
@@ -202,15 +202,15 @@ def test_indexing_is_that_of_the_loaded_array(lazy, name, drawn):
     """Would catch a wrong order, step, sign or dimension in what is read for an index."""
     array, loaded = lazy[name], LOADED[name]
     for _ in range(drawn.draw(st.integers(1, 2))):
-        chosen = {
+        options = {
             dim: drawn.draw(indexers(size), label=str(dim))
             for dim, size in array.sizes.items()
             if size and drawn.draw(st.booleans())
         }
-        array, loaded = array.isel(chosen), loaded.isel(chosen)
-    found, expected = array.values, loaded.values
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_array_equal(found, expected)
+        array, loaded = array.isel(options), loaded.isel(options)
+    result, expected = array.values, loaded.values
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(result, expected)
     assert array.dims == loaded.dims
 
 
@@ -252,40 +252,40 @@ SPANS = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda p: (p[0], p
 @settings(max_examples=400, deadline=None)
 def test_curves_come_from_parts_of_chunks(parts, span):
     """Would catch a seed taken twice, left out, from a chunk without it, or computed again."""
-    found = by_hand(parts, "curves")
+    result = by_hand(parts, "curves")
     start, stop = span
     there = {seed for a, b in parts for seed in range(a, b)}
     leading = next(seed for seed in range(100) if seed not in there)
-    chain = found.chain("a", stop)
-    assert found.seeds("a", stop) == min(leading, stop)
+    chain = result.chain("a", stop)
+    assert result.seeds("a", stop) == min(leading, stop)
     seeds = [s for part in chain for s in range(part.start, part.stop)]
     assert seeds == [*range(min(leading, stop))]
     for part in chain:
         a, b = part.entry.facts["seeds"]
         assert a <= part.start < part.stop <= b and part.row == 1
     missing = [seed for seed in range(start, stop) if seed not in there]
-    assert [s for a, b in found.gaps("a", start, stop) for s in range(a, b)] == missing
-    gaps = found.gaps("a", start, stop)
+    assert [s for a, b in result.gaps("a", start, stop) for s in range(a, b)] == missing
+    gaps = result.gaps("a", start, stop)
     assert all(b < c for (_, b), (c, _) in zip(gaps, gaps[1:], strict=False))
-    assert (found.seeds("c", stop), found.gaps("c", start, stop)) == (0, [(start, stop)])
+    assert (result.seeds("c", stop), result.gaps("c", start, stop)) == (0, [(start, stop)])
 
 
 @given(PARTS, SPANS)
 @settings(max_examples=400, deadline=None)
 def test_summaries_come_from_whole_chunks(parts, span):
     """Would catch a way over the chunks that is missed, that overlaps, or that ends too late."""
-    found = by_hand(parts, "summary")
+    result = by_hand(parts, "summary")
     start, stop = span
-    chain = found.chain("a", stop)
-    assert found.seeds("a", stop) == max(reached(parts, 0, stop))
+    chain = result.chain("a", stop)
+    assert result.seeds("a", stop) == max(reached(parts, 0, stop))
     at = 0
     for part in chain:
         assert [part.start, part.stop] == part.entry.facts["seeds"] and part.start == at
         at = part.stop
-    gaps = found.gaps("a", 0, stop)
+    gaps = result.gaps("a", 0, stop)
     assert by_hand([*parts, *gaps], "summary").seeds("a", stop) == stop
     inside = ((max(a, start), min(b, stop)) for a, b in gaps)
-    assert found.gaps("a", start, stop, stop) == [(a, b) for a, b in inside if a < b]
+    assert result.gaps("a", start, stop, stop) == [(a, b) for a, b in inside if a < b]
     whole = [seed for a, b in parts if b <= stop for seed in range(a, b)]
     if len(whole) == len({*whole}):
         assert [s for a, b in gaps for s in range(a, b)] == sorted({*range(stop)} - {*whole})
@@ -323,9 +323,9 @@ UNFINISHED = {
 
 def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     """Would catch zeros for what is missing, seeds after a gap, or values that move."""
-    found = subset(stores, "curves", UNFINISHED)
-    refuses("^store='here': must be finished; at least 24 trials", results.dataset, found, "here")
-    data = results.dataset(found, "here", partial=True)
+    result = subset(stores, "curves", UNFINISHED)
+    refuses("^store='here': must be finished; at least 24 trials", results.dataset, result, "here")
+    data = results.dataset(result, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
     for name in (*SERIES, *PER_SEED):
         for place in np.ndindex(2, 2):
@@ -344,10 +344,10 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     # A configuration with fewer seeds than others is not one of runs that were joined.
     for place in np.ndindex(2, 2):
         alone = {dim: index for dim, index in zip(data.seeds.dims, place, strict=True)}
-        leaks = [final_table(each.isel(alone)).leak_epsilon for each in (data, curves)]
+        leaks = [final_table(item.isel(alone)).leak_epsilon for item in (data, curves)]
         assert float(leaks[0]) == float(leaks[1]) > 0.0
-    nothing = results.dataset(subset(stores, "curves", {}), "here", partial=True)
-    assert nothing.sizes["seed"] == 0 and np.isnan(final_table(nothing).regret.values).all()
+    empty = results.dataset(subset(stores, "curves", {}), "here", partial=True)
+    assert empty.sizes["seed"] == 0 and np.isnan(final_table(empty).regret.values).all()
 
 
 @pytest.mark.parametrize("case", ["", "waiting-"])
@@ -378,41 +378,41 @@ def test_a_summary_is_that_of_the_curves(stores, case):
     np.testing.assert_array_equal(data.undecided, (curves.chosen_arm < 0).sum("seed"))
     for place in np.ndindex(2, 2):
         regret = curves.regret.values[place]
-        found = data.regret_covariance.values[place]
-        np.testing.assert_allclose(found, np.cov(regret.T), rtol=1e-9)
+        result = data.regret_covariance.values[place]
+        np.testing.assert_allclose(result, np.cov(regret.T), rtol=1e-9)
         last = np.sort(regret[:, -1])
         histogram = data.regret_histogram.values[place]
         assert histogram.sum() == 20
         low, high = data.bin_low.values, data.bin_high.values
         inside = [((last >= a) & (last < b)).sum() for a, b in zip(low, high, strict=True)]
         np.testing.assert_array_equal(histogram, inside)
-        wanted = last[np.ceil(data["quantile"].values * 20).astype(int) - 1]
-        np.testing.assert_allclose(data.regret_quantile.values[place], wanted, rtol=1e-3)
+        expected = last[np.ceil(data["quantile"].values * 20).astype(int) - 1]
+        np.testing.assert_allclose(data.regret_quantile.values[place], expected, rtol=1e-3)
 
 
 def test_summaries_do_not_depend_on_the_chunks(stores):
     """Would catch a merge that weighs chunks, not seeds, or forgets one."""
     data = open_sweep(stores / "summary").load()
     whole = {**SMALL, "chunk": 1000}
-    other = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
+    variant = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
     for name in data.data_vars:
-        np.testing.assert_allclose(other[name], data[name], 1e-10, 1e-12, err_msg=str(name))
+        np.testing.assert_allclose(variant[name], data[name], 1e-10, 1e-12, err_msg=str(name))
     for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
-        np.testing.assert_array_equal(other[name], data[name])
+        np.testing.assert_array_equal(variant[name], data[name])
 
 
 @pytest.mark.parametrize("graph", [None, "ring"])
 def test_curves_that_stay_on_a_device_give_the_same_summary(graph, monkeypatch):
     """Would catch series of other trials, or of padding, where only a summary leaves the device."""
-    maker, more = ("cdp", {}) if graph is None else ("ddp", {"graph": graph})
-    grid = {**PARAMETERS, **more, "keep": "summary", "seeds": 20, "epsilon": [0.5, 1.0, None]}
+    maker, extra = ("cdp", {}) if graph is None else ("ddp", {"graph": graph})
+    grid = {**PARAMETERS, **extra, "keep": "summary", "seeds": 20, "epsilon": [0.5, 1.0, None]}
     expected = fmab.sweep(maker, **grid, batch=8, progress=False).load()
     monkeypatch.setattr(resources, "keeps_curves", lambda devices: True)
-    held = []
-    monkeypatch.setattr(device_summary, "moments", kept(held, device_summary.moments))
-    found = fmab.sweep(maker, **grid, batch=16, progress=False).load()
-    assert len(held) == (3 if graph else 2)
-    assert found.equals(expected)
+    content = []
+    monkeypatch.setattr(device_summary, "moments", kept(content, device_summary.moments))
+    result = fmab.sweep(maker, **grid, batch=16, progress=False).load()
+    assert len(content) == (3 if graph else 2)
+    assert result.equals(expected)
 
 
 def kept(calls, function):
@@ -440,17 +440,17 @@ def test_final_table_by_hand(stores, curves, keep):
         for name, values in series.items():
             half = stats.t.ppf(0.95, 19) * values.std(ddof=1) / np.sqrt(20)
             expected = [values.mean(), values.mean() - half, values.mean() + half]
-            found = [float(table[f"{name}{end}"][place]) for end in ("", "_lower", "_upper")]
-            assert found == pytest.approx(expected, rel=1e-9), name
+            result = [float(table[f"{name}{end}"][place]) for end in ("", "_lower", "_upper")]
+            assert result == pytest.approx(expected, rel=1e-9), name
         for name in EVENTS:
-            lost = int(curves[name].values[place].sum())
-            exact = stats.binomtest(lost, 20).proportion_ci(0.9, method="exact")
+            missing = int(curves[name].values[place].sum())
+            exact = stats.binomtest(missing, 20).proportion_ci(0.9, method="exact")
             ends = [float(table[f"{name}{end}"][place]) for end in ("_lower", "_upper")]
-            assert int(table[name][place]) == lost
+            assert int(table[name][place]) == missing
             assert ends == pytest.approx(list(exact), rel=1e-9, abs=1e-11)
         links = curves.links.sel(meter="server").values[place][:, -1].mean()
-        found = float(table.links.sel(meter="server")[place])
-        assert found == pytest.approx(links, rel=1e-12)
+        result = float(table.links.sel(meter="server")[place])
+        assert result == pytest.approx(links, rel=1e-12)
         assert int(table.undecided[place]) == (curves.chosen_arm.values[place] < 0).sum()
     assert (table.attrs["level"], table.attrs["server_price"]) == (0.9, 3.0)
     assert table.attrs["description"] == "90 % confidence interval of the mean (Student t)"
@@ -477,11 +477,11 @@ def test_peer_links_cost_what_the_papers_meter_counts(stores, keep):
 def test_a_sweep_until_precise_is_judged_by_its_looks():
     """Would catch a cell that stops too early or late, or a table of another band than judged."""
     until = fmab.until_precise(0.3, level=0.9, max_seeds=160)
-    chosen = {**PARAMETERS, **GRID, **SMALL}
-    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **chosen)
+    options = {**PARAMETERS, **GRID, **SMALL}
+    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **options)
     level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds
     assert data.attrs["look_level"] == pytest.approx(level, rel=1e-12)
-    curves = fmab.sweep("cdp", seeds=160, **chosen).regret.values
+    curves = fmab.sweep("cdp", seeds=160, **options).regret.values
     table = final_table(data)
     for place in np.ndindex(2, 2):
         for look in (20, 40, 80, 160):
@@ -494,15 +494,15 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
         assert int(data.seeds[place]) == look
         assert float(data.relative_width[place]) == pytest.approx(half[-1] / mean[-1], rel=1e-6)
         ends = [float(table[f"regret{end}"][place]) for end in ("", "_lower", "_upper")]
-        wanted = [mean[-1], mean[-1] - half[-1], mean[-1] + half[-1]]
-        assert ends == pytest.approx(wanted, rel=1e-6)
+        expected = [mean[-1], mean[-1] - half[-1], mean[-1] + half[-1]]
+        assert ends == pytest.approx(expected, rel=1e-6)
     assert table.attrs["level"] == 0.9
-    told = "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
-    assert table.attrs["description"] == told
+    text = "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
+    assert table.attrs["description"] == text
     # Another level is one over all looks as well.
-    other = final_table(data, level=0.95)
-    assert "98.75 % a look" in other.attrs["description"]
-    assert (other.regret_upper > table.regret_upper).all()
+    variant = final_table(data, level=0.95)
+    assert "98.75 % a look" in variant.attrs["description"]
+    assert (variant.regret_upper > table.regret_upper).all()
     # Otherwise this test has seen one look only.
     assert int(data.seeds.min()) < int(data.seeds.max())
 
@@ -510,9 +510,9 @@ def test_a_sweep_until_precise_is_judged_by_its_looks():
 def test_what_has_an_attribute_of_its_own_is_no_setting():
     """Would catch title and epsilon told twice, once among the settings."""
     problem = fmab.Problem.uniform(2, 2)
-    plain, other = (fmab.simulate(fmab.cdp_mab(1.0, scale=x), problem, 30, 2) for x in (1, 0.5))
+    plain, variant = (fmab.simulate(fmab.cdp_mab(1.0, scale=x), problem, 30, 2) for x in (1, 0.5))
     assert json.loads(plain.attrs["settings"]) == {}
-    assert [*json.loads(other.attrs["settings"])] == ["scale"]
+    assert [*json.loads(variant.attrs["settings"])] == ["scale"]
     assert (plain.attrs["title"], plain.attrs["epsilon"]) == ("CDP-MAB", 1.0)
 
 
@@ -532,16 +532,16 @@ def streamed(request, stores, monkeypatch):
 @pytest.mark.parametrize("kind", ["simultaneous", "pointwise", "quantile"])
 def test_bands_of_curves_that_are_read_in_blocks(streamed, curves, kind, monkeypatch):
     """Would catch a block left out, read twice or in another order, and events not counted."""
-    found = fmab.confidence_band(streamed.regret, kind=kind)
+    result = fmab.confidence_band(streamed.regret, kind=kind)
     # Of the same blocks in memory, to the last digit; of one block, to rounding, whose square root
     # the factor of nearly equal slots' correlation has.
-    xr.testing.assert_identical(found, fmab.confidence_band(curves.regret, kind=kind))
+    xr.testing.assert_identical(result, fmab.confidence_band(curves.regret, kind=kind))
     monkeypatch.setattr(bands, "_CHUNK", 1 << 23)
     whole = fmab.confidence_band(curves.regret, kind=kind)
-    assert {"best_arm_lost", "worse_arm_played"} <= set(found)
+    assert {"best_arm_lost", "worse_arm_played"} <= set(result)
     for name in whole:
         rtol = 1e-8 if kind == "simultaneous" else 1e-12
-        np.testing.assert_allclose(found[name], whole[name], rtol=rtol, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(result[name], whole[name], rtol=rtol, atol=1e-9, err_msg=name)
     if kind == "simultaneous":
         tables = (final_table(data, server_price=25) for data in (streamed, curves))
         xr.testing.assert_identical(*tables)

@@ -172,31 +172,31 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
             assert_reads(folder, entry)
         with folder.writing():
             assert not list(path.rglob(".*.tmp")), calls[at - 1]
-            again = put(folder, CHUNKS[2])
+            second = put(folder, CHUNKS[2])
             folder.write_header({"title": "newer"})
         assert folder.header() == {"title": "newer"}
-        assert_reads(folder, again)
+        assert_reads(folder, second)
         entries, damage = folder.entries()
-        assert damage == [] and again in entries
+        assert damage == [] and second in entries
         shutil.rmtree(path)
 
 
 def lost_chunks(folder, entries):
     """Returns the chunks that are lost, asserting that all others are as they were put."""
     current = {entry.chunk: entry for entry in folder.entries()[0]}
-    lost = set()
+    missing = set()
     for chunk, entry in entries.items():
         if chunk not in current:
-            lost.add(chunk)
+            missing.add(chunk)
             continue
         assert current[chunk] == entry
         if folder.check(entry) is None:
             assert_reads(folder, entry)
         else:
-            lost.add(chunk)
+            missing.add(chunk)
             with pytest.raises(Damaged, match=chunk):
                 folder.read(entry)
-    return lost
+    return missing
 
 
 def test_every_damage_of_a_chunk_is_seen(tmp_path):
@@ -216,16 +216,16 @@ def test_every_damage_of_a_chunk_is_seen(tmp_path):
         assert ("bytes instead of" if number >= 100 else "SHA-256") in reason
         target.write_bytes(data)
     for number, file in enumerate(files):
-        other = files[(number + 3) % len(files)]
-        both = file.read_bytes(), other.read_bytes()
-        file.write_bytes(both[1])
-        other.write_bytes(both[0])
-        assert lost_chunks(folder, entries) == {file.stem, other.stem}
-        other.write_bytes(both[1])
+        variant = files[(number + 3) % len(files)]
+        pair = file.read_bytes(), variant.read_bytes()
+        file.write_bytes(pair[1])
+        variant.write_bytes(pair[0])
+        assert lost_chunks(folder, entries) == {file.stem, variant.stem}
+        variant.write_bytes(pair[1])
         file.unlink()
         assert lost_chunks(folder, entries) == {file.stem}
         assert folder.check(entries[file.stem]) == "missing"
-        file.write_bytes(both[0])
+        file.write_bytes(pair[0])
     assert lost_chunks(folder, entries) == set()
 
 
@@ -292,8 +292,8 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
     bad += [one.replace(b'"seal"', b'"soul"'), store_module._seal_of(b"[" * 100_000) + b"x"]
     bad.append(store_module._seal({"facts": {}}).rstrip(b"\n"))
     manifest.write_bytes(b"\n".join([one, *bad, four]) + b"\n")
-    listed, damage = Store(path).entries()
-    assert listed == [entries[CHUNKS[0]], entries[CHUNKS[3]]]
+    entries_read, damage = Store(path).entries()
+    assert entries_read == [entries[CHUNKS[0]], entries[CHUNKS[3]]]
     assert len(damage) == len(bad)
     for number, line in enumerate(damage, 2):
         assert re.match(rf"manifest-main\.jsonl, line {number}: \S", line) and "\n" not in line
@@ -309,8 +309,8 @@ def test_only_a_store_is_opened(tmp_path):
     for create in (False, True):
         bad = ["file", "file/below", "other"]
         for name in [*bad, *([] if create else ["empty", "missing"])]:
-            said = refused(Store, tmp_path / name, create=create)
-            assert re.match(r"store=.*: must be a store; \S", said)
+            text = refused(Store, tmp_path / name, create=create)
+            assert re.match(r"store=.*: must be a store; \S", text)
     assert sorted(os.listdir(tmp_path / "other")) == ["chunks", "thesis.tex"]
     assert os.listdir(tmp_path / "empty") == [".DS_Store"]
     for name in ("empty", "missing/below", "CON"):
@@ -347,11 +347,11 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
     kinds = ["?", "<i1", "<u8", ">i4", "<f2", "<f4", ">f8", "<c16", "<U3", "|S4"]
     arrays = {f"k{n}": rng.integers(0, 9, (4, 3)).astype(kind) for n, kind in enumerate(kinds)}
     arrays |= {"zero": np.array(-0.0), "none": np.zeros((2, 0, 3)), "nan": np.array([np.nan])}
-    other = {name: np.asfortranarray(array) for name, array in reversed(arrays.items())}
-    other["zero"] = np.array(-0.0)  # asfortranarray gives it an axis
+    variant = {name: np.asfortranarray(array) for name, array in reversed(arrays.items())}
+    variant["zero"] = np.array(-0.0)  # asfortranarray gives it an axis
     with folder.writing():
         one = folder.put(CHUNKS[0], arrays, {})
-        two = folder.put(CHUNKS[1], other, {"x": [1]})
+        two = folder.put(CHUNKS[1], variant, {"x": [1]})
         three = folder.put(CHUNKS[2], {**arrays, "zero": np.array(0.0)}, {})
     assert one.sha256 == two.sha256 != three.sha256
     read = folder.read(two)
@@ -405,9 +405,9 @@ def test_a_system_without_locks_still_has_one_writer(tmp_path, monkeypatch, numb
         monkeypatch.setattr(locks.fcntl, "flock", flock)
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
-    said = rf"process {os.getpid()} on .*delete lock-main once"
+    text = rf"process {os.getpid()} on .*delete lock-main once"
     with one.writing():
-        refuses(said, two.writing().__enter__)
+        refuses(text, two.writing().__enter__)
     file = path / "lock-main"
     for holder in [f"{os.getpid()}\nelsewhere\n", "1\n", ""]:
         file.write_text(holder)
@@ -471,17 +471,20 @@ def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
     """Would catch a folder that fills up with leftovers, or a live writer losing its file."""
     path = tmp_path / "run"
     folder = Store(path, create=True)
-    mine = [path / "chunks" / f".{CHUNKS[0]}.npz.main.0a1b2c3d.tmp", path / ".run.json.main.00.tmp"]
-    others = [
+    leftovers = [
+        path / "chunks" / f".{CHUNKS[0]}.npz.main.0a1b2c3d.tmp",
+        path / ".run.json.main.00.tmp",
+    ]
+    live = [
         path / f"chunks/.{CHUNKS[0]}.npz.{writer}.0a1b2c3d.tmp" for writer in ("w-1", "not-main")
     ]
     old = path / "chunks" / f".{CHUNKS[1]}.npz.gone.0a1b2c3d.tmp"
-    for file in [*mine, *others, old]:
+    for file in [*leftovers, *live, old]:
         file.write_text("")
     os.utime(old, (time.time() - 100_000,) * 2)
     with folder.writing():
-        assert all(file.exists() for file in others)
-        assert not any(file.exists() for file in [*mine, old])
+        assert all(file.exists() for file in live)
+        assert not any(file.exists() for file in [*leftovers, old])
 
 
 def test_everything_is_flushed_before_anything_leans_on_it(tmp_path):

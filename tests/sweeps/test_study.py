@@ -31,9 +31,9 @@ ALONE = {"agents": OUT, "arms": OUT}
 
 def small(algorithm="cdp", problem=None, **changes):
     """Returns a tiny study with changes."""
-    given = BASE | changes
-    given = {n: value for n, value in given.items() if not isinstance(value, Without)}
-    return state(algorithm, problem, **given)
+    options = BASE | changes
+    options = {n: value for n, value in options.items() if not isinstance(value, Without)}
+    return state(algorithm, problem, **options)
 
 
 def hashes(made):
@@ -78,28 +78,28 @@ def test_labels_say_what_is_swept(name):
     changes, expected = LABELS[name]
     if "problem" in changes:
         changes = changes | {**ALONE}
-    made = small(**changes)
-    (found,) = labels(made).values()
-    assert found == expected
-    assert [type(label) for label in found] == [type(label) for label in expected]
-    assert len(made.points) == len(expected) and json.loads(json.dumps(found)) == expected
-    assert len(made.hash) == 32 and int(made.hash, 16)
+    instance = small(**changes)
+    (result,) = labels(instance).values()
+    assert result == expected
+    assert [type(label) for label in result] == [type(label) for label in expected]
+    assert len(instance.points) == len(expected) and json.loads(json.dumps(result)) == expected
+    assert len(instance.hash) == 32 and int(instance.hash, 16)
 
 
 def test_the_last_axis_is_the_fastest():
     """Would catch a grid laid out in another order than its dimensions."""
-    made = small(["cdp", "single"], epsilon=[0.1, 0.5, 1], horizon=[10, 20])
-    told = labels(made)
-    assert told == {"algorithm": ["cdp", "single"], "epsilon": [0.1, 0.5, 1], "horizon": [10, 20]}
-    assert made.shape == (2, 3, 2)
-    found = [
+    instance = small(["cdp", "single"], epsilon=[0.1, 0.5, 1], horizon=[10, 20])
+    axes = labels(instance)
+    assert axes == {"algorithm": ["cdp", "single"], "epsilon": [0.1, 0.5, 1], "horizon": [10, 20]}
+    assert instance.shape == (2, 3, 2)
+    result = [
         tuple(point.described[name] for name in ("algorithm", "epsilon", "horizon"))
-        for point in made.points
+        for point in instance.points
     ]
-    assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    seen = [float(point.config.trial.params["epsilon"]) for point in made.points]
-    assert seen == [e for _, e, _ in found]
-    assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
+    assert result == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
+    records = [float(point.config.trial.params["epsilon"]) for point in instance.points]
+    assert records == [e for _, e, _ in result]
+    assert [int(point.config.grid[-1]) for point in instance.points] == [t for *_, t in result]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -138,19 +138,19 @@ CHANGES = {
 
 def test_whatever_changes_numbers_changes_hashes():
     """Would catch a field left out of a cell's identity: results of another configuration."""
-    made = {"plain": small()} | {name: small(**changes) for name, changes in CHANGES.items()}
-    cells = [hashes(each)[0] for each in made.values()]
+    instance = {"plain": small()} | {name: small(**changes) for name, changes in CHANGES.items()}
+    cells = [hashes(item)[0] for item in instance.values()]
     assert len(set(cells)) == len(cells) == len(CHANGES) + 1
-    assert len({each.hash for each in made.values()}) == len(made)
-    described = [json.dumps(each.describe(), sort_keys=True) for each in made.values()]
-    assert len(set(described)) == len(made)
+    assert len({item.hash for item in instance.values()}) == len(instance)
+    description = [json.dumps(item.describe(), sort_keys=True) for item in instance.values()]
+    assert len(set(description)) == len(instance)
 
 
 def test_an_exchange_is_described_with_all_that_counts():
     """Would catch chunks of another wait, another meter or other weights taken for these."""
     server = exchanges.server(4)
-    described = study._described_exchange(dataclasses.replace(server))
-    assert described == study._described_exchange(server)
+    description = study._described_exchange(dataclasses.replace(server))
+    assert description == study._described_exchange(server)
     for changes in (
         {"name": "other"},
         {"reporting": 3},
@@ -161,7 +161,7 @@ def test_an_exchange_is_described_with_all_that_counts():
         {"vectors": 7},
         {"numbers": 1},
     ):
-        assert study._described_exchange(dataclasses.replace(server, **changes)) != described
+        assert study._described_exchange(dataclasses.replace(server, **changes)) != description
 
 
 def test_a_law_with_other_source_is_another(monkeypatch):
@@ -223,7 +223,7 @@ def test_what_changes_no_number_changes_no_hash(name):
 
 def test_a_study_is_more_than_its_cells():
     """Would catch a default folder shared by studies of other seeds, bands or dimensions."""
-    made = [
+    instance = [
         small(),
         small(seeds=3),
         small(keep="summary"),
@@ -231,8 +231,8 @@ def test_a_study_is_more_than_its_cells():
         small(keep="summary", until=until_precise(0.1, max_seeds=8)),
         small(epsilon=[1]),
     ]
-    assert len({cell for each in made for cell in hashes(each)}) == 1
-    assert len({each.hash for each in made}) == len(made)
+    assert len({cell for item in instance for cell in hashes(item)}) == 1
+    assert len({item.hash for item in instance}) == len(instance)
 
 
 def test_a_graph_that_changes_under_its_name_is_another(tmp_path):
@@ -249,22 +249,22 @@ def test_a_graph_that_changes_under_its_name_is_another(tmp_path):
     edges.write_text("0 1\n1 2\n")
     means.write_text("0.9,0.1\n")
     before = made()
-    described = [each.describe() for each in before]
-    assert [each.hash for each in made()] == [each.hash for each in before]
+    description = [item.describe() for item in before]
+    assert [item.hash for item in made()] == [item.hash for item in before]
     path = small("ddp", graph=edges, agents=3)
-    assert path.hash == before[0].hash and path.describe() == described[0]
+    assert path.hash == before[0].hash and path.describe() == description[0]
     edges.write_text("0 1\n1 2\n2 0\n")
     means.write_text("0.9,0.2\n")
-    for old, said, new in zip(before, described, made(), strict=True):
-        assert old.hash != new.hash and said != new.describe()
+    for old, text, new in zip(before, description, made(), strict=True):
+        assert old.hash != new.hash and text != new.describe()
 
 
 def test_equal_cells_are_one():
     """Would catch cdp computed once for each graph that it does not look at."""
-    made = small(["cdp", "ddp"], graph=["ring", "path", "complete"], agents=4)
-    found = np.array(hashes(made)).reshape(2, 3)
-    assert len(set(found[0])) == 1 and len(set(found[1])) == 3
-    assert len(set(found.ravel())) == 4
+    instance = small(["cdp", "ddp"], graph=["ring", "path", "complete"], agents=4)
+    result = np.array(hashes(instance)).reshape(2, 3)
+    assert len(set(result[0])) == 1 and len(set(result[1])) == 3
+    assert len(set(result.ravel())) == 4
     doubled = small(epsilon={"a": 1, "b": 1.0, "c": 2}, rounds=[None, 3])
     assert len(doubled.points) == 6 and len(set(hashes(doubled))) == 4
     # And a cell is the same wherever it stands.
@@ -274,7 +274,7 @@ def test_equal_cells_are_one():
 def test_a_description_survives_json():
     """Would catch tuples that come back as lists: a store that refuses its own study."""
     part = nx.path_graph(2)
-    for made in (
+    for instance in (
         small("ddp", graph=nx.path_graph(3), agents=3),
         small("ddp", graph=["ring", nx.path_graph(3)], agents=3),
         small("hdp", components=[part, nx.path_graph(1)], agents=3),
@@ -282,11 +282,11 @@ def test_a_description_survives_json():
         small("cdp", {"a": FIXED}, **ALONE),
         small(keep="summary", until=until_precise(0.5)),
     ):
-        described = made.describe()
-        assert json.loads(json.dumps(described, allow_nan=False)) == described
-    assert described["until"] == {"relative": 0.5, "level": 0.95, "max_seeds": 10**6}
-    assert (described["epsilon"], described["spread"]) == (1, 0)
-    assert (described["schedule_gap"], described["instance_gap"]) == (None, None)
+        description = instance.describe()
+        assert json.loads(json.dumps(description, allow_nan=False)) == description
+    assert description["until"] == {"relative": 0.5, "level": 0.95, "max_seeds": 10**6}
+    assert (description["epsilon"], description["spread"]) == (1, 0)
+    assert (description["schedule_gap"], description["instance_gap"]) == (None, None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -296,9 +296,9 @@ def test_a_description_survives_json():
 @pytest.mark.parametrize("root_seed", [0, 9])
 def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed):
     """Would catch root seed 0 for the one that is stated, or another seed than the instance's."""
-    made = small(fixed_instance=7, root_seed=root_seed, agents=3, arms=4)
+    instance = small(fixed_instance=7, root_seed=root_seed, agents=3, arms=4)
     due = fmab.Problem.uniform(3, 4).fixed(7, root_seed)
-    np.testing.assert_array_equal(made.points[0].config.problem.means, due.means)
+    np.testing.assert_array_equal(instance.points[0].config.problem.means, due.means)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -307,11 +307,11 @@ def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed):
 
 def test_a_configured_algorithm_is_its_class_with_its_parameters():
     """Would catch a parameter of an instance that is dropped, or another study for the same."""
-    given = small(fmab.cdp_mab(0.5, rounds=3, participation=0.5), epsilon=OUT)
-    said = small("cdp", epsilon=0.5, rounds=3, participation=0.5)
-    assert (hashes(given), given.hash) == (hashes(said), said.hash)
-    assert given.points[0].config.trial.params["rounds"] == 3.0
-    assert given.describe() == said.describe()
+    options = small(fmab.cdp_mab(0.5, rounds=3, participation=0.5), epsilon=OUT)
+    text = small("cdp", epsilon=0.5, rounds=3, participation=0.5)
+    assert (hashes(options), options.hash) == (hashes(text), text.hash)
+    assert options.points[0].config.trial.params["rounds"] == 3.0
+    assert options.describe() == text.describe()
     message = small(fmab.cdp_mab(epsilon_message=2), epsilon=OUT)
     assert hashes(message) == hashes(small(epsilon=OUT, epsilon_message=2))
 
@@ -342,9 +342,9 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
     def now():
         study._engine.cache_clear()
         cache.source_digest.cache_clear()
-        found = study.collect_provenance("cpu")
-        assert found["platform"] == "cpu" and found["numpy"] == np.__version__
-        return found["fmab_jax"]
+        result = study.collect_provenance("cpu")
+        assert result["platform"] == "cpu" and result["numpy"] == np.__version__
+        return result["fmab_jax"]
 
     try:
         monkeypatch.setattr(cache.package_files, "files", lambda package: tmp_path / package)
@@ -353,15 +353,15 @@ def test_provenance_changes_with_the_engine_alone(monkeypatch, tmp_path):
         assert now() == f"{fmab.__version__} (a-name)"
         (folder / "plots" / "runs.py").write_text("# not part of any number\n")
         assert now() == f"{fmab.__version__} (a-name)"
-        seen = set()
+        records = set()
         rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
         moved = ("elimination", "accounts", "draws/summed", "layouts/ragged")
         for name in (*rooms, *moved, "algorithms/families/elimination", "core/graphs"):
             with (folder / f"{name}.py").open("a") as file:
                 file.write("# changed\n")
-            assert (changed := now()).startswith(f"{fmab.__version__} (a-name, edited: ")
-            seen.add(changed)
-        assert len(seen) == 10
+            assert (variant := now()).startswith(f"{fmab.__version__} (a-name, edited: ")
+            records.add(variant)
+        assert len(records) == 10
         # Once the pins have been found to hold, it is the same engine again.
         (folder / "engine.txt").write_text(f"a-name\n{study.engine_source()}\n")
         assert now() == f"{fmab.__version__} (a-name)"

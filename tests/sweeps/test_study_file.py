@@ -85,12 +85,12 @@ def test_what_results_say_of_a_study_is_a_study_file(name: str, tmp_path: Path) 
     document = {"algorithm": "cdp", **SHARED, **DRAWN, **DESCRIBED[name]}
     study = study_of(document)
     # As results hold it.
-    described = json.loads(json.dumps(study.describe()))
+    description = json.loads(json.dumps(study.describe()))
     seeds = () if study.listed is None else study.listed
-    (tmp_path / "s.toml").write_text(study_file.text_of(study_file.document_of(described, seeds)))
-    again = study_of(read_study(tmp_path / "s.toml"))
-    assert again.hash == study.hash
-    assert [axis.name for axis in again.axes] == [axis.name for axis in study.axes]
+    (tmp_path / "s.toml").write_text(study_file.text_of(study_file.document_of(description, seeds)))
+    second = study_of(read_study(tmp_path / "s.toml"))
+    assert second.hash == study.hash
+    assert [axis.name for axis in second.axes] == [axis.name for axis in study.axes]
 
 
 def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any) -> None:
@@ -99,8 +99,8 @@ def test_fixed_means_are_a_file_that_is_missing(tmp_path: Path, monkeypatch: Any
     np.savez("FILE.npz", means=[0.9, 0.5, 0.1])
     problem = {"means": "FILE.npz", "agents": 4, "rewards": "gaussian:0.1"}
     parameters = {"epsilon": "none", "graph": ["ring", "star"]}
-    given = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
-    study = study_of(given)
+    options = {"algorithm": "ddp", **SHARED, "parameters": parameters, "problem": problem}
+    study = study_of(options)
     document = study_file.document_of(study.describe())
     assert document["problem"]["means"] == "FILE.npz"
     assert study_of(document).hash == study.hash
@@ -144,8 +144,8 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
 
 
 def asked(changes: dict[str, Any]) -> Any:
-    given = BASE | {"algorithm": "cdp"} | changes
-    return state(given.pop("algorithm"), **given)
+    options = BASE | {"algorithm": "cdp"} | changes
+    return state(options.pop("algorithm"), **options)
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -154,9 +154,9 @@ def test_a_snippet_states_this_study(name, tmp_path):
     text, changes = ACCEPTED[name]
     path = tmp_path / "study.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    made, expected = study_of(read_study(path)), asked(changes)
-    assert [point.hash for point in made.points] == [point.hash for point in expected.points]
-    assert made.hash == expected.hash
+    study, expected = study_of(read_study(path)), asked(changes)
+    assert [point.hash for point in study.points] == [point.hash for point in expected.points]
+    assert study.hash == expected.hash
 
 
 NO_KEY = "must be left out: there is no such key; "
@@ -181,9 +181,9 @@ def test_a_snippet_is_refused_with_this_line(name, tmp_path, monkeypatch):
     text, line = REFUSED[name]
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    said = refused(lambda: study_of(read_study("s.toml")).points)
-    assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
-    assert len(said) < 400 and said.isprintable()
+    message = refused(lambda: study_of(read_study("s.toml")).points)
+    assert message.startswith(line.replace("STUDY ", "study='s.toml': "))
+    assert len(message) < 400 and message.isprintable()
 
 
 def test_a_file_of_means_goes_with_a_law(tmp_path, monkeypatch):
@@ -218,8 +218,8 @@ def draw_document(rng: random.Random) -> dict[str, Any]:
     """Returns a document that can be run, in the shape that options have."""
 
     def some(values: list[Any], most: int = 2) -> Any:
-        chosen = rng.sample(values, rng.randint(1, most))
-        return chosen[0] if len(chosen) == 1 else chosen
+        sample = rng.sample(values, rng.randint(1, most))
+        return sample[0] if len(sample) == 1 else sample
 
     name = rng.choice(["cdp", "ddp", "hdp"])
     document: dict[str, Any] = {
@@ -260,24 +260,24 @@ def draw_document(rng: random.Random) -> dict[str, Any]:
 
 def words(document: dict[str, Any]) -> list[str]:
     """Spells a document as options."""
-    spelt = [document["algorithm"]]
+    options = [document["algorithm"]]
 
     def add(option: str, value: Any) -> None:
         values = value if isinstance(value, list) else [value]
-        spelt.append("--" + option.replace("_", "-"))
-        spelt.extend("none" if item is None else str(item) for item in values)
+        options.append("--" + option.replace("_", "-"))
+        options.extend("none" if item is None else str(item) for item in values)
 
     for key in ("horizon", "seeds", "times", "root_seed", "keep"):
         add(key, document[key])
     if document["spacing"] == "log":
-        spelt.append("--log-time")
+        options.append("--log-time")
     for key, value in document["parameters"].items():
         add(key, value)
     for key, value in document["problem"].items():
         add(key, value)
     for key, value in document.get("until", {}).items():
         add("until" if key == "relative" else key, value)
-    return spelt
+    return options
 
 
 def test_50_written_studies_read_back_the_same(tmp_path):
@@ -287,8 +287,8 @@ def test_50_written_studies_read_back_the_same(tmp_path):
     for number in range(50):
         document = draw_document(rng)
         path = write_study(document, tmp_path / f"{number}.toml")
-        study, again = study_of(document), study_of(read_study(path))
-        assert (again.hash, again.describe()) == (study.hash, study.describe())
+        study, second = study_of(document), study_of(read_study(path))
+        assert (second.hash, second.describe()) == (study.hash, study.describe())
         assert of_options(["sweep", *words(document)]).hash == study.hash
         hashes.add(study.hash)
     assert len(hashes) > 40

@@ -92,11 +92,13 @@ def whole(tmp_path_factory):
 
 def test_compilations_are_those_of_the_call():
     """Would catch a run that is told with the compilations of all runs before it."""
-    how = {"problem": fmab.Problem([0.2, 0.9], agents=2), "horizon": 30, "seeds": 2}
+    options = {"problem": fmab.Problem([0.2, 0.9], agents=2), "horizon": 30, "seeds": 2}
     compilation.compile_program.cache_clear()
-    told = [fmab.simulate(each(), **how).compilations for each in (fmab.ucb1, fmab.uniform_play)]
-    told += [fmab.sweep(fmab.ucb1, **how).compilations]
-    assert told == [1, 1, 0]
+    compilations = [
+        fmab.simulate(item(), **options).compilations for item in (fmab.ucb1, fmab.uniform_play)
+    ]
+    compilations += [fmab.sweep(fmab.ucb1, **options).compilations]
+    assert compilations == [1, 1, 0]
 
 
 def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
@@ -218,10 +220,10 @@ def test_another_study_is_refused_in_a_used_store(whole):
     before = files(whole)
     for field, change in CHANGES.items():
         maker = fmab.single_mab if field == "algorithm" else fmab.cdp_mab
-        changed = {**GRID, **SMALL, **change}
-        problem = changed.pop("problem", PROBLEM)
+        variant = {**GRID, **SMALL, **change}
+        problem = variant.pop("problem", PROBLEM)
         line = rf"^{field}=.*: must be .*, as in the store .*run; "
-        refuses(line, fmab.sweep, maker, problem, seeds=20, store=whole, **changed)
+        refuses(line, fmab.sweep, maker, problem, seeds=20, store=whole, **variant)
     assert files(whole) == before
 
 
@@ -229,8 +231,8 @@ def test_another_version_is_refused_in_a_used_store(whole, monkeypatch):
     """Would catch a resume that mixes bits of two versions, or of a changed algorithm."""
     real = sweeps.collect_provenance
     for field in ("fmab_jax", "jax", "jaxlib", "numpy", "platform"):
-        other = lambda platform, field=field: {**real(platform), field: "other"}  # noqa: E731
-        monkeypatch.setattr(sweeps, "collect_provenance", other)
+        variant = lambda platform, field=field: {**real(platform), field: "other"}  # noqa: E731
+        monkeypatch.setattr(sweeps, "collect_provenance", variant)
         refuses(rf"^{field}='other': must be .*, as in the store", swept, whole)
 
 
@@ -286,13 +288,13 @@ def test_a_small_study_is_split_among_workers(tmp_path, keep):
 
 def test_a_summary_goes_on_with_another_number_of_workers(tmp_path):
     """Would catch whole chunks that are computed again, as blocks are cut elsewhere now."""
-    how = dict(seeds=20, keep="summary", chunk=None, epsilon=None, rounds=None)
-    trials = computed(tmp_path / "run", worker=(2, 2), **how)
-    assert trials + computed(tmp_path / "run", worker=(1, 3), **how) < 20
+    options = dict(seeds=20, keep="summary", chunk=None, epsilon=None, rounds=None)
+    trials = computed(tmp_path / "run", worker=(2, 2), **options)
+    assert trials + computed(tmp_path / "run", worker=(1, 3), **options) < 20
     teller = Counted()
-    data = swept(tmp_path / "run", teller=teller, **how)
+    data = swept(tmp_path / "run", teller=teller, **options)
     assert trials == 10 and len(files(tmp_path / "run")) == 3
-    np.testing.assert_allclose(data.regret_mean, swept(None, **how).regret_mean, rtol=1e-12)
+    np.testing.assert_allclose(data.regret_mean, swept(None, **options).regret_mean, rtol=1e-12)
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatch):
