@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import sizes
 import xarray as xr
+from fresh import python as process
 from fresh import script as printed
 from fresh import surroundings
 from matplotlib.figure import Figure
@@ -315,6 +316,13 @@ def test_help_describes_and_its_examples_parse(command, folder, capsys):
             assert getattr(options, name) not in (None, (), False)
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
+
+
+def test_a_real_process_refuses_in_one_line(folder):
+    """Would catch warnings beside the line, a wrong exit status, or a line feed let through."""
+    result = process("-m", "fmab_jax", "run", "ddp", "--out", "a\nb/c")
+    assert result.returncode == 2 and result.stdout == "" and list(folder.iterdir()) == []
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("fmab: --out ")
 
 
 def test_help_version_and_wrong_words_need_no_jax():
