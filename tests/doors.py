@@ -25,6 +25,7 @@ import networkx as nx  # noqa: F401
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.figure import Figure
 
 import fmab_jax as fmab
 from fmab_jax.analysis import audit as auditing
@@ -250,7 +251,6 @@ USUAL = {
     "Reduce": "coordinate",
     "parameter": "keyword",
     "save": "data path overwrite",
-    "write_report": "overwrite",
     "load": "path",
     "compare": "first second level labels",
     "compare_all": "data level",
@@ -259,13 +259,13 @@ USUAL = {
     "confidence_band": "values level kind resamples seed",
     "paired_difference": "first second",
     "until_precise": "relative level max_seeds",
-    "open_sweep": "path partial",
+    "open_sweep": "path",
     "export": "data path overwrite",
     "plot_runs": "runs level kind server_price",
     "plot_parameter": "finals x hue metric",
     "plot_heat": "finals y",
     "plot_pareto": "finals hue",
-    "save_figure": "figure path overwrite",
+    "save_figure": "figure path",
     "ratings.from_table": (
         "path agent value items users split groups groups_seed levels most_arms "
         "least_per_agent smoothing toward fill"
@@ -338,6 +338,11 @@ DOORS = {
     "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
     "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
+    "open_sweep(partial)": lambda v: fmab.open_sweep(stored(), partial=v),
+    "save_figure(overwrite)": lambda v: fmab.save_figure(Figure(), f"{next(NUMBERS)}.png", v),
+    "write_report(overwrite)": lambda v: fmab.write_report(
+        WHOLE, f"{next(NUMBERS)}.html", overwrite=v
+    ),
     "final_table(data)": fmab.final_table,
     "plot_runs({'a': run})": lambda v: fmab.plot_runs({"a": v}),
     "plot_runs(bounds of a)": lambda v: fmab.plot_runs({"a": DATA}, bounds={"a": v}),

@@ -52,7 +52,13 @@ LET_IN = {
         "10**30 / 2**64 / 5e-324 / Fraction(7, 3) / None / np.float16('inf') / np.inf"
     ),
     "cdp_mab(schedule_gap) / overview(level) / final_table(level)": "5e-324 / None",
-    "simulate(sum_agents) / ddp_mab(private_waiting) / sweep(sum_agents)": "True",
+    (
+        "simulate(sum_agents) / ddp_mab(private_waiting) / sweep(sum_agents) / Exchange(alone) / "
+        "Exchange(exact) / Output(coordinate) / Reduce(coordinate) / parameter(keyword) / "
+        "save(overwrite) / export(overwrite) / save_figure(overwrite) / write_report(overwrite) / "
+        "open_sweep(partial) / overview(descending)"
+    ): "True",
+    "simulate(progress) / sweep(progress)": "None / True",
     "check_algorithm(problem) / sweep(problem)": "None / PROBLEM",
     "sweep(horizon) / sweep(agents)": "{'a': 1}",
     "plot_runs(bounds)": "xr.Dataset() / None / {}",
@@ -133,7 +139,7 @@ def test_every_door_and_every_value_was_tried(outcomes):
     callables = {name for name, f in callables.items() if callable(f) and f not in algorithms}
     callables = {name for name in callables if inspect.signature(getattr(fmab, name)).parameters}
     assert callables | {"ratings.from_table"} == set(doors.bases())
-    assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 163
+    assert set(ACCEPTED) <= set(outcomes) and len(outcomes) == 176
     assert {len(item) for item in outcomes.values()} == {106}
 
 

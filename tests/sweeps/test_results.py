@@ -350,6 +350,18 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores, curves):
     assert empty.sizes["seed"] == 0 and np.isnan(final_table(empty).regret.values).all()
 
 
+def test_an_unfinished_summary_is_of_the_seeds_that_it_has(tmp_path, curves):
+    """Would catch moments of seeds after a gap, and zeros for a cell that has not begun."""
+    half = {"store": tmp_path / "s", "seeds": 20, "keep": "summary", "worker": (1, 2)}
+    fmab.sweep("cdp", **half, **PARAMETERS, **GRID, **SMALL)
+    data = open_sweep(tmp_path / "s", partial=True)
+    assert data.seeds.values.tolist() == [[8, 0], [8, 0]]
+    expected = curves.regret[:, 0, :8].mean("seed")
+    np.testing.assert_allclose(data.regret_mean[:, 0], expected, rtol=1e-12)
+    assert data.regret_histogram.sum("bin").values.tolist() == [[8, 0], [8, 0]]
+    assert np.isnan(data.regret_mean[:, 1]).all() and np.isnan(data.regret_quantile[:, 1]).all()
+
+
 @pytest.mark.parametrize("case", ["", "waiting-"])
 def test_a_summary_is_that_of_the_curves(stores, case):
     """Would catch moments, counts or links of other cells, slots, seeds or degrees of freedom."""
