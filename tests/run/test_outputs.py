@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import quick
 import sizes
 import xarray as xr
 from refusals import refuses
@@ -40,35 +41,26 @@ def made(name, **more):
     return owner(**{**needed, **graph, **more})
 
 
-@functools.cache
-def both(name, **more):
-    """Returns an algorithm, a run of it with all outputs, and perhaps one with the usual ones."""
-    algorithm = made(name, **more)
-    problem, options = fmab.Problem(MEANS, AGENTS), dict(horizon=1500, seeds=8, times=7)
-    with_all = fmab.simulate(algorithm, problem, outputs=ALL, **options)
-    plain = fmab.simulate(algorithm, problem, **options) if (name, *more) in LOOPS else None
-    return algorithm, with_all, plain
-
-
-# One of each loop; every other one would be a program more.
-LOOPS = {("cdp",), ("cdp", "participation"), ("ddp",), ("single",), ("ucb1",), ("dp_imed",)}
-# Algorithms whose loops add something up, and the other value of what decides how they go.
-CASES = [
-    *((name, {}) for name in installed() if name != "demab"),
-    ("cdp", {"participation": 0.5}),
-    ("cdp", {"rounds": 1}),
-    ("ucb1", {"pooled": True}),
-    ("dp_imed", {"secure": True}),
+# One of each loop by default, and the other value of a parameter that decides how it goes.
+LOOPS = [
+    *(("cdp", {}), ("cdp", {"participation": 0.5}), ("cdp", {"rounds": 1}), ("ddp", {})),
+    *(("single", {}), ("ucb1", {}), ("ucb1", {"pooled": True}), ("dp_imed", {"secure": True})),
 ]
+CASES = LOOPS + [(name, {}) for name in installed() if (name, {}) not in LOOPS and name != "demab"]
 
 
-@pytest.mark.parametrize(("name", "more"), CASES, ids=[f"{n} {m or ''}" for n, m in CASES])
-def test_outputs_add_up_and_change_nothing(name, more):
+@pytest.mark.parametrize("case", quick.only(CASES, *LOOPS), ids=str)
+def test_outputs_add_up_and_change_nothing(case):
     """Would catch slots that are counted twice or not at all, padding among the agents, another
     arm's gap, an index upside down, and an output that changes what is there without it."""
-    algorithm, data, plain = both(name, **more)
-    for variable in plain.data_vars if plain else ():
-        np.testing.assert_array_equal(data[variable], plain[variable], variable)
+    name, more = case
+    algorithm, problem = made(name, **more), fmab.Problem(MEANS, AGENTS)
+    options = dict(horizon=1500, seeds=8, times=7)
+    data = fmab.simulate(algorithm, problem, outputs=ALL, **options)
+    if not more:
+        plain = fmab.simulate(algorithm, problem, **options)
+        for variable in plain.data_vars:
+            np.testing.assert_array_equal(data[variable], plain[variable], variable)
     assert data.regret_by_agent.dims == ("seed", "time", "agent")
     assert data.pulls.dims == ("seed", "arm")
     total = data.regret_by_agent.sum("agent")
@@ -120,16 +112,15 @@ def test_a_sweep_has_the_outputs_of_its_runs(tmp_path):
     """Would catch another cell's agents or arms, numbers where there is no agent, and a store that
     gives back something else, whole, by parts or lazily."""
     data, current = swept(), swept(tmp_path / "s")
-    for agents in (3, 5):
-        for arms in (3, 4):
-            cell = data.sel(agents=agents, arms=arms)
-            problem = fmab.Problem.uniform(agents, arms)
-            run = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 600, 12, times=5, outputs=ALL)
-            for name in ALL:
-                own = {dim: slice(run.sizes[dim]) for dim in run[name].dims}
-                np.testing.assert_array_equal(cell[name].isel(own), run[name])
-            assert np.isnan(cell.regret_by_agent[..., agents:]).all()
-            assert np.isnan(cell.pulls[..., arms:]).all()
+    for agents, arms in ((3, 4), (5, 3)):
+        cell = data.sel(agents=agents, arms=arms)
+        problem = fmab.Problem.uniform(agents, arms)
+        run = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 600, 12, times=5, outputs=ALL)
+        for name in ALL:
+            part = {dim: slice(run.sizes[dim]) for dim in run[name].dims}
+            np.testing.assert_array_equal(cell[name].isel(part), run[name])
+        assert np.isnan(cell.regret_by_agent[..., agents:]).all()
+        assert np.isnan(cell.pulls[..., arms:]).all()
     lazy = fmab.open_sweep(tmp_path / "s", chunks="store")
     for name in ALL:
         np.testing.assert_array_equal(current[name], data[name])
@@ -219,12 +210,12 @@ def test_the_reduction_of_the_page_is_that_of_all_seeds(monkeypatch):
     curves = fmab.sweep("cdp", seeds=200, **WIDE)
     worst = np.sort(curves.regret.values[:, :, -1], axis=1)[:, ::-1]
     request = {"seeds": 200, "keep": "summary", "outputs": [risk], **WIDE}
-    result = fmab.sweep("cdp", **request).regret_at_risk
+    whole = fmab.sweep("cdp", **request)
+    result = whole.regret_at_risk
     assert result.dims == ("epsilon", "share") and result.share.values.tolist() == [0.01, 0.05, 0.2]
     for place, share in enumerate(result.share.values):
         mean = worst[:, : round(200 * share)].mean(1)
         np.testing.assert_allclose(result.values[:, place], mean, rtol=1e-3)
-    whole = fmab.sweep("cdp", **request)
     rows = pd.concat(tidy(whole))
     for share in result.share.values:
         column = rows[rows.time == rows.time.max()][f"regret_at_risk_share_{share:g}"]
