@@ -14,6 +14,7 @@ import xarray as xr
 from refusals import refused
 
 import fmab_jax as fmab
+from fmab_jax.run import compilation
 from fmab_jax.run import resources as run_resources
 
 NAN, INF = math.nan, math.inf
@@ -179,6 +180,16 @@ def test_the_accepted_ends_of_the_seed_range_are_distinct_trials():
 def run(**changes: Any) -> xr.Dataset:
     arguments = {"problem": fmab.Problem(ONE, 3), "horizon": 100, "seeds": 2} | changes
     return fmab.simulate(fmab.cdp_mab(1.0), **arguments)
+
+
+def test_results_too_large_are_refused_before_anything_is_compiled(monkeypatch):
+    """Would catch a run that starts and is killed, and an estimate that forgets results."""
+    monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(compilation, "compile_program", None)
+    line = refused(run, seeds=10**6, times=10**5, horizon=10**6)
+    assert re.fullmatch(
+        r"memory='[0-9.,]+ GB': must be at most 90 % of the 1 GB free; .*seeds", line
+    )
 
 
 def test_a_trial_too_large_is_refused_before_it_runs(monkeypatch):
