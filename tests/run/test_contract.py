@@ -73,16 +73,16 @@ SHAPES = {
 @pytest.mark.parametrize("what", SHAPES)
 def test_an_outcome_of_another_shape_or_type_is_refused(what):
     """Would catch arrays that broadcast, and numbers of arms that were rounded."""
-    outcome_, line = SHAPES[what]
+    case, line = SHAPES[what]
     one = outcome()._asdict()
     one = {k: v[0] for k, v in one.items() if v is not None} | {"waiting_regret": None}
-    if isinstance(outcome_, dict):
-        outcome_ = Outcome(**(one | outcome_))
+    if isinstance(case, dict):
+        case = Outcome(**(one | case))
     with jax.enable_x64(True):
         right = Outcome(**one)
         assert contract.shaped(right, 3, "x") is right
         waited = right._replace(waiting_regret=np.zeros(3))
         assert contract.shaped(waited, 3, "x") is waited
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
-            contract.shaped(outcome_, 3, "x")
+            contract.shaped(case, 3, "x")
     assert line in str(caught.value)
