@@ -14,6 +14,7 @@ import xarray as xr
 from refusals import refused
 
 import fmab_jax as fmab
+from fmab_jax.core import graphs
 from fmab_jax.run import compilation
 from fmab_jax.run import resources as run_resources
 
@@ -122,6 +123,10 @@ def links(graph: Any, agents: int) -> tuple[int, int, int]:
 def sink_links(components: str) -> tuple[int, int, int, int]:
     exchange = fmab.hdp_mab(1.0, components=components).exchange(3)
     return exchange.wait, *(exchange.on(meter) for meter in ("server", "edges", "sac"))
+
+
+def edges(graph: Any, agents: int) -> list[tuple[int, int]]:
+    return sorted((min(edge), max(edge)) for edge in graphs.make(graph, agents).edges)
 
 
 def resolved_epsilon(message: float, agents: int, share: float) -> float:

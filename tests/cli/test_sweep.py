@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import fresh
 import numpy as np
@@ -29,6 +30,7 @@ from fmab_jax.cli.main import main
 from fmab_jax.plots import parameters as sweep_plots
 from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.sweeps.results import open_sweep
+from fmab_jax.sweeps.store import Store
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
