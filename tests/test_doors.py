@@ -54,7 +54,7 @@ LET_IN = {
     "cdp_mab(schedule_gap) / overview(level) / final_table(level)": "5e-324 / None",
     (
         "simulate(sum_agents) / ddp_mab(private_waiting) / sweep(sum_agents) / Exchange(alone) / "
-        "Exchange(exact) / Output(coordinate) / Reduce(coordinate) / parameter(keyword) / "
+        "Exchange(exact) / Output(coordinate) / parameter(keyword) / "
         "save(overwrite) / export(overwrite) / save_figure(overwrite) / write_report(overwrite) / "
         "open_sweep(partial) / overview(descending)"
     ): "True",
