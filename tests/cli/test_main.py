@@ -126,7 +126,6 @@ def test_an_algorithm_has_an_option_for_each_parameter(name, capsys):
 
 def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
     """Would catch 30 curves in one figure, more colours than places, or four axes in one."""
-    small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
     draws: list[Any] = []
     monkeypatch.setattr(
         parameters,
@@ -134,15 +133,11 @@ def test_ends_are_drawn_where_curves_are_too_many(folder, capsys, monkeypatch):
         lambda table, x, hue: draws.append((table, x, hue)) or Figure(),
     )
     many, few = (" ".join(map(str, range(1, end))) for end in (16, 5))
-    for words in (
-        f"--epsilon {many} --participation 0.5 1",
-        f"--participation 0.5 1 --epsilon {many}",
-    ):
-        said(capsys, f"run cdp {words} {small} --out x --level 0.9 --overwrite")
-        (table, x, hue), *_ = [draws.pop()]
-        assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
-        assert table.attrs["level"] == 0.9
-    words = f"run cdp --epsilon {few} --rounds {few} --participation 0.5 1 {small}"
+    said(capsys, f"run cdp --rounds none 2 --epsilon {many} {SMALL} --out x --level 0.9")
+    ((table, x, hue),) = draws
+    assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "rounds", 15)
+    assert table.attrs["level"] == 0.9
+    words = f"run cdp --epsilon {few} --rounds {few} --participation 0.5 1 {SMALL}"
     _, err = said(capsys, words, 2)
     assert err.startswith("fmab: configurations=32: must be at most 28, or along at most two param")
 
